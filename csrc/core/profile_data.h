@@ -1,0 +1,91 @@
+#pragma once
+// What was observed, before any figure is derived from it: the input of the join, and what a report's JSON keeps.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "roofprof/report.h"
+
+namespace roofprof {
+
+enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
+inline constexpr std::size_t kPhaseCount = 4;
+inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
+                                                                        "optimizer"};
+
+// Index into ProfileData::modules.
+using ModuleId = std::int32_t;
+inline constexpr ModuleId kModel = 0;      // path ""
+inline constexpr ModuleId kOutside = 1;    // path "(outside)"
+inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
+
+struct Module {
+  std::string path;
+  std::string type;
+  ModuleId parent = -1;  // -1: a root (the model, "(outside)", "(optimizer)")
+  bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
+  bool calls_visible = true;
+  bool inferred = false;
+  // Of the subtree, tied parameters once.
+  std::int64_t params = 0;
+  std::int64_t trainable_params = 0;
+  std::int64_t param_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  // Of the last call.
+  std::vector<std::vector<std::int64_t>> input_shapes;
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::optional<std::int64_t> output_bytes;
+};
+
+// All calls of one op in one module and phase with one signature; the unit that everything is summed from.
+struct OpBucket {
+  std::string op;         // qualified name without overload: "aten::conv2d"
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  DType dtype = DType::other;  // compute dtype: the first tensor input's
+  std::string shapes;     // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  bool costed = true;     // false: nothing is known of its work
+  std::int64_t calls = 0;
+  Work work;              // of all calls together
+  std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+};
+
+// The time that a module's own code took (children excluded) and its calls, in one phase.
+struct ModuleTime {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::int64_t calls = 0;
+  std::vector<std::int64_t> self_ns;  // one figure for each timed run; empty: not timed
+};
+
+struct Runs {
+  std::vector<std::int64_t> total_ns;     // wall time of each timed run under observation
+  std::int64_t chosen = -1;               // the run that the rows come from: the median one; -1: none
+  std::vector<std::int64_t> bare_ns;      // wall time of runs without any observer
+  std::int64_t warmup = 0;
+  std::int64_t steps = 0;                 // prof.step() calls of a block; 0: not marked
+};
+
+struct ProfileData {
+  std::string model;    // the model's type, for titles
+  std::string device;   // "cpu", "cuda:0", "meta"
+  std::string scope;    // "run", "count" or "block"
+  bool partial = false; // the model raised; what ran before is here
+  std::vector<Module> modules;   // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::vector<OpBucket> ops;
+  std::vector<ModuleTime> times;
+  Runs runs;
+  Ceilings ceilings;
+  Environment environment;
+  // What the observer could not know or chose to say; the join adds what follows from the data itself.
+  std::map<std::string, std::int64_t> unobserved;
+  std::int64_t dropped_records = 0;
+  std::int64_t unattributed_kernels = 0;
+  std::vector<std::string> notes;
+};
+
+}  // namespace roofprof

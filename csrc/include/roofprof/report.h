@@ -1,0 +1,152 @@
+#pragma once
+// What a profile says: rows with counts, times and roofline figures. definitions.md gives the meaning of every field.
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "roofprof/ceilings.h"
+#include "roofprof/work.h"
+
+namespace roofprof {
+
+struct ProfileData;
+
+// compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops;
+// unknown: no time, or no roof for the dtype.
+enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead };
+
+struct Bound {
+  BoundKind kind = BoundKind::unknown;
+  std::string resource;  // the dtype or memory level that bounds; empty for overhead and unknown
+  bool operator==(const Bound&) const = default;
+};
+
+// "compute fp32", "memory L2", "overhead", "unknown"
+std::string to_string(const Bound& bound);
+
+// The figures of a row, of its own ops alone (self) or of its subtree (inclusive). Times are nanoseconds.
+// An empty optional: not measured, or not defined; never zero in its stead.
+struct Figures {
+  std::int64_t macs = 0;
+  std::int64_t causal_macs = 0;
+  std::int64_t flops = 0;
+  std::int64_t int_ops = 0;
+  std::array<std::int64_t, kDTypeCount> operations_by_dtype{};
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+  std::int64_t bytes = 0;
+
+  std::optional<std::int64_t> time_ns;
+  std::optional<double> time_spread;         // (max - min) / median of this time over all timed runs
+  std::optional<std::int64_t> op_time_ns;    // the part of time_ns that was spent inside counted ops
+  std::optional<std::int64_t> busy_ns;       // GPU: union of kernel intervals
+  std::optional<std::int64_t> host_time_ns;
+  std::optional<std::int64_t> wall_ns;
+
+  std::optional<double> intensity;           // FLOPs per byte
+  std::optional<double> attainable;          // FLOP/s under the roofs
+  std::optional<double> achieved_flops;      // FLOP/s
+  std::optional<double> achieved_bandwidth;  // B/s
+  Bound bound;
+  std::optional<std::int64_t> lower_bound_ns;
+  std::optional<double> percent_of_roof;     // 0-100; above 100 is flagged in coverage
+  std::optional<std::int64_t> wasted_ns;
+
+  std::optional<std::int64_t> dram_bytes;    // from hardware counters, as the next two
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> l1_bytes;
+  std::optional<std::int64_t> kernel_count;
+
+  bool incomplete = false;                   // holds an op without a cost: counts are lower limits (">=")
+};
+
+// One module; the inherited figures are those of its subtree.
+struct RooflineRow : Figures {
+  std::string path;  // "" is the model; "(outside)" and "(optimizer)" stand beside it
+  std::string type;
+  std::int64_t depth = 0;
+  std::optional<std::int64_t> calls;  // empty where calls cannot be seen
+  std::int64_t params = 0;            // distinct parameters of the subtree
+  std::int64_t trainable_params = 0;
+  std::int64_t param_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  std::vector<std::vector<std::int64_t>> input_shapes;   // of the last call
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::optional<std::int64_t> output_bytes;
+  bool inferred = false;  // attribution was inferred, not seen ("~")
+  Figures self;
+};
+
+// A row of Report::group: the inherited figures are sums over the ops with these keys.
+struct GroupRow : Figures {
+  std::vector<std::string> keys;  // one value for each grouping key
+  std::int64_t calls = 0;
+};
+
+struct Coverage {
+  std::map<std::string, std::int64_t> uncosted;  // op name -> calls that nothing was counted for
+  std::vector<std::string> uncalled_modules;
+  std::int64_t unattributed_kernels = 0;
+  std::int64_t dropped_records = 0;
+  std::map<std::string, std::int64_t> unobserved;  // module or function -> calls whose work bypassed the dispatcher
+  std::vector<std::string> notes;
+  bool operator==(const Coverage&) const = default;
+};
+
+using EnvironmentValue = std::variant<std::string, std::int64_t, double>;
+using Environment = std::vector<std::pair<std::string, EnvironmentValue>>;
+
+struct TableOptions {
+  std::optional<std::int64_t> depth;  // deepest row shown; empty: chosen so that the table stays readable
+  std::string sort;                   // "": as the model defines them; else a column, largest first
+  std::vector<std::string> columns;   // empty: the usual ones
+  std::string by = "module";          // "module" or "op"
+  std::int64_t width = 120;           // characters
+  std::int64_t limit = 0;             // most rows shown, 0: all
+};
+
+class Report {
+ public:
+  // Joins the data: pure arithmetic, nothing is measured here.
+  explicit Report(std::shared_ptr<const ProfileData> data);
+
+  const std::vector<RooflineRow>& rows() const { return rows_; }
+  // The model, "(outside)" and "(optimizer)", all phases.
+  const RooflineRow& total() const { return total_; }
+  // Throws std::out_of_range, naming the closest paths, where there is no such row.
+  const RooflineRow& row(std::string_view path) const;
+  // Sums over ops; keys among "phase", "op", "module", "dtype", "shapes".
+  // Throws std::invalid_argument for any other key.
+  std::vector<GroupRow> group(std::span<const std::string> keys) const;
+
+  const Coverage& coverage() const { return coverage_; }
+  const Ceilings& ceilings() const;
+  const Environment& environment() const;
+  const ProfileData& data() const { return *data_; }
+
+  std::string table(const TableOptions& options = {}) const;
+  std::string to_json() const;
+  std::string to_csv() const;
+  // Written whole or not at all; throws std::runtime_error naming the path.
+  void write_json(const std::string& path) const;
+  void write_csv(const std::string& path) const;
+
+ private:
+  std::shared_ptr<const ProfileData> data_;
+  std::vector<RooflineRow> rows_;
+  RooflineRow total_;
+  Coverage coverage_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Report& report);
+
+}  // namespace roofprof

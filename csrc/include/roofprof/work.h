@@ -1,0 +1,74 @@
+#pragma once
+// How much one op, or a sum of ops, has to do: multiply-accumulates, operations by dtype, compulsory bytes.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "roofprof/dtype.h"
+
+namespace roofprof {
+
+// Counts saturate at the largest int64 instead of wrapping; Report notes where that happened.
+constexpr std::int64_t kSaturated = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? kSaturated : sum;
+}
+
+constexpr std::int64_t saturating_multiply(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kSaturated : product;
+}
+
+struct Work {
+  // Multiply-accumulates of contractions, dense, whatever the dtype.
+  std::int64_t macs = 0;
+  // The same with causal attention counted exactly; equal to macs everywhere else.
+  std::int64_t causal_macs = 0;
+  // Operations by compute dtype: 2 x MACs + the rest. Floating dtypes are FLOPs, the others integer operations.
+  std::array<std::int64_t, kDTypeCount> operations{};
+  // Compulsory traffic: every distinct input once, every output once.
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+
+  constexpr std::int64_t& operations_in(DType dtype) { return operations[static_cast<std::size_t>(dtype)]; }
+  constexpr std::int64_t operations_in(DType dtype) const { return operations[static_cast<std::size_t>(dtype)]; }
+  constexpr std::int64_t bytes() const { return saturating_add(read_bytes, write_bytes); }
+  constexpr std::int64_t flops() const { return sum_where(true); }
+  constexpr std::int64_t int_ops() const { return sum_where(false); }
+
+  constexpr Work& operator+=(const Work& other) {
+    macs = saturating_add(macs, other.macs);
+    causal_macs = saturating_add(causal_macs, other.causal_macs);
+    for (std::size_t i = 0; i < kDTypeCount; ++i) operations[i] = saturating_add(operations[i], other.operations[i]);
+    read_bytes = saturating_add(read_bytes, other.read_bytes);
+    write_bytes = saturating_add(write_bytes, other.write_bytes);
+    return *this;
+  }
+
+  // This work done `times` times over.
+  constexpr Work times(std::int64_t times) const {
+    Work result = *this;
+    result.macs = saturating_multiply(macs, times);
+    result.causal_macs = saturating_multiply(causal_macs, times);
+    for (auto& count : result.operations) count = saturating_multiply(count, times);
+    result.read_bytes = saturating_multiply(read_bytes, times);
+    result.write_bytes = saturating_multiply(write_bytes, times);
+    return result;
+  }
+
+  constexpr bool operator==(const Work&) const = default;
+
+ private:
+  constexpr std::int64_t sum_where(bool floating) const {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      if (is_floating(static_cast<DType>(i)) == floating) sum = saturating_add(sum, operations[i]);
+    }
+    return sum;
+  }
+};
+
+}  // namespace roofprof

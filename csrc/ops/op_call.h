@@ -1,0 +1,80 @@
+#pragma once
+// One call of an operator, as far as its cost can depend on it. Knows nothing of torch: `observe` fills it, tests build it.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "roofprof/dtype.h"
+
+namespace roofprof::ops {
+
+struct TensorDesc {
+  DType dtype = DType::other;  // complex types are described by their component: complex64 is fp32, is_complex
+  bool is_complex = false;
+  std::int64_t item_bytes = 0;
+  std::vector<std::int64_t> sizes;
+  // Which dimensions are expanded (stride 0): nothing is held for them. Empty: none.
+  std::vector<bool> expanded;
+  // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
+  bool repeated = false;
+
+  std::int64_t numel() const;       // logical elements; saturating
+  std::int64_t held_numel() const;  // elements really held: expanded dimensions count once
+  std::int64_t held_bytes() const { return held_numel() * item_bytes; }
+  std::int64_t size(int dim) const;  // negative dims from the end; throws std::out_of_range
+  int dim() const { return static_cast<int>(sizes.size()); }
+};
+
+// monostate: None, or a value that no cost of this op declared that it reads.
+using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+// One argument or result in schema order: a tensor or tensor list (tensors), or a declared scalar.
+struct Argument {
+  std::string name;
+  std::vector<TensorDesc> tensors;  // absent optional tensors: empty
+  Scalar scalar;
+  bool written = false;  // the schema says that the op writes to it (in-place self, out=)
+};
+
+// What the operator's schema and tags tell about it without a cost of its own.
+enum class Trait : std::uint8_t { none, view, pointwise, reduction };
+
+struct OpCall {
+  std::string name;      // "aten::conv2d"
+  std::string overload;  // "out", "Tensor", ""
+  Trait trait = Trait::none;
+  std::vector<Argument> arguments;
+  std::vector<Argument> results;
+
+  // The one tensor at that position or of that name; throws std::out_of_range naming op and argument where absent.
+  const TensorDesc& tensor(std::size_t position) const;
+  const TensorDesc& tensor(std::string_view argument) const;
+  // Null where the argument is absent (None, or not in this schema).
+  const TensorDesc* find_tensor(std::string_view argument) const;
+  const std::vector<TensorDesc>& tensors(std::string_view argument) const;
+  const TensorDesc& result(std::size_t position = 0) const;
+  bool has_result(std::size_t position) const;
+
+  // Declared scalars; the default where the call leaves them None.
+  // Throws std::logic_error where the op's table line does not declare the name: it would not be in the bucket's key.
+  std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
+  bool boolean(std::string_view argument, bool otherwise) const;
+  double number(std::string_view argument, double otherwise) const;
+  std::vector<std::int64_t> integers(std::string_view argument) const;  // a single int reads as a list of one
+  std::string text(std::string_view argument) const;
+
+  // The dtype that the arithmetic is done in: the first floating tensor's, else the first tensor's.
+  DType compute_dtype() const;
+
+  // The scalar names that the op's table line declares (set by the registry while it evaluates the cost).
+  std::string_view declared_scalars;
+
+ private:
+  const Argument* find(std::string_view argument) const;
+  const Scalar& declared(std::string_view argument) const;
+};
+
+}  // namespace roofprof::ops

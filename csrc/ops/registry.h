@@ -1,0 +1,66 @@
+#pragma once
+// The costs of operators: one table per family, one line per operator.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "ops/op_call.h"
+#include "roofprof/work.h"
+
+namespace roofprof::ops {
+
+struct OpCost;
+
+// Adds MACs and operations of the call to `work`. `weight` is the line's own: FLOPs per element, mostly.
+using CountOperations = void (*)(const OpCall& call, std::int64_t weight, Work& work);
+// Sets read_bytes and write_bytes of the call.
+using CountBytes = void (*)(const OpCall& call, Work& work);
+
+// A line of a family's table.
+struct OpCost {
+  // Qualified name without overload. It stands for its in-place form (a trailing "_") as well, unless that has a
+  // line of its own.
+  std::string_view op;
+  CountOperations operations;
+  std::int64_t weight = 0;
+  CountBytes bytes = nullptr;      // null: compulsory_bytes
+  // Comma-separated names of the scalar arguments that the functions above read; they become part of the bucket's key.
+  std::string_view scalars = "";
+  std::string_view formula = "";   // for people: what is counted
+  std::string_view source = "";    // where the formula comes from, when it is not plain arithmetic
+};
+
+// ---- lookup
+
+// The line of an operator ("aten::relu_" finds "aten::relu"), or null.
+const OpCost* find_cost(std::string_view op);
+// All families, for listings and tests.
+struct Family {
+  std::string_view name;
+  std::span<const OpCost> costs;
+};
+std::span<const Family> families();
+
+// What one call has to do: by its line, else by its trait (a view is free; pointwise: one operation per output element;
+// reduction: one per input element), else nullopt: not known.
+std::optional<Work> cost_of(const OpCall& call);
+std::optional<Work> cost_of(const OpCall& call, const OpCost* line);
+
+// ---- families (one file each)
+
+std::span<const OpCost> matmul_costs();        // matmul.cpp
+std::span<const OpCost> convolution_costs();   // convolution.cpp
+std::span<const OpCost> attention_costs();     // attention.cpp
+std::span<const OpCost> recurrent_costs();     // recurrent.cpp
+std::span<const OpCost> normalization_costs(); // normalization.cpp: norms, softmax
+std::span<const OpCost> activation_costs();    // activation.cpp
+std::span<const OpCost> elementwise_costs();   // elementwise.cpp: arithmetic, comparisons
+std::span<const OpCost> reduction_costs();     // reduction.cpp: sums, losses, sorting
+std::span<const OpCost> pooling_costs();       // pooling.cpp: pooling, upsampling, grid sampling
+std::span<const OpCost> indexing_costs();      // indexing.cpp: gather, scatter, embedding, masks
+std::span<const OpCost> movement_costs();      // movement.cpp: copies, fills, factories, random numbers
+std::span<const OpCost> vision_costs();        // vision.cpp: torchvision's own operators
+
+}  // namespace roofprof::ops
