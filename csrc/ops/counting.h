@@ -1,6 +1,9 @@
 #pragma once
 // The counting rules that families share.
 
+#include <initializer_list>
+#include <span>
+
 #include "ops/op_call.h"
 #include "roofprof/work.h"
 
@@ -18,15 +21,30 @@ void per_input(const OpCall& call, std::int64_t weight, Work& work);
 // Records `macs` multiply-accumulates in `dtype` (2 operations each); complex ones as four real ones.
 void add_macs(Work& work, std::int64_t macs, const TensorDesc& operand);
 void add_operations(Work& work, std::int64_t operations, DType dtype);
+// As add_macs, where a mask leaves only `causal` of the dense `macs` to be done. Operations stay dense.
+void add_causal_macs(Work& work, std::int64_t macs, std::int64_t causal, const TensorDesc& operand);
+
+// Whether the gradient at that position of the scalar `output_mask` is asked for; all are where there is no mask. The
+// line has to declare output_mask.
+bool wants_gradient(const OpCall& call, std::size_t position);
+
+// Products of sizes saturate, as every count does. An empty product is 1.
+std::int64_t product(std::span<const std::int64_t> factors);
+std::int64_t product(std::initializer_list<std::int64_t> factors);
 
 // ---- bytes (CountBytes)
 
-// The general rule: each distinct input once as it is held (expanded dimensions once), results once. An argument that is
-// written is read too, unless it is out=; a result that is a written argument is not written twice.
+// The general rule: each distinct input once as it is held (expanded dimensions once), results once. An argument that
+// is written is read too, unless it is out=; a result that is a written argument (marked written) is not written twice.
 void compulsory_bytes(const OpCall& call, Work& work);
 // Nothing is moved: views, metadata.
 void no_bytes(const OpCall& call, Work& work);
 // The written argument's old value does not matter: fill_, zero_, copy_, random_.
 void overwriting_bytes(const OpCall& call, Work& work);
+
+// For lines with bytes of their own: reads or writes the tensor(s) as held; nothing where absent or repeated.
+void read(Work& work, const TensorDesc* tensor);
+void read(Work& work, std::span<const TensorDesc> tensors);
+void write_results(const OpCall& call, Work& work);  // results and written arguments, each once
 
 }  // namespace roofprof::ops

@@ -1,5 +1,5 @@
 #pragma once
-// One call of an operator, as far as its cost can depend on it. Knows nothing of torch: `observe` fills it, tests build it.
+// One call of an operator, as far as its cost can depend on it. Knows nothing of torch: `observe` or a test fills it.
 
 #include <cstdint>
 #include <string>
@@ -21,14 +21,14 @@ struct TensorDesc {
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
 
-  std::int64_t numel() const;       // logical elements; saturating
-  std::int64_t held_numel() const;  // elements really held: expanded dimensions count once
-  std::int64_t held_bytes() const { return held_numel() * item_bytes; }
+  std::int64_t numel() const;        // logical elements; saturating
+  std::int64_t held_numel() const;   // elements really held: expanded dimensions count once
+  std::int64_t held_bytes() const;   // saturating
   std::int64_t size(int dim) const;  // negative dims from the end; throws std::out_of_range
   int dim() const { return static_cast<int>(sizes.size()); }
 };
 
-// monostate: None, or a value that no cost of this op declared that it reads.
+// monostate: None, or a value that no cost of this op declared that it reads. A list of booleans is one of 0 and 1.
 using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
 // One argument or result in schema order: a tensor or tensor list (tensors), or a declared scalar.
@@ -36,7 +36,8 @@ struct Argument {
   std::string name;
   std::vector<TensorDesc> tensors;  // absent optional tensors: empty
   Scalar scalar;
-  bool written = false;  // the schema says that the op writes to it (in-place self, out=)
+  // The schema says that the op writes to it (in-place self, out=); a result: it is one of those arguments.
+  bool written = false;
 };
 
 // What the operator's schema and tags tell about it without a cost of its own.

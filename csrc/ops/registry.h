@@ -25,11 +25,11 @@ struct OpCost {
   std::string_view op;
   CountOperations operations;
   std::int64_t weight = 0;
-  CountBytes bytes = nullptr;      // null: compulsory_bytes
+  CountBytes bytes = nullptr;  // null: compulsory_bytes
   // Comma-separated names of the scalar arguments that the functions above read; they become part of the bucket's key.
   std::string_view scalars = "";
-  std::string_view formula = "";   // for people: what is counted
-  std::string_view source = "";    // where the formula comes from, when it is not plain arithmetic
+  std::string_view formula = "";  // for people: what is counted
+  std::string_view source = "";   // where the formula comes from, when it is not plain arithmetic
 };
 
 // ---- lookup
@@ -50,17 +50,17 @@ std::optional<Work> cost_of(const OpCall& call, const OpCost* line);
 
 // ---- families (one file each)
 
-std::span<const OpCost> matmul_costs();        // matmul.cpp
-std::span<const OpCost> convolution_costs();   // convolution.cpp
-std::span<const OpCost> attention_costs();     // attention.cpp
-std::span<const OpCost> recurrent_costs();     // recurrent.cpp
-std::span<const OpCost> normalization_costs(); // normalization.cpp: norms, softmax
-std::span<const OpCost> activation_costs();    // activation.cpp
-std::span<const OpCost> elementwise_costs();   // elementwise.cpp: arithmetic, comparisons
-std::span<const OpCost> reduction_costs();     // reduction.cpp: sums, losses, sorting
-std::span<const OpCost> pooling_costs();       // pooling.cpp: pooling, upsampling, grid sampling
-std::span<const OpCost> indexing_costs();      // indexing.cpp: gather, scatter, embedding, masks
-std::span<const OpCost> movement_costs();      // movement.cpp: copies, fills, factories, random numbers
-std::span<const OpCost> vision_costs();        // vision.cpp: torchvision's own operators
+std::span<const OpCost> matmul_costs();         // matmul.cpp
+std::span<const OpCost> convolution_costs();    // convolution.cpp
+std::span<const OpCost> attention_costs();      // attention.cpp
+std::span<const OpCost> recurrent_costs();      // recurrent.cpp
+std::span<const OpCost> normalization_costs();  // normalization.cpp: norms, softmax
+std::span<const OpCost> activation_costs();     // activation.cpp
+std::span<const OpCost> elementwise_costs();    // elementwise.cpp: arithmetic, comparisons
+std::span<const OpCost> reduction_costs();      // reduction.cpp: sums, losses, sorting
+std::span<const OpCost> pooling_costs();        // pooling.cpp: pooling, upsampling, grid sampling
+std::span<const OpCost> indexing_costs();       // indexing.cpp: gather, scatter, embedding, masks
+std::span<const OpCost> movement_costs();       // movement.cpp: copies, fills, factories, random numbers
+std::span<const OpCost> vision_costs();         // vision.cpp: torchvision's own operators
 
 }  // namespace roofprof::ops

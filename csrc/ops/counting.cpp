@@ -1,0 +1,120 @@
+#include "ops/counting.h"
+
+namespace roofprof::ops {
+
+namespace {
+
+std::int64_t elements(std::span<const TensorDesc> tensors) {
+  std::int64_t count = 0;
+  for (const auto& tensor : tensors) count = saturating_add(count, tensor.numel());
+  return count;
+}
+
+const Argument* first_with_tensors(const std::vector<Argument>& arguments, bool only_written = false) {
+  for (const auto& argument : arguments) {
+    if (!argument.tensors.empty() && (argument.written || !only_written)) return &argument;
+  }
+  return nullptr;
+}
+
+void add_per_element(const OpCall& call, std::int64_t weight, const Argument* argument, Work& work) {
+  if (argument == nullptr) return;
+  add_operations(work, saturating_multiply(weight, elements(argument->tensors)), call.compute_dtype());
+}
+
+// Overloads of out= forms have many names (out, Tensor_out, grad_input, values, ...). What tells them from in-place
+// forms is that the operator's name has no trailing "_" and still a written argument is returned.
+bool is_out_form(const OpCall& call) {
+  if (call.overload == "out" || call.overload.ends_with("_out")) return true;
+  if (call.name.ends_with('_')) return false;
+  for (const auto& result : call.results) {
+    if (result.written) return true;
+  }
+  return false;
+}
+
+void write(Work& work, std::span<const TensorDesc> tensors) {
+  for (const auto& tensor : tensors) work.write_bytes = saturating_add(work.write_bytes, tensor.held_bytes());
+}
+
+}  // namespace
+
+void no_operations(const OpCall& /*call*/, std::int64_t /*weight*/, Work& /*work*/) {}
+
+void per_output(const OpCall& call, std::int64_t weight, Work& work) {
+  const Argument* output = first_with_tensors(call.results);
+  // List operators in place (_foreach_add_) return nothing: their output is what they write.
+  if (output == nullptr) output = first_with_tensors(call.arguments, /*only_written=*/true);
+  add_per_element(call, weight, output, work);
+}
+
+void per_input(const OpCall& call, std::int64_t weight, Work& work) {
+  add_per_element(call, weight, first_with_tensors(call.arguments), work);
+}
+
+void add_macs(Work& work, std::int64_t macs, const TensorDesc& operand) { add_causal_macs(work, macs, macs, operand); }
+
+void add_causal_macs(Work& work, std::int64_t macs, std::int64_t causal, const TensorDesc& operand) {
+  const std::int64_t real_macs = operand.is_complex ? 4 : 1;
+  macs = saturating_multiply(macs, real_macs);
+  work.macs = saturating_add(work.macs, macs);
+  work.causal_macs = saturating_add(work.causal_macs, saturating_multiply(causal, real_macs));
+  add_operations(work, saturating_multiply(2, macs), operand.dtype);
+}
+
+void add_operations(Work& work, std::int64_t operations, DType dtype) {
+  work.operations_in(dtype) = saturating_add(work.operations_in(dtype), operations);
+}
+
+bool wants_gradient(const OpCall& call, std::size_t position) {
+  const std::vector<std::int64_t> mask = call.integers("output_mask");
+  return mask.empty() || mask.at(position) != 0;
+}
+
+std::int64_t product(std::span<const std::int64_t> factors) {
+  std::int64_t result = 1;
+  for (const auto factor : factors) result = saturating_multiply(result, factor);
+  return result;
+}
+
+std::int64_t product(std::initializer_list<std::int64_t> factors) {
+  return product(std::span<const std::int64_t>(factors.begin(), factors.size()));
+}
+
+void compulsory_bytes(const OpCall& call, Work& work) {
+  const bool out_form = is_out_form(call);
+  for (const auto& argument : call.arguments) {
+    if (!(argument.written && out_form)) read(work, argument.tensors);
+  }
+  write_results(call, work);
+}
+
+void no_bytes(const OpCall& /*call*/, Work& /*work*/) {}
+
+void overwriting_bytes(const OpCall& call, Work& work) {
+  for (const auto& argument : call.arguments) {
+    if (!argument.written) read(work, argument.tensors);
+  }
+  write_results(call, work);
+}
+
+void read(Work& work, const TensorDesc* tensor) {
+  if (tensor != nullptr) read(work, std::span<const TensorDesc>(tensor, 1));
+}
+
+void read(Work& work, std::span<const TensorDesc> tensors) {
+  for (const auto& tensor : tensors) {
+    if (!tensor.repeated) work.read_bytes = saturating_add(work.read_bytes, tensor.held_bytes());
+  }
+}
+
+void write_results(const OpCall& call, Work& work) {
+  for (const auto& argument : call.arguments) {
+    if (argument.written) write(work, argument.tensors);
+  }
+  for (const auto& result : call.results) {
+    if (!result.written) write(work, result.tensors);
+  }
+}
+
+}  // namespace roofprof::ops

@@ -1,0 +1,229 @@
+// Arithmetic, comparisons and elementary functions on whole tensors; the same on lists of tensors and in the fused
+// steps of optimizers. Operators that torch tags as pointwise and that are not listed here cost one operation per
+// element.
+
+#include <cmath>
+#include <limits>
+
+#include "ops/counting.h"
+#include "ops/registry.h"
+
+namespace roofprof::ops {
+
+namespace {
+
+// ---- tensors
+
+// A complex addition is two real ones.
+void per_component(const OpCall& call, std::int64_t weight, Work& work) {
+  per_output(call, call.has_result(0) && call.result(0).is_complex ? 2 * weight : weight, work);
+}
+
+// Complex by complex: 4 multiplications and 2 additions; complex by real: 2 multiplications.
+void multiply(const OpCall& call, std::int64_t weight, Work& work) {
+  const TensorDesc* other = call.find_tensor("other");
+  const bool complex_pair = call.tensor(0).is_complex && other != nullptr && other->is_complex;
+  if (complex_pair) return per_output(call, 6 * weight, work);
+  per_component(call, weight, work);
+}
+
+// One comparison for each bound that is given, as a number or as a tensor.
+void clamp(const OpCall& call, std::int64_t weight, Work& work) {
+  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t bounds = 0;
+  for (const char* bound : {"min", "max"}) {
+    if (call.find_tensor(bound) != nullptr || !std::isnan(call.number(bound, kAbsent))) ++bounds;
+  }
+  per_output(call, bounds * weight, work);
+}
+
+// where(condition) alone is another operator: it lists the positions of what is not zero.
+void where(const OpCall& call, std::int64_t weight, Work& work) {
+  if (call.arguments.size() == 1) return per_input(call, weight, work);
+  per_output(call, weight, work);
+}
+
+// max(x, y) compares two tensors, max(x) and max(x, dim) look for the largest element.
+void pairwise_or_reduce(const OpCall& call, std::int64_t weight, Work& work) {
+  if (call.find_tensor("other") != nullptr) return per_output(call, weight, work);
+  per_input(call, weight, work);
+}
+
+// ---- lists of tensors
+
+// Squares (powers, magnitudes) and their sum, then one root per tensor.
+void list_norm(const OpCall& call, std::int64_t weight, Work& work) {
+  per_input(call, weight, work);
+  add_operations(work, static_cast<std::int64_t>(call.tensors("self").size()), call.compute_dtype());
+}
+
+// ---- fused optimizer steps
+
+// Operations per parameter, without those that the options ask for: the gradient negated (maximize) or unscaled.
+std::int64_t gradient_options(const OpCall& call) {
+  return (call.boolean("maximize", false) ? 1 : 0) + (call.find_tensor("grad_scale") != nullptr ? 1 : 0);
+}
+
+// `weight` is for what weight decay costs: into the gradient 2 (Adam), onto the parameter 1 (AdamW).
+void adam(const OpCall& call, std::int64_t weight, Work& work) {
+  const std::int64_t decay = call.number("weight_decay", 0) != 0 ? weight : 0;
+  const std::int64_t largest = call.boolean("amsgrad", false) ? 1 : 0;
+  per_input(call, 13 + decay + largest + gradient_options(call), work);
+}
+
+void sgd(const OpCall& call, std::int64_t weight, Work& work) {
+  std::int64_t each = weight + gradient_options(call);
+  if (call.number("weight_decay", 0) != 0) each += 2;
+  // Momentum by its buffers, not by its value: schedules change the value from step to step.
+  if (!call.tensors("momentum_buffer_list").empty()) {
+    if (!call.boolean("is_first_step", false)) each += call.number("dampening", 0) != 0 ? 3 : 2;
+    if (call.boolean("nesterov", false)) each += 2;
+  }
+  per_input(call, each, work);
+}
+
+void adagrad(const OpCall& call, std::int64_t weight, Work& work) {
+  per_input(call, weight + (call.number("weight_decay", 0) != 0 ? 2 : 0) + gradient_options(call), work);
+}
+
+// The schema says that gradients are written; they are only where they are unscaled. The first step of momentum writes
+// the buffer without reading it.
+void step_bytes(const OpCall& call, Work& work) {
+  const bool unscaled = call.find_tensor("grad_scale") != nullptr;
+  for (const auto& argument : call.arguments) {
+    const bool fresh = argument.name == "momentum_buffer_list" && call.boolean("is_first_step", false);
+    if (!fresh) read(work, argument.tensors);
+    if (!argument.written || (argument.name == "grads" && !unscaled)) continue;
+    for (const auto& tensor : argument.tensors)
+      work.write_bytes = saturating_add(work.write_bytes, tensor.held_bytes());
+  }
+}
+
+constexpr std::string_view kSgdOptions = "weight_decay,dampening,nesterov,maximize,is_first_step";
+
+constexpr OpCost kCosts[] = {
+    // Arithmetic. alpha is not looked at: it changes with every step of a learning-rate schedule.
+    {"aten::add", per_component, 1, nullptr, "", "x + y; a complex one is 2"},
+    {"aten::sub", per_component, 1, nullptr, "", "x - y; a complex one is 2"},
+    {"aten::rsub", per_component, 1, nullptr, "", "y - x; a complex one is 2"},
+    {"aten::mul", multiply, 1, nullptr, "", "x * y; two complex numbers 6, complex by real 2"},
+    {"aten::div", per_component, 1, nullptr, "", "x / y, rounded or not"},
+    {"aten::floor_divide", per_output, 2, nullptr, "", "floor(x / y)"},
+    {"aten::remainder", per_output, 1, nullptr, "", "x mod y"},
+    {"aten::neg", per_component, 1, nullptr, "", "-x"},
+    {"aten::abs", per_output, 1, nullptr, "", "abs(x)"},
+    {"aten::sign", per_output, 1, nullptr, "", "-1, 0 or 1"},
+    {"aten::sgn", per_output, 1, nullptr, "", "-1, 0 or 1; of a complex number its direction"},
+    {"aten::floor", per_output, 1, nullptr, "", "rounded down"},
+    {"aten::ceil", per_output, 1, nullptr, "", "rounded up"},
+    {"aten::round", per_output, 1, nullptr, "", "rounded to nearest"},
+    {"aten::reciprocal", per_output, 1, nullptr, "", "1 / x"},
+    {"aten::square", per_output, 1, nullptr, "", "x * x"},
+    {"aten::addcmul", per_output, 3, nullptr, "", "x + value * y * z"},
+    {"aten::addcdiv", per_output, 3, nullptr, "", "x + value * y / z"},
+    {"aten::lerp", per_output, 3, nullptr, "", "x + weight * (y - x)"},
+    {"aten::linalg_cross", per_output, 3, nullptr, "", "two products and their difference"},
+    {"aten::polar", per_output, 4, nullptr, "", "r * cos(a), r * sin(a)"},
+
+    // Elementary functions, one operation each.
+    {"aten::sqrt", per_output, 1, nullptr, "", "sqrt(x)"},
+    {"aten::rsqrt", per_output, 1, nullptr, "", "1 / sqrt(x), one function"},
+    {"aten::pow", per_output, 1, nullptr, "", "x ^ y, one function"},
+    {"aten::exp", per_output, 1, nullptr, "", "exp(x)"},
+    {"aten::log", per_output, 1, nullptr, "", "log(x)"},
+    {"aten::log2", per_output, 1, nullptr, "", "log2(x)"},
+    {"aten::sin", per_output, 1, nullptr, "", "sin(x)"},
+    {"aten::cos", per_output, 1, nullptr, "", "cos(x)"},
+    {"aten::erf", per_output, 1, nullptr, "", "erf(x)"},
+    {"aten::xlogy", per_output, 2, nullptr, "", "x * log(y)"},
+
+    // Comparisons and selections.
+    {"aten::eq", per_output, 1, nullptr, "", "x == y"},
+    {"aten::ne", per_output, 1, nullptr, "", "x != y"},
+    {"aten::lt", per_output, 1, nullptr, "", "x < y"},
+    {"aten::le", per_output, 1, nullptr, "", "x <= y"},
+    {"aten::gt", per_output, 1, nullptr, "", "x > y"},
+    {"aten::ge", per_output, 1, nullptr, "", "x >= y"},
+    {"aten::equal", per_input, 1, nullptr, "", "x == y everywhere"},
+    {"aten::isin", per_output, 1, nullptr, "", "one look-up per element"},
+    {"aten::logical_and", per_output, 1, nullptr, "", "x and y"},
+    {"aten::logical_or", per_output, 1, nullptr, "", "x or y"},
+    {"aten::logical_not", per_output, 1, nullptr, "", "not x"},
+    {"aten::bitwise_and", per_output, 1, nullptr, "", "x & y"},
+    {"aten::bitwise_or", per_output, 1, nullptr, "", "x | y"},
+    {"aten::bitwise_not", per_output, 1, nullptr, "", "~x"},
+    {"aten::maximum", per_output, 1, nullptr, "", "max(x, y)"},
+    {"aten::minimum", per_output, 1, nullptr, "", "min(x, y)"},
+    {"aten::max", pairwise_or_reduce, 1, nullptr, "", "1 per element of max(x, y), or per input element"},
+    {"aten::min", pairwise_or_reduce, 1, nullptr, "", "1 per element of min(x, y), or per input element"},
+    {"aten::clamp", clamp, 1, nullptr, "min,max", "1 for each bound that is given"},
+    {"aten::clamp_min", per_output, 1, nullptr, "", "max(x, bound)"},
+    {"aten::clamp_max", per_output, 1, nullptr, "", "min(x, bound)"},
+    {"aten::clip", clamp, 1, nullptr, "min,max", "1 for each bound that is given"},
+    {"aten::where", where, 1, nullptr, "", "c ? x : y; alone 1 per element of the condition"},
+    {"aten::nan_to_num", per_output, 3, nullptr, "", "nan, +inf and -inf each compared"},
+
+    // Lists of tensors: every tensor of the list, once.
+    {"aten::_foreach_add", per_output, 1, nullptr, "", "x + y"},
+    {"aten::_foreach_sub", per_output, 1, nullptr, "", "x - y"},
+    {"aten::_foreach_mul", per_output, 1, nullptr, "", "x * y"},
+    {"aten::_foreach_div", per_output, 1, nullptr, "", "x / y"},
+    {"aten::_foreach_addcmul", per_output, 3, nullptr, "", "x + value * y * z"},
+    {"aten::_foreach_addcdiv", per_output, 3, nullptr, "", "x + value * y / z"},
+    {"aten::_foreach_lerp", per_output, 3, nullptr, "", "x + weight * (y - x)"},
+    {"aten::_foreach_neg", per_output, 1, nullptr, "", "-x"},
+    {"aten::_foreach_abs", per_output, 1, nullptr, "", "abs(x)"},
+    {"aten::_foreach_sign", per_output, 1, nullptr, "", "sign(x)"},
+    {"aten::_foreach_reciprocal", per_output, 1, nullptr, "", "1 / x"},
+    {"aten::_foreach_sqrt", per_output, 1, nullptr, "", "sqrt(x)"},
+    {"aten::_foreach_rsqrt", per_output, 1, nullptr, "", "1 / sqrt(x), one function"},
+    {"aten::_foreach_pow", per_output, 1, nullptr, "", "x ^ y, one function"},
+    {"aten::_foreach_exp", per_output, 1, nullptr, "", "exp(x)"},
+    {"aten::_foreach_log", per_output, 1, nullptr, "", "log(x)"},
+    {"aten::_foreach_tanh", per_output, 1, nullptr, "", "tanh(x)"},
+    {"aten::_foreach_acos", per_output, 1, nullptr, "", "acos(x)"},
+    {"aten::_foreach_asin", per_output, 1, nullptr, "", "asin(x)"},
+    {"aten::_foreach_atan", per_output, 1, nullptr, "", "atan(x)"},
+    {"aten::_foreach_ceil", per_output, 1, nullptr, "", "ceil(x)"},
+    {"aten::_foreach_cos", per_output, 1, nullptr, "", "cos(x)"},
+    {"aten::_foreach_cosh", per_output, 1, nullptr, "", "cosh(x)"},
+    {"aten::_foreach_erf", per_output, 1, nullptr, "", "erf(x)"},
+    {"aten::_foreach_erfc", per_output, 1, nullptr, "", "erfc(x)"},
+    {"aten::_foreach_expm1", per_output, 1, nullptr, "", "expm1(x)"},
+    {"aten::_foreach_floor", per_output, 1, nullptr, "", "floor(x)"},
+    {"aten::_foreach_frac", per_output, 1, nullptr, "", "frac(x)"},
+    {"aten::_foreach_lgamma", per_output, 1, nullptr, "", "lgamma(x)"},
+    {"aten::_foreach_log10", per_output, 1, nullptr, "", "log10(x)"},
+    {"aten::_foreach_log1p", per_output, 1, nullptr, "", "log1p(x)"},
+    {"aten::_foreach_log2", per_output, 1, nullptr, "", "log2(x)"},
+    {"aten::_foreach_round", per_output, 1, nullptr, "", "round(x)"},
+    {"aten::_foreach_sin", per_output, 1, nullptr, "", "sin(x)"},
+    {"aten::_foreach_sinh", per_output, 1, nullptr, "", "sinh(x)"},
+    {"aten::_foreach_tan", per_output, 1, nullptr, "", "tan(x)"},
+    {"aten::_foreach_trunc", per_output, 1, nullptr, "", "trunc(x)"},
+    {"aten::_foreach_sigmoid", per_output, 4, nullptr, "", "1 / (1 + exp(-x))"},
+    {"aten::_foreach_maximum", per_output, 1, nullptr, "", "max(x, y)"},
+    {"aten::_foreach_minimum", per_output, 1, nullptr, "", "min(x, y)"},
+    {"aten::_foreach_clamp_max", per_output, 1, nullptr, "", "min(x, y)"},
+    {"aten::_foreach_clamp_min", per_output, 1, nullptr, "", "max(x, y)"},
+    {"aten::_foreach_max", per_input, 1, nullptr, "", "1 comparison per element"},
+    {"aten::_foreach_norm", list_norm, 2, nullptr, "", "a power and an addition per element, a root per tensor"},
+    {"aten::_foreach_powsum", per_input, 2, nullptr, "", "a power and an addition per element"},
+    {"aten::_foreach_zero", no_operations, 0, overwriting_bytes, "", "written only"},
+    {"aten::_foreach_copy", no_operations, 0, overwriting_bytes, "", "copied"},
+    {"aten::_foreach_clone", no_operations, 0, nullptr, "", "copied"},
+    {"aten::_amp_foreach_non_finite_check_and_unscale", per_input, 2, nullptr, "", "is x finite, x * scale"},
+    {"aten::_amp_update_scale", per_input, 2, nullptr, "", "a comparison and a multiplication"},
+
+    // Fused optimizer steps.
+    {"aten::_fused_adam_", adam, 2, step_bytes, "weight_decay,amsgrad,maximize", "13: moments 3 + 4, root 3, update 3"},
+    {"aten::_fused_adamw_", adam, 1, step_bytes, "weight_decay,amsgrad,maximize", "13: as adam; decay 1 for 2"},
+    {"aten::_fused_sgd_", sgd, 2, step_bytes, kSgdOptions, "x - lr * g"},
+    {"aten::_fused_adagrad_", adagrad, 7, step_bytes, "weight_decay,maximize", "7: sum 2, update 5; decay 2"},
+};
+
+}  // namespace
+
+std::span<const OpCost> elementwise_costs() { return kCosts; }
+
+}  // namespace roofprof::ops

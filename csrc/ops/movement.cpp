@@ -1,0 +1,143 @@
+// What moves or makes data without computing on it: copies, layouts, padding, fills, factories, random numbers.
+
+#include "ops/counting.h"
+#include "ops/registry.h"
+
+namespace roofprof::ops {
+
+namespace {
+
+// Tensor arguments tell a shape or a dtype at most: ones_like, fill_, uniform_.
+void written_only(const OpCall& call, Work& work) { write_results(call, work); }
+
+// copy(self, src): self is the destination.
+void copied_bytes(const OpCall& call, Work& work) {
+  read(work, call.find_tensor("src"));
+  write_results(call, work);
+}
+
+// What is copied is only a part of the input.
+void part_copied_bytes(const OpCall& call, Work& work) {
+  write_results(call, work);
+  work.read_bytes = work.write_bytes;
+}
+
+// Gradients of padding read the gradient; the input tells its shape only.
+void gradient_bytes(const OpCall& call, Work& work) {
+  read(work, &call.tensor("grad_output"));
+  write_results(call, work);
+}
+
+constexpr OpCost kCosts[] = {
+    // No data moves, although the schema does not say that the result is a view, or no tensor comes out at all.
+    {"aten::_unsafe_view", no_operations, 0, no_bytes, "", "a view"},
+    {"aten::unsafe_split", no_operations, 0, no_bytes, "", "views"},
+    {"aten::unsafe_split_with_sizes", no_operations, 0, no_bytes, "", "views"},
+    {"aten::as_strided_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::detach_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::squeeze_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::unsqueeze_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::transpose_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::t_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::lift", no_operations, 0, no_bytes, "", "the same tensor"},
+    {"aten::set_", no_operations, 0, no_bytes, "", "storage exchanged"},
+    {"aten::resize_", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::resize_as_", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::empty", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::empty_like", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::empty_strided", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::empty_permuted", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::new_empty", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::new_empty_strided", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::_efficientzerotensor", no_operations, 0, no_bytes, "", "zeros that are not stored"},
+    {"aten::is_pinned", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::is_same_size", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::_assert_async", no_operations, 0, nullptr, "", "one element read"},
+    {"aten::record_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},
+    {"aten::_local_scalar_dense", no_operations, 0, nullptr, "", "one element read"},
+
+    // Copies: read and written.
+    {"aten::copy", no_operations, 0, copied_bytes, "", "src copied"},
+    {"aten::clone", no_operations, 0, nullptr, "", "copied"},
+    {"aten::_to_copy", no_operations, 0, nullptr, "", "copied to another dtype, device or layout"},
+    {"aten::_reshape_copy", no_operations, 0, nullptr, "", "copied"},
+    {"aten::_pin_memory", no_operations, 0, nullptr, "", "copied"},
+    {"aten::complex", no_operations, 0, nullptr, "", "two parts copied into one tensor"},
+    {"aten::narrow_copy", no_operations, 0, part_copied_bytes, "", "the narrow part copied"},
+    {"aten::lu_unpack", no_operations, 0, nullptr, "", "copied into separate factors"},
+    {"aten::cat", no_operations, 0, nullptr, "", "all tensors copied"},
+    {"aten::stack", no_operations, 0, nullptr, "", "all tensors copied"},
+    {"aten::repeat", no_operations, 0, nullptr, "", "read once, written repeated"},
+    {"aten::repeat_interleave", no_operations, 0, nullptr, "", "read once, written repeated"},
+    {"aten::roll", no_operations, 0, nullptr, "", "copied"},
+    {"aten::flip", no_operations, 0, nullptr, "", "copied"},
+    {"aten::tril", no_operations, 0, nullptr, "", "copied, the other half zero"},
+    {"aten::triu", no_operations, 0, nullptr, "", "copied, the other half zero"},
+    {"aten::diag_embed", no_operations, 0, nullptr, "", "copied into zeros"},
+    {"aten::pixel_shuffle", no_operations, 0, nullptr, "", "copied"},
+    {"aten::pixel_unshuffle", no_operations, 0, nullptr, "", "copied"},
+    {"aten::channel_shuffle", no_operations, 0, nullptr, "", "copied"},
+    {"aten::im2col", no_operations, 0, nullptr, "", "read once, written by window"},
+    {"aten::col2im", per_input, 1, nullptr, "", "windows overlap: one addition per column element"},
+    {"aten::_pack_padded_sequence", no_operations, 0, nullptr, "", "copied without the padding"},
+
+    // Padding. Going back, the gradients of the borders are added to those inside.
+    {"aten::constant_pad_nd", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::reflection_pad1d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::reflection_pad2d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::reflection_pad3d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::replication_pad1d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::replication_pad2d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::replication_pad3d", no_operations, 0, nullptr, "", "copied into a larger tensor"},
+    {"aten::reflection_pad1d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+    {"aten::reflection_pad2d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+    {"aten::reflection_pad3d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+    {"aten::replication_pad1d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+    {"aten::replication_pad2d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+    {"aten::replication_pad3d_backward", per_input, 1, gradient_bytes, "", "one addition per gradient"},
+
+    // Fills and factories: written only.
+    {"aten::fill", no_operations, 0, written_only, "", "written only"},
+    {"aten::zero", no_operations, 0, written_only, "", "written only"},
+    {"aten::full", no_operations, 0, written_only, "", "written only"},
+    {"aten::full_like", no_operations, 0, written_only, "", "written only"},
+    {"aten::new_full", no_operations, 0, written_only, "", "written only"},
+    {"aten::zeros", no_operations, 0, written_only, "", "written only"},
+    {"aten::zeros_like", no_operations, 0, written_only, "", "written only"},
+    {"aten::new_zeros", no_operations, 0, written_only, "", "written only"},
+    {"aten::ones", no_operations, 0, written_only, "", "written only"},
+    {"aten::ones_like", no_operations, 0, written_only, "", "written only"},
+    {"aten::new_ones", no_operations, 0, written_only, "", "written only"},
+    {"aten::scalar_tensor", no_operations, 0, written_only, "", "written only"},
+    {"aten::eye", no_operations, 0, written_only, "", "written only"},
+    {"aten::arange", no_operations, 0, written_only, "", "written only"},
+    {"aten::linspace", no_operations, 0, written_only, "", "written only"},
+    {"aten::logspace", per_output, 1, written_only, "", "one power per element"},
+    {"aten::tril_indices", no_operations, 0, written_only, "", "written only"},
+    {"aten::triu_indices", no_operations, 0, written_only, "", "written only"},
+
+    // Random numbers: one operation for each that is drawn, whatever the distribution.
+    {"aten::rand", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::rand_like", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::randn", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::randn_like", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::randint", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::randint_like", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::randperm", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::random", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::uniform", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::normal", per_output, 1, overwriting_bytes, "", "one draw per element; mean and std are read"},
+    {"aten::normal_functional", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::log_normal", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::cauchy", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::exponential", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::geometric", per_output, 1, written_only, "", "one draw per element"},
+    {"aten::bernoulli", per_output, 1, overwriting_bytes, "", "one draw per element; probabilities are read"},
+    {"aten::multinomial", per_input, 3, nullptr, "", "per weight: a draw, a division, a comparison"},
+};
+
+}  // namespace
+
+std::span<const OpCost> movement_costs() { return kCosts; }
+
+}  // namespace roofprof::ops

@@ -1,0 +1,103 @@
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+
+#include "ops/counting.h"
+
+namespace roofprof::ops {
+
+namespace {
+
+using Lines = std::unordered_map<std::string_view, const OpCost*>;
+
+Lines lines_of_all_families() {
+  Lines lines;
+  for (const auto& family : families()) {
+    for (const auto& line : family.costs) {
+      if (!lines.emplace(line.op, &line).second) {
+        throw std::logic_error("two cost lines for " + std::string(line.op));
+      }
+    }
+  }
+  return lines;
+}
+
+// The lines that stand for what a trait says.
+const OpCost* line_of(Trait trait) {
+  static constexpr OpCost kView{"view", no_operations, 0, no_bytes, "", "free", ""};
+  static constexpr OpCost kPointwise{"pointwise", per_output, 1, nullptr, "", "1 per output element", ""};
+  static constexpr OpCost kReduction{"reduction", per_input, 1, nullptr, "", "1 per input element", ""};
+  switch (trait) {
+    case Trait::view:
+      return &kView;
+    case Trait::pointwise:
+      return &kPointwise;
+    case Trait::reduction:
+      return &kReduction;
+    case Trait::none:
+      break;
+  }
+  return nullptr;
+}
+
+// A formula that went wrong must not end as a strange figure in a report.
+void require_plausible(const OpCall& call, const Work& work) {
+  const bool negative = work.macs < 0 || work.causal_macs < 0 || work.read_bytes < 0 || work.write_bytes < 0 ||
+                        std::ranges::any_of(work.operations, [](std::int64_t count) { return count < 0; });
+  if (negative) throw std::logic_error(call.name + ": its cost is negative");
+  if (work.causal_macs > work.macs) throw std::logic_error(call.name + ": more causal MACs than dense ones");
+}
+
+Work evaluate(const OpCall& call, const OpCost& line) {
+  Work work;
+  line.operations(call, line.weight, work);
+  (line.bytes != nullptr ? line.bytes : compulsory_bytes)(call, work);
+  require_plausible(call, work);
+  return work;
+}
+
+}  // namespace
+
+std::span<const Family> families() {
+  static const std::array kFamilies = {
+      Family{"matmul", matmul_costs()},
+      Family{"convolution", convolution_costs()},
+      Family{"attention", attention_costs()},
+      Family{"recurrent", recurrent_costs()},
+      Family{"normalization", normalization_costs()},
+      Family{"activation", activation_costs()},
+      Family{"elementwise", elementwise_costs()},
+      Family{"reduction", reduction_costs()},
+      Family{"pooling", pooling_costs()},
+      Family{"indexing", indexing_costs()},
+      Family{"movement", movement_costs()},
+      Family{"vision", vision_costs()},
+  };
+  return kFamilies;
+}
+
+const OpCost* find_cost(std::string_view op) {
+  static const Lines kLines = lines_of_all_families();
+  if (const auto found = kLines.find(op); found != kLines.end()) return found->second;
+  if (!op.ends_with('_')) return nullptr;
+  op.remove_suffix(1);
+  const auto found = kLines.find(op);
+  return found == kLines.end() ? nullptr : found->second;
+}
+
+std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name)); }
+
+std::optional<Work> cost_of(const OpCall& call, const OpCost* line) {
+  if (line == nullptr) line = line_of(call.trait);
+  if (line == nullptr) return std::nullopt;
+  if (call.declared_scalars == line->scalars) return evaluate(call, *line);
+  OpCall declared = call;
+  declared.declared_scalars = line->scalars;
+  return evaluate(declared, *line);
+}
+
+}  // namespace roofprof::ops

@@ -1,0 +1,238 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// Batch 2, 8 query heads, 2 key heads, 6 queries, 10 keys, depth 16, value depth 4, fp16: 2*8*6*10 = 960 scores.
+// Elements: query 2*8*6*16 = 1536, key 2*2*10*16 = 640, value 2*2*10*4 = 160, output 2*8*6*4 = 384.
+constexpr std::int64_t kScores = 960;
+constexpr std::int64_t kMacs = kScores * (16 + 4);
+constexpr std::int64_t kFlops = 2 * kMacs + 6 * kScores;
+constexpr std::int64_t kRead = 2 * (1536 + 640 + 160);
+// Of 6 x 10 pairs a causal mask from the first query and key on leaves 1 + 2 + ... + 6 = 21.
+constexpr std::int64_t kCausalMacs = 2 * 8 * 21 * (16 + 4);
+// Five products: three over the depth, two over the value depth. 6 per score, 2 per output element.
+constexpr std::int64_t kBackwardMacs = kScores * (3 * 16 + 2 * 4);
+constexpr std::int64_t kBackwardFlops = 2 * kBackwardMacs + 6 * kScores + 2 * 384;
+
+Call forward(std::string name, bool causal = false, double dropout = 0) {
+  return Call(std::move(name))
+      .in("query", fp16, {2, 8, 6, 16})
+      .in("key", fp16, {2, 2, 10, 16})
+      .in("value", fp16, {2, 2, 10, 4})
+      .scalar("dropout_p", dropout)
+      .scalar("is_causal", causal)
+      .out(fp16, {2, 8, 6, 4});
+}
+
+// The fused kernels also write one fp32 logsumexp for each of 96 queries.
+constexpr Expected kForward = {.macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768};
+constexpr Expected kFused = {.macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768 + 384};
+constexpr Expected kFusedCausal = {
+    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768 + 384, .causal_macs = kCausalMacs};
+
+Call fused(std::string name, bool causal = false) { return forward(std::move(name), causal).out(fp32, {2, 8, 6}); }
+
+Call backward(std::string name, bool causal = false) {
+  return Call(std::move(name))
+      .in("grad_out", fp16, {2, 8, 6, 4})
+      .in("query", fp16, {2, 8, 6, 16})
+      .in("key", fp16, {2, 2, 10, 16})
+      .in("value", fp16, {2, 2, 10, 4})
+      .in("out", fp16, {2, 8, 6, 4})
+      .in("logsumexp", fp32, {2, 8, 6})
+      .scalar("dropout_p", 0.0)
+      .scalar("is_causal", causal)
+      .out(fp16, {2, 8, 6, 16})
+      .out(fp16, {2, 2, 10, 16})
+      .out(fp16, {2, 2, 10, 4});
+}
+
+constexpr Expected kBackward = {
+    .macs = kBackwardMacs, .flops = kBackwardFlops, .read_bytes = kRead + 2 * 768 + 384, .write_bytes = kRead};
+constexpr Expected kBackwardCausal = {.macs = kBackwardMacs,
+                                      .flops = kBackwardFlops,
+                                      .read_bytes = kRead + 2 * 768 + 384,
+                                      .write_bytes = kRead,
+                                      .causal_macs = 2 * 8 * 21 * (3 * 16 + 2 * 4)};
+
+// Tokens first, 2 x 6 queries and 2 x 10 keys: in a batch, or as one ragged row with cumulative lengths.
+Call tokens_first(std::string name, bool ragged) {
+  Call call(std::move(name));
+  if (ragged) {
+    call.in("query", fp16, {12, 8, 16}).in("key", fp16, {20, 2, 16}).in("value", fp16, {20, 2, 4});
+  } else {
+    call.in("query", fp16, {2, 6, 8, 16}).in("key", fp16, {2, 10, 2, 16}).in("value", fp16, {2, 10, 2, 4});
+  }
+  return call.scalar("dropout_p", 0.0);
+}
+
+Call flash(std::string name, bool ragged, bool causal) {
+  return tokens_first(std::move(name), ragged)
+      .scalar("max_q", 6)
+      .scalar("max_k", 10)
+      .scalar("is_causal", causal)
+      .out(fp16, ragged ? Sizes{12, 8, 4} : Sizes{2, 6, 8, 4});
+}
+
+Call efficient(std::string name, std::int64_t mask_type) {
+  return tokens_first(std::move(name), false)
+      .none("max_seqlen_q")
+      .none("max_seqlen_k")
+      .scalar("custom_mask_type", mask_type)
+      .out(fp16, {2, 6, 8, 4});
+}
+
+// Aligned at the last query and key, 6 queries see 5, 6, ..., 10 keys: 45 pairs.
+constexpr Expected kCausalFromLast = {
+    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768, .causal_macs = 2 * 8 * 45 * (16 + 4)};
+constexpr Expected kCausalFromFirst = {
+    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768, .causal_macs = kCausalMacs};
+// One matrix of outputs stands for the three gradients here: the cost is under test, not the schema.
+constexpr Expected kTokensBackward = {
+    .macs = kBackwardMacs, .flops = kBackwardFlops, .read_bytes = kRead, .write_bytes = 768};
+
+// 2 x 5 tokens, width 8, 2 heads (2*2*5*5 = 100 scores of depth 4), fp32: four projections of 8 x 8 for 10 tokens.
+constexpr std::int64_t kHeadMacs = 4 * 10 * 64 + 100 * 2 * 4;
+// Bias for 4 x 80 elements, the query's scale for 80.
+constexpr std::int64_t kHeadOthers = 320 + 80;
+
+Call multi_head(bool weights, bool average) {
+  return Call("aten::_native_multi_head_attention")
+      .in("query", fp32, {2, 5, 8})
+      .in("key", fp32, {2, 5, 8})
+      .repeated()
+      .in("value", fp32, {2, 5, 8})
+      .repeated()
+      .scalar("num_head", 2)
+      .in("qkv_weight", fp32, {24, 8})
+      .in("qkv_bias", fp32, {24})
+      .in("proj_weight", fp32, {8, 8})
+      .in("proj_bias", fp32, {8})
+      .scalar("need_weights", weights)
+      .scalar("average_attn_weights", average)
+      .out(fp32, {2, 5, 8});
+}
+
+Call encoder_layer(bool gelu) {
+  return Call("aten::_transformer_encoder_layer_fwd")
+      .in("src", fp32, {2, 5, 8})
+      .scalar("num_heads", 2)
+      .in("qkv_weight", fp32, {24, 8})
+      .in("qkv_bias", fp32, {24})
+      .in("proj_weight", fp32, {8, 8})
+      .in("proj_bias", fp32, {8})
+      .scalar("use_gelu", gelu)
+      .in("norm_weight_1", fp32, {8})
+      .in("norm_bias_1", fp32, {8})
+      .in("norm_weight_2", fp32, {8})
+      .in("norm_bias_2", fp32, {8})
+      .in("ffn_weight_1", fp32, {16, 8})
+      .in("ffn_bias_1", fp32, {16})
+      .in("ffn_weight_2", fp32, {8, 16})
+      .in("ffn_bias_2", fp32, {8})
+      .out(fp32, {2, 5, 8});
+}
+
+// Two linears 8 -> 16 -> 8 for 10 tokens; bias, two residuals, two norms of 8 for 80 elements; 160 hidden ones.
+constexpr std::int64_t kLayerMacs = kHeadMacs + 2 * 10 * 8 * 16;
+constexpr std::int64_t kLayerOthers = kHeadOthers + 5 * 100 + 80 * (1 + 2 + 16) + 160;
+constexpr std::int64_t kHeadRead = 4 * (80 + 192 + 24 + 64 + 8);
+constexpr std::int64_t kLayerRead = kHeadRead + 4 * (32 + 128 + 16 + 128 + 8);
+
+std::vector<CostCase> cases() {
+  return {
+      {forward("aten::scaled_dot_product_attention"), kForward},
+      {forward("aten::scaled_dot_product_attention", true), kCausalFromFirst},
+      {forward("aten::scaled_dot_product_attention", false, 0.1),
+       {.macs = kMacs, .flops = kFlops + 3 * kScores, .read_bytes = kRead, .write_bytes = 768}},
+      // One mask of 6 x 10 for all heads.
+      {forward("aten::scaled_dot_product_attention").in("attn_mask", fp16, {6, 10}),
+       {.macs = kMacs, .flops = kFlops + kScores, .read_bytes = kRead + 120, .write_bytes = 768}},
+      // No heads, and more queries than keys: 1 + 2 + 3, then 3 each for two more queries.
+      {Call("aten::scaled_dot_product_attention")
+           .in("query", fp32, {5, 4})
+           .in("key", fp32, {3, 4})
+           .in("value", fp32, {3, 4})
+           .scalar("is_causal", true)
+           .out(fp32, {5, 4}),
+       {.macs = 15 * 8, .flops = 240 + 90, .read_bytes = 176, .write_bytes = 80, .causal_macs = 12 * 8}},
+      // Its second result, the scores, is never counted as written.
+      {forward("aten::_scaled_dot_product_attention_math").out(fp16, {2, 8, 6, 10}), kForward},
+      {forward("aten::_scaled_dot_product_attention_math_for_mps").out(fp16, {2, 8, 6, 10}), kForward},
+      {fused("aten::_scaled_dot_product_flash_attention"), kFused},
+      {fused("aten::_scaled_dot_product_flash_attention", true), kFusedCausal},
+      {fused("aten::_scaled_dot_product_flash_attention_for_cpu", true), kFusedCausal},
+      {fused("aten::_scaled_dot_product_efficient_attention", true).none("attn_bias"), kFusedCausal},
+      {fused("aten::_scaled_dot_product_cudnn_attention", true).none("attn_bias"), kFusedCausal},
+      {fused("aten::_scaled_dot_product_fused_attention_overrideable", true), kFusedCausal},
+      {fused("aten::_cudnn_attention_forward", true), kFusedCausal},
+      {flash("aten::_flash_attention_forward", false, false), kForward},
+      {flash("aten::_flash_attention_forward", false, true), kCausalFromLast},
+      {flash("aten::_flash_attention_forward", true, true), kCausalFromLast},
+      {efficient("aten::_efficient_attention_forward", 0), kForward},
+      {efficient("aten::_efficient_attention_forward", 1), kCausalFromFirst},
+      {efficient("aten::_efficient_attention_forward", 2), kCausalFromLast},
+
+      {backward("aten::_scaled_dot_product_flash_attention_backward"), kBackward},
+      {backward("aten::_scaled_dot_product_flash_attention_backward", true), kBackwardCausal},
+      {backward("aten::_scaled_dot_product_flash_attention_for_cpu_backward", true), kBackwardCausal},
+      {backward("aten::_scaled_dot_product_efficient_attention_backward", true).none("attn_bias"), kBackwardCausal},
+      {backward("aten::_scaled_dot_product_cudnn_attention_backward", true), kBackwardCausal},
+      {backward("aten::_scaled_dot_product_fused_attention_overrideable_backward", true), kBackwardCausal},
+      {backward("aten::_cudnn_attention_backward", true), kBackwardCausal},
+      {flash("aten::_flash_attention_backward", true, false), kTokensBackward},
+      {efficient("aten::_efficient_attention_backward", 0), kTokensBackward},
+
+      {multi_head(false, true),
+       {.macs = kHeadMacs,
+        .flops = 2 * kHeadMacs + kHeadOthers + 5 * 100,
+        .read_bytes = kHeadRead,
+        .write_bytes = 320}},
+      {multi_head(true, true).in("mask", boolean, {5, 5}).out(fp32, {2, 5, 5}),
+       {.macs = kHeadMacs,
+        .flops = 2 * kHeadMacs + kHeadOthers + 7 * 100,
+        .read_bytes = kHeadRead + 25,
+        .write_bytes = 320 + 200}},
+      {encoder_layer(false),
+       {.macs = kLayerMacs,
+        .flops = 2 * kLayerMacs + kLayerOthers + 160,
+        .read_bytes = kLayerRead,
+        .write_bytes = 320}},
+      {encoder_layer(true),
+       {.macs = kLayerMacs,
+        .flops = 2 * kLayerMacs + kLayerOthers + 5 * 160,
+        .read_bytes = kLayerRead,
+        .write_bytes = 320}},
+      {Call("aten::_transform_bias_rescale_qkv")
+           .in("qkv", fp32, {2, 5, 24})
+           .in("qkv_bias", fp32, {24})
+           .out(fp32, {2, 2, 5, 4})
+           .out(fp32, {2, 2, 5, 4})
+           .out(fp32, {2, 2, 5, 4}),
+       {.flops = 240 + 80, .read_bytes = 1056, .write_bytes = 960}},
+  };
+}
+
+TEST(Attention, Costs) { check_family(attention_costs(), cases()); }
+
+// Twice the sequence: four times the scores, whatever else there is.
+TEST(Attention, MacsGrowWithTheSquareOfTheSequence) {
+  const auto work = [](std::int64_t tokens) {
+    return *cost_of(Call("aten::scaled_dot_product_attention")
+                        .in("query", bf16, {1, 16, tokens, 64})
+                        .in("key", bf16, {1, 16, tokens, 64})
+                        .in("value", bf16, {1, 16, tokens, 64})
+                        .scalar("is_causal", true)
+                        .out(bf16, {1, 16, tokens, 64}));
+  };
+  EXPECT_EQ(work(2048).macs, 4 * work(1024).macs);
+  EXPECT_EQ(work(1024).macs, std::int64_t{2} * 16 * 1024 * 1024 * 64);
+  EXPECT_EQ(work(1024).causal_macs, std::int64_t{2} * 16 * (1024 * 1025 / 2) * 64);
+  EXPECT_EQ(work(2048).bytes(), 2 * work(1024).bytes());
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

@@ -1,0 +1,258 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// 4 -> 6 channels in 2 groups, kernel 3 in every dimension, padding 1, batch 2, 5 positions along each dimension. Every
+// output element takes 2 * 3^dims MACs.
+Sizes sizes(std::int64_t batch, std::int64_t channels, int dims, std::int64_t extent) {
+  Sizes result = {batch, channels};
+  for (int i = 0; i < dims; ++i) result.push_back(extent);
+  return result;
+}
+
+Call conv(std::string name, int dims, std::string input = "input") {
+  return Call(std::move(name))
+      .in(std::move(input), fp32, sizes(2, 4, dims, 5))
+      .in("weight", fp32, sizes(6, 2, dims, 3))
+      .in("bias", fp32, {6})
+      .out(fp32, sizes(2, 6, dims, 5));
+}
+
+// The same without groups, whose schemas know none: 36 MACs for each of the 300 outputs of a 2-d one.
+Call plain_conv2d(std::string name) {
+  return Call(std::move(name))
+      .in("self", fp32, {2, 4, 5, 5})
+      .in("weight", fp32, {6, 4, 3, 3})
+      .in("bias", fp32, {6})
+      .out(fp32, {2, 6, 5, 5});
+}
+
+// 4 -> 6 channels in 2 groups, kernel 2, stride 2: every input element is spread over 3 * 2^dims outputs.
+Call transposed(std::string name, int dims, std::string input = "input") {
+  return Call(std::move(name))
+      .in(std::move(input), fp32, sizes(2, 4, dims, 5))
+      .in("weight", fp32, sizes(4, 3, dims, 2))
+      .in("bias", fp32, {6})
+      .out(fp32, sizes(2, 6, dims, 10));
+}
+
+// Outputs: 2*6*5^dims. Elements read: 2*4*5^dims + 6*2*3^dims + 6.
+constexpr Expected kConv1d = {.macs = 60 * 6, .flops = 720 + 60, .read_bytes = 4 * (40 + 36 + 6), .write_bytes = 240};
+constexpr Expected kConv2d = {
+    .macs = 300 * 18, .flops = 10800 + 300, .read_bytes = 4 * (200 + 108 + 6), .write_bytes = 1200};
+constexpr Expected kConv3d = {
+    .macs = 1500 * 54, .flops = 162000 + 1500, .read_bytes = 4 * (1000 + 324 + 6), .write_bytes = 6000};
+constexpr Expected kPlain2d = {
+    .macs = 300 * 36, .flops = 21600 + 300, .read_bytes = 4 * (200 + 216 + 6), .write_bytes = 1200};
+// Inputs: 2*4*5^dims. Outputs: 2*6*10^dims.
+constexpr Expected kTransposed1d = {
+    .macs = 40 * 6, .flops = 480 + 120, .read_bytes = 4 * (40 + 24 + 6), .write_bytes = 480};
+constexpr Expected kTransposed2d = {
+    .macs = 200 * 12, .flops = 4800 + 1200, .read_bytes = 4 * (200 + 48 + 6), .write_bytes = 4800};
+constexpr Expected kTransposed3d = {
+    .macs = 1000 * 24, .flops = 48000 + 12000, .read_bytes = 4 * (1000 + 96 + 6), .write_bytes = 48000};
+
+// What is fused in counts one operation per output each.
+Expected with_fused(Expected expected, std::int64_t operations, std::int64_t more_read = 0) {
+  expected.flops += operations;
+  expected.read_bytes += more_read;
+  return expected;
+}
+
+Call backward(std::string name, Sizes mask, bool is_transposed = false) {
+  return Call(std::move(name))
+      .in("grad_output", fp32, {2, 6, 5, 5})
+      .in("input", fp32, {2, 4, 5, 5})
+      .in("weight", fp32, {6, 2, 3, 3})
+      .scalar("transposed", is_transposed)
+      .scalar("output_mask", mask);
+}
+
+std::vector<CostCase> cases() {
+  return {
+      {conv("aten::conv1d", 1), kConv1d},
+      {conv("aten::conv2d", 2), kConv2d},
+      {conv("aten::conv3d", 3), kConv3d},
+      // Without bias, depthwise, without a batch, complex.
+      {Call("aten::conv2d")
+           .in("input", bf16, {2, 4, 5, 5})
+           .in("weight", bf16, {4, 1, 3, 3})
+           .none("bias")
+           .out(bf16, {2, 4, 5, 5}),
+       {.macs = 200 * 9, .flops = 3600, .read_bytes = 2 * (200 + 36), .write_bytes = 400}},
+      {Call("aten::conv2d")
+           .in("input", fp32, {4, 5, 5})
+           .in("weight", fp32, {6, 4, 3, 3})
+           .none("bias")
+           .out(fp32, {6, 5, 5}),
+       {.macs = 150 * 36, .flops = 10800, .read_bytes = 4 * (100 + 216), .write_bytes = 600}},
+      {Call("aten::conv1d")
+           .in("input", fp32, {2, 4, 5})
+           .complex()
+           .in("weight", fp32, {6, 4, 1})
+           .complex()
+           .in("bias", fp32, {6})
+           .complex()
+           .out(fp32, {2, 6, 5})
+           .complex(),
+       {.macs = 4 * 60 * 4, .flops = 1920 + 120, .read_bytes = 8 * (40 + 24 + 6), .write_bytes = 480}},
+      {transposed("aten::conv_transpose1d", 1), kTransposed1d},
+      {transposed("aten::conv_transpose2d", 2), kTransposed2d},
+      {transposed("aten::conv_transpose3d", 3), kTransposed3d},
+      {Call("aten::conv_transpose1d")
+           .in("input", fp32, {4, 5})
+           .in("weight", fp32, {4, 6, 2})
+           .none("bias")
+           .out(fp32, {6, 10}),
+       {.macs = 20 * 12, .flops = 480, .read_bytes = 4 * (20 + 48), .write_bytes = 240}},
+      // Time 7, batch 2, 4 -> 6 channels, kernel 3.
+      {Call("aten::conv_tbc")
+           .in("self", fp32, {7, 2, 4})
+           .in("weight", fp32, {3, 4, 6})
+           .in("bias", fp32, {6})
+           .out(fp32, {5, 2, 6}),
+       {.macs = 60 * 12, .flops = 1440 + 60, .read_bytes = 4 * (56 + 72 + 6), .write_bytes = 240}},
+
+      {conv("aten::convolution", 2).scalar("transposed", false), kConv2d},
+      {transposed("aten::convolution", 2).scalar("transposed", true), kTransposed2d},
+      {conv("aten::_convolution", 2).scalar("transposed", false), kConv2d},
+      {conv("aten::convolution_overrideable", 2).scalar("transposed", false), kConv2d},
+      {conv("aten::_convolution_mode", 2), kConv2d},
+      {plain_conv2d("aten::thnn_conv2d"), kPlain2d},
+      {plain_conv2d("aten::_slow_conv2d_forward"), kPlain2d},
+      {conv("aten::slow_conv3d", 3, "self"), kConv3d},
+      {conv("aten::slow_conv3d_forward", 3, "self"), kConv3d},
+      {plain_conv2d("aten::slow_conv_dilated2d"), kPlain2d},
+      {conv("aten::slow_conv_dilated3d", 3, "self"), kConv3d},
+      {transposed("aten::slow_conv_transpose2d", 2, "self"), kTransposed2d},
+      {transposed("aten::slow_conv_transpose3d", 3, "self"), kTransposed3d},
+      {conv("aten::_conv_depthwise2d", 2, "self"), kConv2d},
+      {conv("aten::conv_depthwise3d", 3, "self"), kConv3d},
+      {plain_conv2d("aten::_nnpack_spatial_convolution"), kPlain2d},
+      {conv("aten::mkldnn_convolution", 2, "self"), kConv2d},
+      {conv("aten::cudnn_convolution", 2, "self"), kConv2d},
+      {transposed("aten::cudnn_convolution_transpose", 2, "self"), kTransposed2d},
+      {conv("aten::cudnn_convolution_relu", 2, "self"), with_fused(kConv2d, 300)},
+      {conv("aten::cudnn_convolution_add_relu", 2, "self").in("z", fp32, {2, 6, 5, 5}), with_fused(kConv2d, 600, 1200)},
+      {conv("aten::miopen_convolution", 2, "self"), kConv2d},
+      {transposed("aten::miopen_convolution_transpose", 2, "self"), kTransposed2d},
+      {conv("aten::miopen_depthwise_convolution", 2, "self"), kConv2d},
+      {conv("aten::miopen_convolution_relu", 2, "self"), with_fused(kConv2d, 300)},
+      {conv("aten::miopen_convolution_add_relu", 2, "self").in("z", fp32, {2, 6, 5, 5}),
+       with_fused(kConv2d, 600, 1200)},
+      // Grouped weights come as (groups, Cout/groups, Cin/groups, kernel).
+      {Call("mkldnn::_convolution_pointwise")
+           .in("X", fp32, {2, 4, 5, 5})
+           .in("W", fp32, {2, 3, 2, 3, 3})
+           .in("B", fp32, {6})
+           .out(fp32, {2, 6, 5, 5}),
+       with_fused(kConv2d, 300)},
+      {Call("mkldnn::_convolution_pointwise_")
+           .overload("binary")
+           .in("other", fp32, {2, 6, 5, 5})
+           .written()
+           .in("X", fp32, {2, 4, 5, 5})
+           .in("W", fp32, {2, 3, 2, 3, 3})
+           .in("B", fp32, {6})
+           .out(fp32, {2, 6, 5, 5})
+           .written(),
+       with_fused(kConv2d, 300, 1200)},
+      {Call("mkldnn::_convolution_transpose_pointwise")
+           .in("X", fp32, {2, 4, 5, 5})
+           .in("W", fp32, {2, 2, 3, 2, 2})
+           .in("B", fp32, {6})
+           .out(fp32, {2, 6, 10, 10}),
+       with_fused(kTransposed2d, 1200)},
+
+      // Grouped: each gradient has the forward's 5,400 MACs, no more. Elements: gradient 300, input 200, weight 108.
+      {backward("aten::convolution_backward", {1, 1, 1}).out(fp32, {2, 4, 5, 5}).out(fp32, {6, 2, 3, 3}).out(fp32, {6}),
+       {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
+      {backward("aten::convolution_backward", {1, 0, 0}).out(fp32, {2, 4, 5, 5}).out_none().out_none(),
+       {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 108), .write_bytes = 4 * 200}},
+      {backward("aten::convolution_backward", {0, 1, 0}).out_none().out(fp32, {6, 2, 3, 3}).out_none(),
+       {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 200), .write_bytes = 4 * 108}},
+      {backward("aten::convolution_backward", {0, 0, 1}).out_none().out_none().out(fp32, {6}),
+       {.flops = 300, .read_bytes = 4 * 300, .write_bytes = 4 * 6}},
+      {Call("aten::convolution_backward")
+           .in("grad_output", fp32, {2, 6, 10, 10})
+           .in("input", fp32, {2, 4, 5, 5})
+           .in("weight", fp32, {4, 3, 2, 2})
+           .scalar("transposed", true)
+           .scalar("output_mask", {1, 1, 0})
+           .out(fp32, {2, 4, 5, 5})
+           .out(fp32, {4, 3, 2, 2})
+           .out_none(),
+       {.macs = 4800, .flops = 9600, .read_bytes = 4 * (1200 + 200 + 48), .write_bytes = 4 * (200 + 48)}},
+      {backward("aten::convolution_backward_overrideable", {1, 1, 1})
+           .out(fp32, {2, 4, 5, 5})
+           .out(fp32, {6, 2, 3, 3})
+           .out(fp32, {6}),
+       {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
+      {Call("aten::_slow_conv2d_backward")
+           .overload("output_mask")
+           .in("grad_output", fp32, {2, 6, 5, 5})
+           .in("self", fp32, {2, 4, 5, 5})
+           .in("weight", fp32, {6, 4, 3, 3})
+           .scalar("output_mask", {1, 1, 1})
+           .out(fp32, {2, 4, 5, 5})
+           .out(fp32, {6, 4, 3, 3})
+           .out(fp32, {6}),
+       {.macs = 21600, .flops = 43200 + 300, .read_bytes = 4 * (300 + 200 + 216), .write_bytes = 4 * (200 + 216 + 6)}},
+      {Call("aten::conv_tbc_backward")
+           .in("self", fp32, {5, 2, 6})
+           .in("input", fp32, {7, 2, 4})
+           .in("weight", fp32, {3, 4, 6})
+           .in("bias", fp32, {6})
+           .out(fp32, {7, 2, 4})
+           .out(fp32, {3, 4, 6})
+           .out(fp32, {6}),
+       {.macs = 1440, .flops = 2880 + 60, .read_bytes = 4 * (60 + 56 + 72 + 6), .write_bytes = 4 * (56 + 72 + 6)}},
+  };
+}
+
+TEST(Convolution, Costs) { check_family(convolution_costs(), cases()); }
+
+Work conv2d(DType dtype, Sizes input, Sizes weight, Sizes output) {
+  return *cost_of(
+      Call("aten::conv2d").in("input", dtype, input).in("weight", dtype, weight).none("bias").out(dtype, output));
+}
+
+// PyProf's published rows for ResNet-50, batch 64, fp16.
+TEST(Convolution, PublishedRowsOfResNet50) {
+  const Work narrow = conv2d(fp16, {64, 64, 56, 56}, {64, 64, 1, 1}, {64, 64, 56, 56});
+  EXPECT_EQ(narrow.flops(), 1'644'167'168);
+  EXPECT_EQ(narrow.bytes(), 51'388'416);
+  const Work wide = conv2d(fp16, {64, 64, 56, 56}, {256, 64, 1, 1}, {64, 256, 56, 56});
+  EXPECT_EQ(wide.flops(), 6'576'668'672);
+  EXPECT_EQ(wide.bytes(), 128'483'328);
+}
+
+// The convolution that a card's compute was measured with: 2*Cin*Hout*Wout*Cout*K^2.
+TEST(Convolution, PublishedFlopsOfAFiveByFive) {
+  EXPECT_EQ(conv2d(fp32, {1, 512, 256, 256}, {512, 512, 5, 5}, {1, 512, 256, 256}).flops(), 858'993'459'200);
+}
+
+// torchstat's row for 3 -> 48, kernel 6, stride 2, padding 2, bias: its MAdd is 2 x MACs, without the bias.
+TEST(Convolution, PublishedRowOfTorchstat) {
+  const Work work = *cost_of(Call("aten::conv2d")
+                                 .in("input", fp32, {1, 3, 384, 1280})
+                                 .in("weight", fp32, {48, 3, 6, 6})
+                                 .in("bias", fp32, {48})
+                                 .out(fp32, {1, 48, 192, 640}));
+  EXPECT_EQ(2 * work.macs, 1'274'019'840);
+  EXPECT_EQ(work.flops(), 1'274'019'840 + 5'898'240);
+  EXPECT_EQ(work.read_bytes, 5'919'168);
+  EXPECT_EQ(work.write_bytes, 23'592'960);
+}
+
+// fvcore's figures for the convolutions of LeNet.
+TEST(Convolution, ConvolutionsOfLeNet) {
+  EXPECT_EQ(conv2d(fp32, {1, 1, 32, 32}, {6, 1, 3, 3}, {1, 6, 30, 30}).macs, 48'600);
+  EXPECT_EQ(conv2d(fp32, {1, 6, 15, 15}, {16, 6, 3, 3}, {1, 16, 13, 13}).macs, 146'016);
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

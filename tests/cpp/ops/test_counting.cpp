@@ -1,0 +1,223 @@
+#include "ops/counting.h"
+
+#include <stdexcept>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+Work bytes_of(const OpCall& call) {
+  Work work;
+  compulsory_bytes(call, work);
+  return work;
+}
+
+TEST(TensorDesc, Sizes) {
+  TensorDesc desc = tensor(fp16, {2, 3, 4});
+  EXPECT_EQ(desc.numel(), 24);
+  EXPECT_EQ(desc.held_bytes(), 48);
+  EXPECT_EQ(desc.size(0), 2);
+  EXPECT_EQ(desc.size(-1), 4);
+  EXPECT_THROW(desc.size(3), std::out_of_range);
+  EXPECT_THROW(desc.size(-4), std::out_of_range);
+  EXPECT_EQ(tensor(fp32, {}).numel(), 1);
+  EXPECT_EQ(tensor(fp32, {2, 0}).numel(), 0);
+}
+
+TEST(TensorDesc, ExpandedDimensionsAreHeldOnce) {
+  TensorDesc desc = tensor(fp32, {2, 3, 4});
+  desc.expanded = {true, false, true};
+  EXPECT_EQ(desc.numel(), 24);
+  EXPECT_EQ(desc.held_numel(), 3);
+  desc.sizes[0] = 0;
+  EXPECT_EQ(desc.held_numel(), 0);
+}
+
+TEST(TensorDesc, HugeSizesSaturate) {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  EXPECT_EQ(tensor(fp32, {huge, huge}).numel(), kSaturated);
+  EXPECT_EQ(tensor(fp32, {huge, huge}).held_bytes(), kSaturated);
+  EXPECT_EQ(product({huge, huge, 2}), kSaturated);
+  EXPECT_EQ(product({huge, huge, 0}), 0);
+  EXPECT_EQ(product({}), 1);
+}
+
+TEST(OpCall, TensorsByPositionAndName) {
+  const OpCall call = Call("aten::cat")
+                          .list("tensors", {tensor(fp32, {2}), tensor(fp32, {3})})
+                          .in("self", fp32, {5})
+                          .none("bias")
+                          .out(fp32, {5});
+  EXPECT_EQ(call.tensors("tensors").size(), 2U);
+  EXPECT_EQ(call.tensor("self").numel(), 5);
+  EXPECT_EQ(call.tensor(1).numel(), 5);
+  EXPECT_EQ(call.find_tensor("bias"), nullptr);
+  EXPECT_EQ(call.find_tensor("unheard of"), nullptr);
+  EXPECT_TRUE(call.has_result(0));
+  EXPECT_FALSE(call.has_result(1));
+  EXPECT_THROW(call.tensor("bias"), std::out_of_range);
+  EXPECT_THROW(call.tensor("tensors"), std::out_of_range);
+  EXPECT_THROW(call.tensor(3), std::out_of_range);
+  EXPECT_THROW(call.result(1), std::out_of_range);
+}
+
+TEST(OpCall, OutOfRangeNamesOpAndArgument) {
+  const OpCall call = Call("aten::linear").none("bias");
+  try {
+    call.tensor("bias");
+    FAIL();
+  } catch (const std::out_of_range& error) {
+    EXPECT_NE(std::string(error.what()).find("aten::linear"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("bias"), std::string::npos);
+  }
+}
+
+TEST(OpCall, DeclaredScalars) {
+  OpCall call = Call("x::y")
+                    .scalar("kernel", {3, 2})
+                    .scalar("one", {7})
+                    .scalar("dim", -1)
+                    .scalar("keep", true)
+                    .scalar("p", 0.5)
+                    .scalar("mode", "tanh")
+                    .none("absent");
+  call.declared_scalars = "kernel, one,dim,keep,p,mode,absent,elsewhere";
+  EXPECT_EQ(call.integers("kernel"), (Sizes{3, 2}));
+  EXPECT_EQ(call.integer("one", 0), 7);
+  EXPECT_EQ(call.integer("dim", 0), -1);
+  EXPECT_EQ(call.integers("dim"), (Sizes{-1}));
+  EXPECT_TRUE(call.boolean("keep", false));
+  EXPECT_EQ(call.number("p", 0), 0.5);
+  EXPECT_EQ(call.number("dim", 0), -1.0);
+  EXPECT_EQ(call.text("mode"), "tanh");
+  // None, and an argument that this overload lacks: the default.
+  EXPECT_EQ(call.integer("absent", 4), 4);
+  EXPECT_TRUE(call.boolean("elsewhere", true));
+  EXPECT_TRUE(call.integers("absent").empty());
+  EXPECT_THROW(call.integer("mode", 0), std::logic_error);
+  EXPECT_THROW(call.integer("kernel", 0), std::logic_error);
+}
+
+// What is not declared is not in the key of the bucket: reading it would mix calls of different cost.
+TEST(OpCall, UndeclaredScalarsThrow) {
+  OpCall call = Call("x::y").scalar("dim", 1).scalar("dims", 1);
+  call.declared_scalars = "dims";
+  EXPECT_NO_THROW(call.integer("dims", 0));
+  EXPECT_THROW(call.integer("dim", 0), std::logic_error);
+  EXPECT_THROW(call.boolean("dim", false), std::logic_error);
+  EXPECT_THROW(call.number("dim", 0), std::logic_error);
+  EXPECT_THROW(call.integers("dim"), std::logic_error);
+  EXPECT_THROW(call.text("dim"), std::logic_error);
+}
+
+TEST(OpCall, ComputeDtype) {
+  EXPECT_EQ(
+      static_cast<OpCall>(Call("x::y").in("indices", int64, {2}).in("self", bf16, {2}).out(fp32, {2})).compute_dtype(),
+      bf16);
+  EXPECT_EQ(static_cast<OpCall>(Call("x::y").in("a", int8, {2}).in("b", int32, {2}).out(fp32, {2})).compute_dtype(),
+            int8);
+  EXPECT_EQ(static_cast<OpCall>(Call("aten::randn").out(fp32, {2})).compute_dtype(), fp32);
+  EXPECT_EQ(static_cast<OpCall>(Call("x::y")).compute_dtype(), other);
+}
+
+TEST(CompulsoryBytes, InputsAndResultsOnce) {
+  const Work work = bytes_of(
+      Call("aten::add").in("self", fp32, {4, 8}).in("other", fp32, {4, 8}).expanded({true, false}).out(fp32, {4, 8}));
+  EXPECT_EQ(work.read_bytes, 128 + 32);
+  EXPECT_EQ(work.write_bytes, 128);
+}
+
+TEST(CompulsoryBytes, ARepeatedViewIsReadOnce) {
+  EXPECT_EQ(
+      bytes_of(Call("aten::mul").in("self", fp32, {8}).in("other", fp32, {8}).repeated().out(fp32, {8})).read_bytes,
+      32);
+}
+
+TEST(CompulsoryBytes, InPlaceReadsAndWritesSelf) {
+  const Work work = bytes_of(Call("aten::add_")
+                                 .overload("Tensor")
+                                 .in("self", fp32, {8})
+                                 .written()
+                                 .in("other", fp32, {8})
+                                 .out(fp32, {8})
+                                 .written());
+  EXPECT_EQ(work.read_bytes, 64);
+  EXPECT_EQ(work.write_bytes, 32);
+}
+
+TEST(CompulsoryBytes, InPlaceListsReturnNothing) {
+  const Work work =
+      bytes_of(Call("aten::_foreach_add_").list("self", {tensor(fp32, {8}), tensor(fp32, {4})}).written());
+  EXPECT_EQ(work.read_bytes, 48);
+  EXPECT_EQ(work.write_bytes, 48);
+}
+
+// The overload's name tells an out= form, and where it does not (max.dim_max), the returned argument does.
+TEST(CompulsoryBytes, OutIsWrittenOnly) {
+  for (const char* overload : {"out", "Tensor_out", "dim_max"}) {
+    const Work work = bytes_of(Call("aten::max")
+                                   .overload(overload)
+                                   .in("self", fp32, {8, 4})
+                                   .in("out", fp32, {8})
+                                   .written()
+                                   .out(fp32, {8})
+                                   .written());
+    EXPECT_EQ(work.read_bytes, 128) << overload;
+    EXPECT_EQ(work.write_bytes, 32) << overload;
+  }
+}
+
+TEST(CompulsoryBytes, AWrittenArgumentBesideResultsIsReadToo) {
+  const Work work = bytes_of(Call("aten::_native_batch_norm_legit")
+                                 .in("input", fp32, {8})
+                                 .in("running_mean", fp32, {2})
+                                 .written()
+                                 .out(fp32, {8}));
+  EXPECT_EQ(work.read_bytes, 40);
+  EXPECT_EQ(work.write_bytes, 40);
+}
+
+TEST(OverwritingBytes, TheOldValueIsNotRead) {
+  Work work;
+  overwriting_bytes(Call("aten::copy_").in("self", fp32, {8}).written().in("src", fp16, {8}).out(fp32, {8}).written(),
+                    work);
+  EXPECT_EQ(work.read_bytes, 16);
+  EXPECT_EQ(work.write_bytes, 32);
+}
+
+TEST(PerElement, OutputsAndInputs) {
+  const OpCall call =
+      Call("aten::unbind").in("self", fp32, {6}).out_list({tensor(fp32, {2}), tensor(fp32, {4})}).out(fp32, {9});
+  Work outputs;
+  per_output(call, 3, outputs);
+  EXPECT_EQ(outputs.flops(), 3 * 6);  // the second result is not the first
+  Work inputs;
+  per_input(call, 2, inputs);
+  EXPECT_EQ(inputs.flops(), 2 * 6);
+}
+
+TEST(PerElement, ListsInPlaceCountWhatTheyWrite) {
+  Work work;
+  per_output(Call("aten::_foreach_mul_").list("self", {tensor(fp32, {2}), tensor(fp32, {3})}).written(), 1, work);
+  EXPECT_EQ(work.flops(), 5);
+}
+
+TEST(AddMacs, ComplexAndInteger) {
+  Work work;
+  add_macs(work, 10, tensor(int8, {1}));
+  EXPECT_EQ(work.int_ops(), 20);
+  EXPECT_EQ(work.flops(), 0);
+  TensorDesc complex = tensor(fp64, {1});
+  complex.is_complex = true;
+  add_macs(work, 10, complex);
+  EXPECT_EQ(work.macs, 50);
+  EXPECT_EQ(work.operations_in(fp64), 80);
+  add_causal_macs(work, 10, 6, tensor(bf16, {1}));
+  EXPECT_EQ(work.macs, 60);
+  EXPECT_EQ(work.causal_macs, 56);
+  EXPECT_EQ(work.operations_in(bf16), 20);
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

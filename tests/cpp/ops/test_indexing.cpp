@@ -1,0 +1,243 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops {
+namespace {
+
+using namespace testing;
+
+// A table of 100 rows of 8 floats: 32 bytes a row, 3200 in all.
+const Sizes kTable = {100, 8};
+
+CostCase lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
+  return {Call(op).in("weight", fp32, kTable).in("indices", int64, {indices}).out(fp32, {indices, 8}),
+          {.read_bytes = rows_read * 32 + indices * 8, .write_bytes = indices * 32}};
+}
+
+CostCase bag(const char* op, int mode, std::int64_t flops) {
+  return {Call(op)
+              .in("weight", fp32, kTable)
+              .in("indices", int64, {6})
+              .in("offsets", int64, {2})
+              .scalar("mode", mode)
+              .none("per_sample_weights")
+              .out(fp32, {2, 8})
+              .out(int64, {6})
+              .out(int64, {2})
+              .out(int64, {2}),
+          {.flops = flops, .read_bytes = 6 * 32 + 48 + 16, .write_bytes = 64 + 48 + 16 + 16}};
+}
+
+// 5 rows put at 5 indices.
+CostCase put_rows(const char* op, bool accumulate, std::int64_t flops, std::int64_t old_rows) {
+  return {Call(op)
+              .in("self", fp32, kTable)
+              .written()
+              .list("indices", {tensor(int64, {5})})
+              .in("values", fp32, {5, 8})
+              .scalar("accumulate", accumulate)
+              .out(fp32, kTable)
+              .written(),
+          {.flops = flops, .read_bytes = old_rows * 32 + 40 + 160, .write_bytes = 160}};
+}
+
+// 5 rows at 5 indices along dimension 0, with the op's name for the rows.
+Call rows_along_dim(const char* op, const char* rows) {
+  return Call(op).in("self", fp32, kTable).written().scalar("dim", 0).in("index", int64, {5}).in(rows, fp32, {5, 8});
+}
+
+// An index for each of 5 x 8 elements.
+Call elements_along_dim(const char* op) {
+  return Call(op)
+      .in("self", fp32, kTable)
+      .written()
+      .scalar("dim", 0)
+      .in("index", int64, {5, 8})
+      .in("src", fp32, {5, 8});
+}
+
+CostCase copied_with_patch(const char* op) {
+  return {Call(op).in("self", fp32, kTable).in("src", fp32, {5, 8}).out(fp32, kTable),
+          {.read_bytes = 3200, .write_bytes = 3200}};
+}
+
+CostCase gradient_into_zeros(const char* op) {
+  return {Call(op).in("grad_output", fp32, {5, 8}).out(fp32, kTable), {.read_bytes = 160, .write_bytes = 3200}};
+}
+
+const std::vector<CostCase> kGathers = {
+    lookup("aten::embedding", 5, 5),
+    // More indices than rows: no row counts twice.
+    lookup("aten::embedding", 1000, 100),
+    {Call("aten::index_select").in("self", fp32, kTable).scalar("dim", 1).in("index", int64, {2}).out(fp32, {100, 2}),
+     {.read_bytes = 800 + 16, .write_bytes = 800}},
+    {Call("aten::gather").in("self", fp32, kTable).scalar("dim", 1).in("index", int64, {100, 3}).out(fp32, {100, 3}),
+     {.read_bytes = 1200 + 2400, .write_bytes = 1200}},
+    {Call("aten::take").in("self", fp32, kTable).in("index", int64, {7}).out(fp32, {7}),
+     {.read_bytes = 28 + 56, .write_bytes = 28}},
+    {Call("aten::index").in("self", fp32, kTable).list("indices", {tensor(int64, {5})}).out(fp32, {5, 8}),
+     {.read_bytes = 160 + 40, .write_bytes = 160}},
+    // A mask with 9 true elements.
+    {Call("aten::index").in("self", fp32, kTable).list("indices", {tensor(boolean, {100, 8})}).out(fp32, {9}),
+     {.read_bytes = 36 + 800, .write_bytes = 36}},
+    {Call("aten::_unsafe_index")
+         .in("self", fp32, {2, 4, 4})
+         .list("indices", {tensor(int64, {8, 1}), tensor(int64, {8})})
+         .out(fp32, {2, 8, 8}),
+     {.read_bytes = 128 + 128, .write_bytes = 512}},
+    {Call("aten::embedding_dense_backward").in("grad_output", fp32, {5, 8}).in("indices", int64, {5}).out(fp32, kTable),
+     {.flops = 40, .read_bytes = 160 + 40, .write_bytes = 3200}},
+    {Call("aten::embedding_renorm_")
+         .in("self", fp32, kTable)
+         .written()
+         .in("indices", int64, {5})
+         .out(fp32, kTable)
+         .written(),
+     {.flops = 3 * 40, .read_bytes = 160 + 40, .write_bytes = 160}},
+    bag("aten::_embedding_bag", 0, 48),
+    bag("aten::_embedding_bag", 1, 48 + 16),
+    bag("aten::_embedding_bag_forward_only", 2, 48),
+    // A weight for each of the 6 rows: one multiplication more.
+    {Call("aten::_embedding_bag")
+         .in("weight", fp32, kTable)
+         .in("indices", int64, {6})
+         .in("offsets", int64, {2})
+         .scalar("mode", 0)
+         .in("per_sample_weights", fp32, {6})
+         .out(fp32, {2, 8}),
+     {.flops = 2 * 48, .read_bytes = 6 * 32 + 48 + 16 + 24, .write_bytes = 64}},
+    {Call("aten::_embedding_bag_dense_backward")
+         .in("grad", fp32, {2, 8})
+         .in("indices", int64, {6})
+         .in("offset2bag", int64, {6})
+         .none("per_sample_weights")
+         .out(fp32, kTable),
+     {.flops = 48, .read_bytes = 64 + 48 + 48, .write_bytes = 3200}},
+    {Call("aten::_embedding_bag_per_sample_weights_backward")
+         .in("grad", fp32, {2, 8})
+         .in("weight", fp32, kTable)
+         .in("indices", int64, {6})
+         .in("offsets", int64, {2})
+         .in("offset2bag", int64, {6})
+         .out(fp32, {6}),
+     {.flops = 2 * 48, .read_bytes = 64 + 6 * 32 + 48 + 16 + 48, .write_bytes = 24}},
+};
+
+const std::vector<CostCase> kScatters = {
+    put_rows("aten::index_put_", false, 0, 0),
+    put_rows("aten::index_put_", true, 40, 5),
+    put_rows("aten::_index_put_impl_", true, 40, 5),
+    // The form that returns a new tensor copies the table.
+    {Call("aten::index_put")
+         .in("self", fp32, kTable)
+         .list("indices", {tensor(int64, {5})})
+         .in("values", fp32, {5, 8})
+         .scalar("accumulate", false)
+         .out(fp32, kTable),
+     {.read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
+    {Call("aten::_unsafe_index_put")
+         .in("self", fp32, kTable)
+         .list("indices", {tensor(int64, {5})})
+         .in("values", fp32, {5, 8})
+         .scalar("accumulate", true)
+         .out(fp32, kTable),
+     {.flops = 40, .read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
+    // x[mask] = 0: as many elements as the mask has, at most.
+    {Call("aten::index_put_")
+         .in("self", fp32, kTable)
+         .written()
+         .list("indices", {tensor(boolean, {100, 8})})
+         .in("values", fp32, {})
+         .scalar("accumulate", false)
+         .out(fp32, kTable)
+         .written(),
+     {.read_bytes = 800 + 4, .write_bytes = 3200}},
+    {Call("aten::put_")
+         .in("self", fp32, kTable)
+         .written()
+         .in("index", int64, {5})
+         .in("source", fp32, {5})
+         .scalar("accumulate", false)
+         .out(fp32, kTable)
+         .written(),
+     {.read_bytes = 40 + 20, .write_bytes = 20}},
+    {elements_along_dim("aten::scatter_").none("reduce").out(fp32, kTable).written(),
+     {.read_bytes = 320 + 160, .write_bytes = 160}},
+    {elements_along_dim("aten::scatter_").scalar("reduce", "add").out(fp32, kTable).written(),
+     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+    // scatter(dim, index, value)
+    {Call("aten::scatter").in("self", fp32, kTable).scalar("dim", 0).in("index", int64, {5, 8}).out(fp32, kTable),
+     {.read_bytes = 3200 + 320, .write_bytes = 3200}},
+    {elements_along_dim("aten::scatter_add_").out(fp32, kTable).written(),
+     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+    {elements_along_dim("aten::scatter_reduce_").scalar("reduce", "amax").out(fp32, kTable).written(),
+     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+    {rows_along_dim("aten::index_add_", "source").out(fp32, kTable).written(),
+     {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
+    {rows_along_dim("aten::index_reduce_", "source").out(fp32, kTable).written(),
+     {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
+    // A key/value cache of 2 x 4 x 512 x 64 takes one more position.
+    {Call("aten::index_copy_")
+         .in("self", bf16, {2, 4, 512, 64})
+         .written()
+         .scalar("dim", 2)
+         .in("index", int64, {1})
+         .in("source", bf16, {2, 4, 1, 64})
+         .out(bf16, {2, 4, 512, 64})
+         .written(),
+     {.read_bytes = 8 + 1024, .write_bytes = 1024}},
+    {Call("aten::index_fill_")
+         .in("self", fp32, kTable)
+         .written()
+         .scalar("dim", 0)
+         .in("index", int64, {5})
+         .out(fp32, kTable)
+         .written(),
+     {.read_bytes = 40, .write_bytes = 160}},
+    copied_with_patch("aten::slice_scatter"),
+    copied_with_patch("aten::select_scatter"),
+    copied_with_patch("aten::diagonal_scatter"),
+    copied_with_patch("aten::as_strided_scatter"),
+    gradient_into_zeros("aten::slice_backward"),
+    gradient_into_zeros("aten::select_backward"),
+    gradient_into_zeros("aten::diagonal_backward"),
+    {Call("aten::unfold_backward").in("grad_in", fp32, {4, 3}).out(fp32, {6}),
+     {.flops = 12, .read_bytes = 48, .write_bytes = 24}},
+};
+
+const std::vector<CostCase> kMasks = {
+    // A causal mask over 2 x 4 heads: one mask for all.
+    {Call("aten::masked_fill")
+         .in("self", fp32, {2, 4, 16, 16})
+         .in("mask", boolean, {2, 4, 16, 16})
+         .expanded({true, true, false, false})
+         .out(fp32, {2, 4, 16, 16}),
+     {.flops = 2048, .read_bytes = 8192 + 256, .write_bytes = 8192}},
+    {Call("aten::masked_select").in("self", fp32, kTable).in("mask", boolean, kTable).out(fp32, {9}),
+     {.flops = 800, .read_bytes = 36 + 800, .write_bytes = 36}},
+    {Call("aten::masked_scatter")
+         .in("self", fp32, kTable)
+         .in("mask", boolean, kTable)
+         .in("source", fp32, {9})
+         .out(fp32, kTable),
+     {.flops = 800, .read_bytes = 3200 + 800 + 36, .write_bytes = 3200}},
+    {Call("aten::masked_scatter_backward").in("grad_output", fp32, kTable).in("mask", boolean, kTable).out(fp32, {9}),
+     {.flops = 800, .read_bytes = 3200 + 800, .write_bytes = 36}},
+};
+
+TEST(Indexing, CostsAreAsWrittenOut) {
+  expect_costs(kGathers);
+  expect_costs(kScatters);
+  expect_costs(kMasks);
+}
+
+TEST(Indexing, EveryLineHasACaseAndEveryCaseALine) {
+  std::vector<CostCase> all = kGathers;
+  all.insert(all.end(), kScatters.begin(), kScatters.end());
+  all.insert(all.end(), kMasks.begin(), kMasks.end());
+  expect_same_ops(indexing_costs(), all);
+}
+
+}  // namespace
+}  // namespace roofprof::ops

@@ -1,0 +1,358 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// (4, 16) x (16, 8) in fp32: 4*8*16 = 512 MACs, 64 + 128 elements read, 32 written.
+Call product_of_two(std::string name, DType dtype = fp32) {
+  return Call(std::move(name)).in("self", dtype, {4, 16}).in("mat2", dtype, {16, 8});
+}
+
+// 4 rows of 16 features to 8, with bias: 512 MACs, 64 + 128 + 8 elements read, 32 written.
+Call linear(std::string name) {
+  return Call(std::move(name))
+      .in("input", fp32, {4, 16})
+      .in("weight", fp32, {8, 16})
+      .in("bias", fp32, {8})
+      .out(fp32, {4, 8});
+}
+
+// self (4, 8) + (4, 16) x (16, 8)
+Call blended(std::string name, double beta, double alpha) {
+  return Call(std::move(name))
+      .in("self", fp32, {4, 8})
+      .in("mat1", fp32, {4, 16})
+      .in("mat2", fp32, {16, 8})
+      .scalar("beta", beta)
+      .scalar("alpha", alpha)
+      .out(fp32, {4, 8});
+}
+
+// bf16 (4, 16) with packed integers for (8, 16), 128 bytes however they are packed.
+Call packed(std::string name, std::string input = "self") {
+  return Call(std::move(name)).in(std::move(input), bf16, {4, 16}).in("mat2", int8, {8, 16});
+}
+
+Call grouped(std::string name, Sizes left, Sizes right, Sizes out) {
+  return Call(std::move(name))
+      .in("self", bf16, left)
+      .in("mat2", bf16, right)
+      .in("offs", int32, {2})
+      .none("bias")
+      .out(bf16, out);
+}
+
+Call backward_of_linear(std::string name, Sizes mask) {
+  return Call(std::move(name))
+      .in("self", fp32, {4, 16})
+      .in("grad_output", fp32, {4, 8})
+      .in("weight", fp32, {8, 16})
+      .scalar("output_mask", mask);
+}
+
+constexpr Expected kProduct = {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128};
+constexpr Expected kLinear = {.macs = 512, .flops = 1024 + 32, .read_bytes = 800, .write_bytes = 128};
+
+std::vector<CostCase> cases() {
+  return {
+      {product_of_two("aten::mm").out(fp32, {4, 8}), kProduct},
+      // Complex: four real MACs for each, twice the bytes.
+      {Call("aten::mm")
+           .in("self", fp32, {4, 16})
+           .complex()
+           .in("mat2", fp32, {16, 8})
+           .complex()
+           .out(fp32, {4, 8})
+           .complex(),
+       {.macs = 2048, .flops = 4096, .read_bytes = 1536, .write_bytes = 256}},
+      {Call("aten::mm").in("self", int64, {4, 16}).in("mat2", int64, {16, 8}).out(int64, {4, 8}),
+       {.macs = 512, .int_ops = 1024, .read_bytes = 1536, .write_bytes = 256}},
+      // The same matrix twice is read once.
+      {Call("aten::mm").in("self", fp32, {8, 8}).in("mat2", fp32, {8, 8}).repeated().out(fp32, {8, 8}),
+       {.macs = 512, .flops = 1024, .read_bytes = 256, .write_bytes = 256}},
+      {product_of_two("aten::mm").overload("out").in("out", fp32, {4, 8}).written().out(fp32, {4, 8}).written(),
+       kProduct},
+      {product_of_two("aten::_int_mm", int8).out(int32, {4, 8}),
+       {.macs = 512, .int_ops = 1024, .read_bytes = 192, .write_bytes = 128}},
+      {Call("aten::bmm").in("self", fp16, {3, 4, 16}).in("mat2", fp16, {3, 16, 8}).out(fp16, {3, 4, 8}),
+       {.macs = 1536, .flops = 3072, .read_bytes = 1152, .write_bytes = 192}},
+      // 1-d and 1-d, 2-d and 1-d, 1-d and 2-d, 2-d and 3-d.
+      {Call("aten::matmul").in("self", fp32, {16}).in("other", fp32, {16}).out(fp32, {}),
+       {.macs = 16, .flops = 32, .read_bytes = 128, .write_bytes = 4}},
+      {Call("aten::matmul").in("self", fp32, {4, 16}).in("other", fp32, {16}).out(fp32, {4}),
+       {.macs = 64, .flops = 128, .read_bytes = 320, .write_bytes = 16}},
+      {Call("aten::matmul").in("self", fp32, {16}).in("other", fp32, {16, 8}).out(fp32, {8}),
+       {.macs = 128, .flops = 256, .read_bytes = 576, .write_bytes = 32}},
+      {Call("aten::matmul").in("self", fp32, {4, 16}).in("other", fp32, {5, 16, 8}).out(fp32, {5, 4, 8}),
+       {.macs = 2560, .flops = 5120, .read_bytes = 2816, .write_bytes = 640}},
+      // Broadcast over 200: a published case, 250,828,800 bytes in all.
+      {Call("aten::matmul")
+           .in("self", fp32, {600, 200, 8, 1, 64})
+           .in("other", fp32, {600, 1, 8, 64, 1})
+           .out(fp32, {600, 200, 8, 1, 1}),
+       {.macs = 61'440'000, .flops = 122'880'000, .read_bytes = 246'988'800, .write_bytes = 3'840'000}},
+      {Call("aten::matmul").in("self", fp32, {0, 16}).in("other", fp32, {16, 8}).out(fp32, {0, 8}),
+       {.read_bytes = 512}},
+      {Call("aten::mv").in("self", fp32, {4, 16}).in("vec", fp32, {16}).out(fp32, {4}),
+       {.macs = 64, .flops = 128, .read_bytes = 320, .write_bytes = 16}},
+      {Call("aten::dot").in("self", fp32, {16}).in("tensor", fp32, {16}).out(fp32, {}),
+       {.macs = 16, .flops = 32, .read_bytes = 128, .write_bytes = 4}},
+      {Call("aten::vdot").in("self", fp32, {16}).complex().in("other", fp32, {16}).complex().out(fp32, {}).complex(),
+       {.macs = 64, .flops = 128, .read_bytes = 256, .write_bytes = 8}},
+      {Call("aten::inner").in("self", fp32, {4, 16}).in("other", fp32, {8, 16}).out(fp32, {4, 8}), kProduct},
+
+      {linear("aten::linear"), kLinear},
+      {Call("aten::linear").in("input", fp32, {2, 3, 16}).in("weight", fp32, {8, 16}).none("bias").out(fp32, {2, 3, 8}),
+       {.macs = 768, .flops = 1536, .read_bytes = 896, .write_bytes = 192}},
+      {linear("aten::mkldnn_linear"), kLinear},
+      {Call("mkl::_mkl_linear")
+           .in("X", fp32, {4, 16})
+           .in("MKL_W", fp32, {8, 16})
+           .in("ORI_W", fp32, {8, 16})
+           .in("B", fp32, {8})
+           .out(fp32, {4, 8}),
+       kLinear},
+      {Call("mkldnn::_linear_pointwise")
+           .in("X", fp32, {4, 16})
+           .in("W", fp32, {8, 16})
+           .in("B", fp32, {8})
+           .out(fp32, {4, 8}),
+       {.macs = 512, .flops = 1024 + 32 + 32, .read_bytes = 800, .write_bytes = 128}},
+
+      {blended("aten::addmm", 1, 1), {.macs = 512, .flops = 1056, .read_bytes = 896, .write_bytes = 128}},
+      {blended("aten::addmm", 0.5, 2), {.macs = 512, .flops = 1120, .read_bytes = 896, .write_bytes = 128}},
+      {blended("aten::addmm", 0, 1), {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128}},
+      // A bias of 8 expanded to (4, 8) is held once.
+      {Call("aten::addmm")
+           .in("self", fp32, {4, 8})
+           .expanded({true, false})
+           .in("mat1", fp32, {4, 16})
+           .in("mat2", fp32, {16, 8})
+           .none("beta")
+           .none("alpha")
+           .out(fp32, {4, 8}),
+       {.macs = 512, .flops = 1056, .read_bytes = 800, .write_bytes = 128}},
+      {Call("aten::addmm_")
+           .in("self", fp32, {4, 8})
+           .written()
+           .in("mat1", fp32, {4, 16})
+           .in("mat2", fp32, {16, 8})
+           .out(fp32, {4, 8})
+           .written(),
+       {.macs = 512, .flops = 1056, .read_bytes = 896, .write_bytes = 128}},
+      {Call("aten::addmm_")
+           .in("self", fp32, {4, 8})
+           .written()
+           .in("mat1", fp32, {4, 16})
+           .in("mat2", fp32, {16, 8})
+           .scalar("beta", 0)
+           .out(fp32, {4, 8})
+           .written(),
+       {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128}},
+      {Call("aten::addmv")
+           .in("self", fp32, {4})
+           .in("mat", fp32, {4, 16})
+           .in("vec", fp32, {16})
+           .scalar("beta", 1)
+           .scalar("alpha", 1)
+           .out(fp32, {4}),
+       {.macs = 64, .flops = 132, .read_bytes = 336, .write_bytes = 16}},
+      {Call("aten::baddbmm")
+           .in("self", fp32, {3, 4, 8})
+           .in("batch1", fp32, {3, 4, 16})
+           .in("batch2", fp32, {3, 16, 8})
+           .scalar("beta", 1)
+           .scalar("alpha", 1)
+           .out(fp32, {3, 4, 8}),
+       {.macs = 1536, .flops = 3072 + 96, .read_bytes = 2688, .write_bytes = 384}},
+      {Call("aten::addbmm")
+           .in("self", fp32, {4, 8})
+           .in("batch1", fp32, {3, 4, 16})
+           .in("batch2", fp32, {3, 16, 8})
+           .scalar("beta", 1)
+           .scalar("alpha", 1)
+           .out(fp32, {4, 8}),
+       {.macs = 1536, .flops = 3072 + 32, .read_bytes = 2432, .write_bytes = 128}},
+      {blended("aten::_addmm_activation", 1, 1).scalar("use_gelu", false),
+       {.macs = 512, .flops = 1024 + 32 + 32, .read_bytes = 896, .write_bytes = 128}},
+      {blended("aten::_addmm_activation", 1, 1).scalar("use_gelu", true),
+       {.macs = 512, .flops = 1024 + 32 + 160, .read_bytes = 896, .write_bytes = 128}},
+      {Call("aten::addr")
+           .in("self", fp32, {4, 8})
+           .in("vec1", fp32, {4})
+           .in("vec2", fp32, {8})
+           .scalar("beta", 1)
+           .scalar("alpha", 1)
+           .out(fp32, {4, 8}),
+       {.flops = 64, .read_bytes = 176, .write_bytes = 128}},
+      {Call("aten::outer").in("self", fp32, {4}).in("vec2", fp32, {8}).out(fp32, {4, 8}),
+       {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
+      {Call("aten::ger").in("self", fp32, {4}).in("vec2", fp32, {8}).out(fp32, {4, 8}),
+       {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
+
+      // fp8 operands, two fp32 scales, bf16 out; then fp4, two elements to a byte.
+      {product_of_two("aten::_scaled_mm", fp8)
+           .in("scale_a", fp32, {})
+           .in("scale_b", fp32, {})
+           .none("bias")
+           .out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1056, .read_bytes = 200, .write_bytes = 64}},
+      {product_of_two("aten::_scaled_mm", fp4)
+           .in("scale_a", fp8, {4, 2})
+           .in("scale_b", fp8, {8, 2})
+           .in("bias", bf16, {8})
+           .out(bf16, {4, 8}),
+       {.macs = 1024, .flops = 2048 + 32 + 32, .read_bytes = 192 + 8 + 16 + 16, .write_bytes = 64}},
+      {product_of_two("aten::_scaled_mm_v2", fp8)
+           .list("scale_a", {tensor(fp32, {})})
+           .list("scale_b", {tensor(fp32, {})})
+           .none("bias")
+           .out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1056, .read_bytes = 200, .write_bytes = 64}},
+      // Rows split over 2 groups, a batch of 2 groups, the contraction split over 2 groups.
+      {grouped("aten::_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 1280, .flops = 2560, .read_bytes = 840, .write_bytes = 160}},
+      {grouped("aten::_grouped_mm", {2, 5, 16}, {2, 16, 8}, {2, 5, 8}),
+       {.macs = 1280, .flops = 2560, .read_bytes = 840, .write_bytes = 160}},
+      {grouped("aten::_grouped_mm", {5, 16}, {16, 8}, {2, 5, 8}),
+       {.macs = 640, .flops = 1280, .read_bytes = 424, .write_bytes = 160}},
+      {grouped("aten::_scaled_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 1280, .flops = 2640, .read_bytes = 840, .write_bytes = 160}},
+      {grouped("aten::_scaled_grouped_mm_v2", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 1280, .flops = 2640, .read_bytes = 840, .write_bytes = 160}},
+
+      {packed("aten::_weight_int8pack_mm").in("scales", bf16, {8}).out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1056, .read_bytes = 128 + 128 + 16, .write_bytes = 64}},
+      {packed("aten::_weight_int4pack_mm").in("qScaleAndZeros", bf16, {1, 8, 2}).out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
+      {packed("aten::_weight_int4pack_mm_for_cpu").in("qScaleAndZeros", bf16, {1, 8, 2}).out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
+      {packed("aten::_weight_int4pack_mm_with_scales_and_zeros")
+           .in("qScale", bf16, {1, 8})
+           .in("qZeros", bf16, {1, 8})
+           .out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
+      {packed("aten::_dyn_quant_matmul_4bit", "inp").out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1056, .read_bytes = 256, .write_bytes = 64}},
+      {packed("aten::_mixed_dtypes_linear", "input").in("scale", bf16, {8}).in("bias", bf16, {8}).out(bf16, {4, 8}),
+       {.macs = 512, .flops = 1024 + 32 + 128, .read_bytes = 256 + 16 + 16, .write_bytes = 64}},
+      // The packed weight is an object: 8 x 16 bytes that no argument shows.
+      {Call("quantized::linear").in("X", uint8, {4, 16}).none("W_prepack").out(uint8, {4, 8}),
+       {.macs = 512, .int_ops = 1024 + 64, .read_bytes = 64 + 128, .write_bytes = 32}},
+      {Call("quantized::linear_relu").in("X", uint8, {4, 16}).none("W_prepack").out(uint8, {4, 8}),
+       {.macs = 512, .int_ops = 1024 + 96, .read_bytes = 64 + 128, .write_bytes = 32}},
+      {Call("quantized::linear_dynamic").in("X", fp32, {4, 16}).none("W_prepack").out(fp32, {4, 8}),
+       {.macs = 512, .int_ops = 1024 + 64, .read_bytes = 256 + 128, .write_bytes = 128}},
+      {Call("quantized::linear_relu_dynamic").in("X", fp32, {4, 16}).none("W_prepack").out(fp32, {4, 8}),
+       {.macs = 512, .int_ops = 1024 + 96, .read_bytes = 256 + 128, .write_bytes = 128}},
+      {Call("onednn::qlinear_pointwise")
+           .in("qx", uint8, {4, 16})
+           .in("qw", int8, {16, 8})
+           .in("w_scale", fp32, {8})
+           .none("bias")
+           .out(uint8, {4, 8}),
+       {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128 + 32, .write_bytes = 32}},
+
+      // n 4, in1 16, in2 8, out 5.
+      {Call("aten::bilinear")
+           .in("input1", fp32, {4, 16})
+           .in("input2", fp32, {4, 8})
+           .in("weight", fp32, {5, 16, 8})
+           .in("bias", fp32, {5})
+           .out(fp32, {4, 5}),
+       {.macs = 2560, .flops = 5140, .read_bytes = 4 * (64 + 32 + 640 + 5), .write_bytes = 80}},
+      {Call("aten::_trilinear")
+           .in("i1", fp32, {4, 16})
+           .in("i2", fp32, {5, 16, 8})
+           .in("i3", fp32, {4, 8})
+           .scalar("expand1", {1, 3})
+           .scalar("expand2", {0})
+           .scalar("expand3", {1, 2})
+           .out(fp32, {4, 5}),
+       {.macs = 2560, .flops = 5120, .read_bytes = 4 * (64 + 640 + 32), .write_bytes = 80}},
+
+      {backward_of_linear("aten::linear_backward", {1, 1, 1}).out(fp32, {4, 16}).out(fp32, {8, 16}).out(fp32, {8}),
+       {.macs = 1024, .flops = 2048 + 32, .read_bytes = 896, .write_bytes = 800}},
+      {backward_of_linear("aten::linear_backward", {1, 0, 0}).out(fp32, {4, 16}).out_none().out_none(),
+       {.macs = 512, .flops = 1024, .read_bytes = 640, .write_bytes = 256}},
+      {backward_of_linear("aten::linear_backward", {0, 1, 1}).out_none().out(fp32, {8, 16}).out(fp32, {8}),
+       {.macs = 512, .flops = 1024 + 32, .read_bytes = 384, .write_bytes = 544}},
+      {backward_of_linear("aten::mkldnn_linear_backward", {1, 1, 1})
+           .out(fp32, {4, 16})
+           .out(fp32, {8, 16})
+           .out(fp32, {8}),
+       {.macs = 1024, .flops = 2048 + 32, .read_bytes = 896, .write_bytes = 800}},
+      {Call("aten::matmul_backward")
+           .in("grad", fp32, {4, 8})
+           .in("self", fp32, {4, 16})
+           .in("other", fp32, {16, 8})
+           .scalar("mask", {0, 1})
+           .out_none()
+           .out(fp32, {16, 8}),
+       {.macs = 512, .flops = 1024, .read_bytes = 384, .write_bytes = 512}},
+
+      // 4 x 5 pairs of points in 3 dimensions; 6 pairs among 4 points.
+      {Call("aten::_cdist_forward").in("x1", fp32, {4, 3}).in("x2", fp32, {5, 3}).out(fp32, {4, 5}),
+       {.flops = 20 * (3 * 3 + 1), .read_bytes = 108, .write_bytes = 80}},
+      {Call("aten::_cdist_backward")
+           .in("grad", fp32, {4, 5})
+           .in("x1", fp32, {4, 3})
+           .in("x2", fp32, {5, 3})
+           .in("cdist", fp32, {4, 5})
+           .out(fp32, {4, 3}),
+       {.flops = 20 * 3 * 4, .read_bytes = 268, .write_bytes = 48}},
+      {Call("aten::_pdist_forward").in("self", fp32, {4, 3}).out(fp32, {6}),
+       {.flops = 6 * 10, .read_bytes = 48, .write_bytes = 24}},
+      {Call("aten::_pdist_backward")
+           .in("grad", fp32, {6})
+           .in("self", fp32, {4, 3})
+           .in("pdist", fp32, {6})
+           .out(fp32, {4, 3}),
+       {.flops = 6 * 12, .read_bytes = 96, .write_bytes = 48}},
+  };
+}
+
+TEST(Matmul, Costs) { check_family(matmul_costs(), cases()); }
+
+// NVIDIA's background guide, fp16 without bias: 315 FLOPs per byte at batch 512, 1 at batch 1.
+TEST(Matmul, IntensityOfPublishedLinears) {
+  const auto intensity = [](std::int64_t batch) {
+    const Work work = *cost_of(Call("aten::linear")
+                                   .in("input", fp16, {batch, 1024})
+                                   .in("weight", fp16, {4096, 1024})
+                                   .none("bias")
+                                   .out(fp16, {batch, 4096}));
+    return static_cast<double>(work.flops()) / static_cast<double>(work.bytes());
+  };
+  EXPECT_NEAR(intensity(512), 315, 0.5);
+  EXPECT_NEAR(intensity(1), 1, 0.01);
+}
+
+// Three linears of LeNet, counted by fvcore without bias: 69,120 + 10,080 + 840.
+TEST(Matmul, LinearsOfLeNet) {
+  const auto macs = [](std::int64_t in, std::int64_t out) {
+    return cost_of(Call("aten::addmm")
+                       .in("self", fp32, {out})
+                       .in("mat1", fp32, {1, in})
+                       .in("mat2", fp32, {in, out})
+                       .out(fp32, {1, out}))
+        ->macs;
+  };
+  EXPECT_EQ(macs(576, 120), 69'120);
+  EXPECT_EQ(macs(120, 84), 10'080);
+  EXPECT_EQ(macs(84, 10), 840);
+}
+
+TEST(Matmul, CountsSaturate) {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const Work work =
+      *cost_of(Call("aten::mm").in("self", fp32, {huge, huge}).in("mat2", fp32, {huge, huge}).out(fp32, {huge, huge}));
+  EXPECT_EQ(work.macs, kSaturated);
+  EXPECT_EQ(work.flops(), kSaturated);
+  EXPECT_EQ(work.bytes(), kSaturated);
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

@@ -1,0 +1,278 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// 2 x 3 channels of 8 positions along each dimension, fp32, pooled by 2 along each: 6 * 8^dims in, 6 * 4^dims out.
+Sizes sizes(int dims, std::int64_t extent) {
+  Sizes result = {2, 3};
+  for (int i = 0; i < dims; ++i) result.push_back(extent);
+  return result;
+}
+
+Call pool(std::string name, int dims, DType dtype = fp32) {
+  return Call(std::move(name))
+      .in("self", dtype, sizes(dims, 8))
+      .scalar("kernel_size", Sizes(static_cast<std::size_t>(dims), 2))
+      .out(dtype, sizes(dims, 4));
+}
+
+constexpr Expected kPool1d = {.flops = 24 * 2, .read_bytes = 192, .write_bytes = 96};
+constexpr Expected kPool2d = {.flops = 96 * 4, .read_bytes = 1536, .write_bytes = 384};
+constexpr Expected kPool3d = {.flops = 384 * 8, .read_bytes = 12288, .write_bytes = 1536};
+
+// An index is 8 bytes.
+Call with_indices(std::string name, int dims) { return pool(std::move(name), dims).out(int64, sizes(dims, 4)); }
+Expected and_indices(Expected expected) {
+  expected.write_bytes *= 3;
+  return expected;
+}
+Expected quantized(Expected expected) {
+  return {.int_ops = expected.flops, .read_bytes = expected.read_bytes / 4, .write_bytes = expected.write_bytes / 4};
+}
+
+// Gradients of outputs and indices are read, the input is not.
+Call max_backward(std::string name, int dims) {
+  return Call(std::move(name))
+      .in("grad_output", fp32, sizes(dims, 4))
+      .in("self", fp32, sizes(dims, 8))
+      .in("indices", int64, sizes(dims, 4))
+      .out(fp32, sizes(dims, 8));
+}
+constexpr Expected kMaxBackward2d = {.flops = 96, .read_bytes = 3 * 384, .write_bytes = 1536};
+constexpr Expected kMaxBackward3d = {.flops = 384, .read_bytes = 3 * 1536, .write_bytes = 12288};
+
+Call average_backward(std::string name, int dims) {
+  return Call(std::move(name))
+      .in("grad_output", fp32, sizes(dims, 4))
+      .in("self", fp32, sizes(dims, 8))
+      .scalar("kernel_size", {2})
+      .out(fp32, sizes(dims, 8));
+}
+constexpr Expected kAverageBackward2d = {.flops = 96 * 5, .read_bytes = 384, .write_bytes = 1536};
+constexpr Expected kAverageBackward3d = {.flops = 384 * 9, .read_bytes = 1536, .write_bytes = 12288};
+
+// 8 positions to 3: windows of 3, 4 and 3 of them overlap, 10 in all along each dimension.
+Call adaptive(std::string name, int dims) {
+  return Call(std::move(name)).in("self", fp32, sizes(dims, 8)).out(fp32, sizes(dims, 3));
+}
+constexpr Expected kAdaptive1d = {.flops = 6 * 10, .read_bytes = 192, .write_bytes = 72};
+constexpr Expected kAdaptive2d = {.flops = 6 * 100, .read_bytes = 1536, .write_bytes = 216};
+constexpr Expected kAdaptive3d = {.flops = 6 * 1000, .read_bytes = 12288, .write_bytes = 648};
+
+Call adaptive_backward(std::string name, int dims) {
+  return Call(std::move(name))
+      .in("grad_output", fp32, sizes(dims, 3))
+      .in("self", fp32, sizes(dims, 8))
+      .out(fp32, sizes(dims, 8));
+}
+
+// 8 -> 16 positions along each dimension, and back.
+Call upsample(std::string name, int dims) {
+  return Call(std::move(name)).in("self", fp32, sizes(dims, 8)).out(fp32, sizes(dims, 16));
+}
+Call upsample_backward(std::string name, int dims) {
+  return Call(std::move(name)).in("grad_output", fp32, sizes(dims, 16)).out(fp32, sizes(dims, 8));
+}
+Expected upsampled(int dims, std::int64_t flops_per_output) {
+  const std::int64_t in = 6 * (std::int64_t{1} << (3 * dims));
+  const std::int64_t out = 6 * (std::int64_t{1} << (4 * dims));
+  return {.flops = flops_per_output * out, .read_bytes = 4 * in, .write_bytes = 4 * out};
+}
+Expected upsampled_backward(int dims, std::int64_t flops_per_gradient) {
+  const Expected forward = upsampled(dims, flops_per_gradient);
+  return {.flops = forward.flops, .read_bytes = forward.write_bytes, .write_bytes = forward.read_bytes};
+}
+
+// 8 x 8 -> 4 x 6 with antialiasing: filters of 2 reach over 4 rows and ceil(2 * 8 / 6) = 3 columns. 6 * 8 * 6 values
+// after the columns, 6 * 4 * 6 after the rows.
+Call antialiased(std::string name) {
+  return Call(std::move(name)).in("self", fp32, sizes(2, 8)).out(fp32, {2, 3, 4, 6});
+}
+Call antialiased_backward(std::string name) {
+  return Call(std::move(name)).in("grad_output", fp32, {2, 3, 4, 6}).out(fp32, sizes(2, 8));
+}
+Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
+  return {.flops = 288 * per_column_value + 144 * per_row_value, .read_bytes = 1536, .write_bytes = 576};
+}
+Expected antialiased_backward_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
+  return {.flops = 288 * per_column_value + 144 * per_row_value, .read_bytes = 576, .write_bytes = 1536};
+}
+
+// 5 x 5 points for each of 2 images of 3 channels: 150 outputs. In 3-d 5 x 5 x 5 points: 750.
+Call sample(std::string name, int dims, std::int64_t mode) {
+  Sizes grid = sizes(dims, 5);
+  grid.erase(grid.begin() + 1);
+  grid.push_back(dims);
+  return Call(std::move(name))
+      .in("input", fp32, sizes(dims, 8))
+      .in("grid", fp32, grid)
+      .scalar("interpolation_mode", mode)
+      .out(fp32, sizes(dims, 5));
+}
+Expected sampled2d(std::int64_t flops_per_output) {
+  return {.flops = 150 * flops_per_output, .read_bytes = 1536 + 400, .write_bytes = 600};
+}
+Call sample_backward(std::string name, std::int64_t mode, Sizes mask) {
+  return Call(std::move(name))
+      .in("grad_output", fp32, {2, 3, 5, 5})
+      .in("input", fp32, sizes(2, 8))
+      .in("grid", fp32, {2, 5, 5, 2})
+      .scalar("interpolation_mode", mode)
+      .scalar("output_mask", mask);
+}
+
+std::vector<CostCase> cases() {
+  return {
+      {pool("aten::max_pool1d", 1), kPool1d},
+      {pool("aten::max_pool2d", 2), kPool2d},
+      // One size for both dimensions; the shapes of kernel 2, stride 2, but kernel 3 with padding.
+      {Call("aten::max_pool2d").in("self", fp32, sizes(2, 8)).scalar("kernel_size", {3}).out(fp32, sizes(2, 4)),
+       {.flops = 96 * 9, .read_bytes = 1536, .write_bytes = 384}},
+      {Call("aten::max_pool2d").in("self", fp32, {3, 8, 8}).scalar("kernel_size", {2, 4}).out(fp32, {3, 4, 2}),
+       {.flops = 24 * 8, .read_bytes = 768, .write_bytes = 96}},
+      {pool("aten::max_pool3d", 3), kPool3d},
+      {with_indices("aten::max_pool1d_with_indices", 1), and_indices(kPool1d)},
+      {with_indices("aten::max_pool2d_with_indices", 2), and_indices(kPool2d)},
+      {with_indices("aten::max_pool3d_with_indices", 3), and_indices(kPool3d)},
+      {pool("aten::mkldnn_max_pool2d", 2), kPool2d},
+      {pool("aten::mkldnn_max_pool3d", 3), kPool3d},
+      {pool("aten::quantized_max_pool1d", 1, uint8), quantized(kPool1d)},
+      {pool("aten::quantized_max_pool2d", 2, uint8), quantized(kPool2d)},
+      {pool("aten::quantized_max_pool3d", 3, uint8), quantized(kPool3d)},
+      {with_indices("aten::fractional_max_pool2d", 2), and_indices(kPool2d)},
+      {with_indices("aten::fractional_max_pool3d", 3), and_indices(kPool3d)},
+      {pool("aten::avg_pool1d", 1), kPool1d},
+      {pool("aten::avg_pool2d", 2), kPool2d},
+      {pool("aten::avg_pool3d", 3), kPool3d},
+
+      {Call("aten::max_pool2d_backward")
+           .in("grad_output", fp32, sizes(2, 4))
+           .in("self", fp32, sizes(2, 8))
+           .out(fp32, sizes(2, 8)),
+       {.flops = 96, .read_bytes = 384 + 1536, .write_bytes = 1536}},
+      {Call("aten::mkldnn_max_pool2d_backward")
+           .in("grad_output", fp32, sizes(2, 4))
+           .in("output", fp32, sizes(2, 4))
+           .in("input", fp32, sizes(2, 8))
+           .out(fp32, sizes(2, 8)),
+       {.flops = 96, .read_bytes = 2 * 384 + 1536, .write_bytes = 1536}},
+      {Call("aten::mkldnn_max_pool3d_backward")
+           .in("grad_output", fp32, sizes(3, 4))
+           .in("output", fp32, sizes(3, 4))
+           .in("input", fp32, sizes(3, 8))
+           .out(fp32, sizes(3, 8)),
+       {.flops = 384, .read_bytes = 2 * 1536 + 12288, .write_bytes = 12288}},
+      {max_backward("aten::max_pool2d_with_indices_backward", 2), kMaxBackward2d},
+      {max_backward("aten::max_pool3d_with_indices_backward", 3), kMaxBackward3d},
+      {max_backward("aten::fractional_max_pool2d_backward", 2), kMaxBackward2d},
+      {max_backward("aten::fractional_max_pool3d_backward", 3), kMaxBackward3d},
+      {average_backward("aten::avg_pool2d_backward", 2), kAverageBackward2d},
+      {average_backward("aten::avg_pool3d_backward", 3), kAverageBackward3d},
+      {Call("aten::max_unpool2d")
+           .in("self", fp32, sizes(2, 4))
+           .in("indices", int64, sizes(2, 4))
+           .out(fp32, sizes(2, 8)),
+       {.read_bytes = 3 * 384, .write_bytes = 1536}},
+      {Call("aten::max_unpool3d")
+           .in("self", fp32, sizes(3, 4))
+           .in("indices", int64, sizes(3, 4))
+           .out(fp32, sizes(3, 8)),
+       {.read_bytes = 3 * 1536, .write_bytes = 12288}},
+
+      {adaptive("aten::adaptive_avg_pool1d", 1), kAdaptive1d},
+      {adaptive("aten::adaptive_avg_pool2d", 2), kAdaptive2d},
+      // To one position: every element once.
+      {Call("aten::adaptive_avg_pool2d").in("self", fp32, {3, 7, 5}).out(fp32, {3, 1, 1}),
+       {.flops = 105, .read_bytes = 420, .write_bytes = 12}},
+      {adaptive("aten::adaptive_avg_pool3d", 3), kAdaptive3d},
+      {adaptive("aten::_adaptive_avg_pool2d", 2), kAdaptive2d},
+      {adaptive("aten::_adaptive_avg_pool3d", 3), kAdaptive3d},
+      {adaptive("aten::mkldnn_adaptive_avg_pool2d", 2), kAdaptive2d},
+      {adaptive("aten::adaptive_max_pool1d", 1), kAdaptive1d},
+      {adaptive("aten::adaptive_max_pool2d", 2), kAdaptive2d},
+      {adaptive("aten::adaptive_max_pool3d", 3), kAdaptive3d},
+      {adaptive_backward("aten::_adaptive_avg_pool2d_backward", 2),
+       {.flops = 600 + 54, .read_bytes = 216, .write_bytes = 1536}},
+      {adaptive_backward("aten::_adaptive_avg_pool3d_backward", 3),
+       {.flops = 6000 + 162, .read_bytes = 648, .write_bytes = 12288}},
+      {adaptive_backward("aten::mkldnn_adaptive_avg_pool2d_backward", 2),
+       {.flops = 600 + 54, .read_bytes = 216, .write_bytes = 1536}},
+      {max_backward("aten::adaptive_max_pool2d_backward", 2), kMaxBackward2d},
+      {max_backward("aten::adaptive_max_pool3d_backward", 3), kMaxBackward3d},
+
+      {upsample("aten::upsample_nearest1d", 1), upsampled(1, 0)},
+      {upsample("aten::upsample_nearest2d", 2), upsampled(2, 0)},
+      {upsample("aten::upsample_nearest3d", 3), upsampled(3, 0)},
+      {upsample("aten::_upsample_nearest_exact1d", 1), upsampled(1, 0)},
+      {upsample("aten::_upsample_nearest_exact2d", 2), upsampled(2, 0)},
+      {upsample("aten::_upsample_nearest_exact3d", 3), upsampled(3, 0)},
+      {upsample_backward("aten::upsample_nearest1d_backward", 1), upsampled_backward(1, 1)},
+      {upsample_backward("aten::upsample_nearest2d_backward", 2), upsampled_backward(2, 1)},
+      {upsample_backward("aten::upsample_nearest3d_backward", 3), upsampled_backward(3, 1)},
+      {upsample_backward("aten::_upsample_nearest_exact1d_backward", 1), upsampled_backward(1, 1)},
+      {upsample_backward("aten::_upsample_nearest_exact2d_backward", 2), upsampled_backward(2, 1)},
+      {upsample_backward("aten::_upsample_nearest_exact3d_backward", 3), upsampled_backward(3, 1)},
+      {upsample("aten::upsample_linear1d", 1), upsampled(1, 2 + 1)},
+      {upsample("aten::upsample_bilinear2d", 2), upsampled(2, 4 + 3)},
+      {upsample("aten::upsample_trilinear3d", 3), upsampled(3, 8 + 7)},
+      {upsample("aten::upsample_bicubic2d", 2), upsampled(2, 16 + 15)},
+      {upsample_backward("aten::upsample_linear1d_backward", 1), upsampled_backward(1, 4)},
+      {upsample_backward("aten::upsample_bilinear2d_backward", 2), upsampled_backward(2, 8)},
+      {upsample_backward("aten::upsample_trilinear3d_backward", 3), upsampled_backward(3, 16)},
+      {upsample_backward("aten::upsample_bicubic2d_backward", 2), upsampled_backward(2, 32)},
+      {antialiased("aten::_upsample_bilinear2d_aa"), antialiased_cost(3 + 2, 4 + 3)},
+      {antialiased("aten::_upsample_bicubic2d_aa"), antialiased_cost(6 + 5, 8 + 7)},
+      {antialiased("aten::_upsample_lanczos2d_aa"), antialiased_cost(8 + 7, 12 + 11)},
+      {antialiased_backward("aten::_upsample_bilinear2d_aa_backward"), antialiased_backward_cost(6, 8)},
+      {antialiased_backward("aten::_upsample_bicubic2d_aa_backward"), antialiased_backward_cost(12, 16)},
+      {antialiased_backward("aten::_upsample_lanczos2d_aa_backward"), antialiased_backward_cost(16, 24)},
+
+      {sample("aten::grid_sampler", 2, 0), sampled2d(7)},
+      {sample("aten::grid_sampler", 3, 0), {.flops = 750 * 15, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::grid_sampler_2d", 2, 0), sampled2d(7)},
+      {sample("aten::grid_sampler_2d", 2, 1), sampled2d(0)},
+      {sample("aten::grid_sampler_2d", 2, 2), sampled2d(31)},
+      {sample("aten::grid_sampler_3d", 3, 0), {.flops = 750 * 15, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::_grid_sampler_2d_cpu_fallback", 2, 0), sampled2d(7)},
+      {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7)},
+      {Call("aten::cudnn_grid_sampler_backward")
+           .in("self", fp32, sizes(2, 8))
+           .in("grid", fp32, {2, 5, 5, 2})
+           .in("grad_output", fp32, {2, 3, 5, 5})
+           .out(fp32, sizes(2, 8))
+           .out(fp32, {2, 5, 5, 2}),
+       {.flops = 150 * (8 + 16), .read_bytes = 1536 + 400 + 600, .write_bytes = 1536 + 400}},
+      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
+       {.flops = 150 * (8 + 16), .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, sizes(2, 8)),
+       {.flops = 150 * 8, .read_bytes = 600 + 400, .write_bytes = 1536}},
+      {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
+       {.flops = 150, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+      {Call("aten::grid_sampler_3d_backward")
+           .in("grad_output", fp32, sizes(3, 5))
+           .in("input", fp32, sizes(3, 8))
+           .in("grid", fp32, {2, 5, 5, 5, 3})
+           .scalar("interpolation_mode", 0)
+           .scalar("output_mask", {0, 1})
+           .out_none()
+           .out(fp32, {2, 5, 5, 5, 3}),
+       {.flops = 750 * 16 * 3, .read_bytes = 3000 + 3000 + 12288, .write_bytes = 3000}},
+  };
+}
+
+TEST(Pooling, Costs) { check_family(pooling_costs(), cases()); }
+
+// NVIDIA's background guide: 3x3 max pooling, stride 1, fp16: 2.25 FLOPs per byte.
+TEST(Pooling, IntensityOfThePublishedMaxPool) {
+  const Work work = *cost_of(Call("aten::max_pool2d")
+                                 .in("self", fp16, {16, 64, 32, 32})
+                                 .scalar("kernel_size", {3, 3})
+                                 .out(fp16, {16, 64, 32, 32}));
+  EXPECT_EQ(static_cast<double>(work.flops()) / static_cast<double>(work.bytes()), 2.25);
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

@@ -1,0 +1,87 @@
+#include <set>
+#include <stdexcept>
+
+#include "ops/call_builder.h"
+#include "ops/counting.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+TEST(Registry, EveryOpHasOneLineInOneFamily) {
+  std::set<std::string_view> ops;
+  for (const auto& family : families()) {
+    EXPECT_FALSE(family.name.empty());
+    for (const auto& line : family.costs) EXPECT_TRUE(ops.insert(line.op).second) << line.op;
+  }
+}
+
+TEST(Registry, EveryLineIsComplete) {
+  for (const auto& family : families()) {
+    for (const auto& line : family.costs) {
+      EXPECT_NE(line.op.find("::"), std::string_view::npos) << line.op;
+      EXPECT_NE(line.operations, nullptr) << line.op;
+      EXPECT_FALSE(line.formula.empty()) << line.op;
+      EXPECT_EQ(find_cost(line.op), &line) << line.op;
+    }
+  }
+}
+
+TEST(Registry, FindsTheInPlaceForm) {
+  ASSERT_NE(find_cost("aten::addmm"), nullptr);
+  EXPECT_EQ(find_cost("aten::addmm_"), find_cost("aten::addmm"));
+  EXPECT_EQ(find_cost("aten::addmm__"), nullptr);
+  EXPECT_EQ(find_cost("mylib::unheard_of"), nullptr);
+  EXPECT_EQ(find_cost(""), nullptr);
+}
+
+TEST(Registry, TraitsStandInForAMissingLine) {
+  const auto call = [](Trait trait) { return Call("mylib::op").trait(trait).in("self", fp32, {4, 8}).out(fp32, {4}); };
+  EXPECT_EQ(cost_of(call(Trait::none)), std::nullopt);
+  EXPECT_EQ(cost_of(call(Trait::view)), Work{});
+  EXPECT_EQ(cost_of(call(Trait::pointwise))->flops(), 4);
+  EXPECT_EQ(cost_of(call(Trait::pointwise))->bytes(), 128 + 16);
+  EXPECT_EQ(cost_of(call(Trait::reduction))->flops(), 32);
+}
+
+TEST(Registry, ALineWinsOverATrait) {
+  EXPECT_EQ(cost_of(Call("aten::mm")
+                        .trait(Trait::pointwise)
+                        .in("self", fp32, {4, 16})
+                        .in("mat2", fp32, {16, 8})
+                        .out(fp32, {4, 8}))
+                ->macs,
+            512);
+}
+
+TEST(Registry, TheLineDeclaresWhatMayBeRead) {
+  constexpr auto reads_dim = [](const OpCall& call, std::int64_t weight, Work& work) {
+    add_operations(work, weight * call.integer("dim", 0), fp32);
+  };
+  const OpCost declares{"mylib::op", reads_dim, 2, nullptr, "dim", "", ""};
+  const OpCost forgets{"mylib::op", reads_dim, 2, nullptr, "", "", ""};
+  const OpCall call = Call("mylib::op").scalar("dim", 5);
+  EXPECT_EQ(cost_of(call, &declares)->flops(), 10);
+  EXPECT_TRUE(call.declared_scalars.empty());
+  EXPECT_THROW(cost_of(call, &forgets), std::logic_error);
+}
+
+TEST(Registry, ImplausibleCostsThrow) {
+  const OpCall call = Call("mylib::op").in("self", fp32, {4}).out(fp32, {4});
+  const OpCost negative{"mylib::op", per_output, -1, nullptr, "", "", ""};
+  EXPECT_THROW(cost_of(call, &negative), std::logic_error);
+  constexpr auto more_causal_than_dense = [](const OpCall& op, std::int64_t, Work& work) {
+    add_causal_macs(work, 1, 2, op.tensor("self"));
+  };
+  const OpCost causal{"mylib::op", more_causal_than_dense, 0, nullptr, "", "", ""};
+  EXPECT_THROW(cost_of(call, &causal), std::logic_error);
+}
+
+TEST(Registry, DeclaredScalarsGivenBeforehandAreEnough) {
+  OpCall call =
+      Call("aten::max_pool2d").in("self", fp32, {1, 1, 4, 4}).scalar("kernel_size", {2, 2}).out(fp32, {1, 1, 2, 2});
+  call.declared_scalars = find_cost("aten::max_pool2d")->scalars;
+  EXPECT_EQ(cost_of(call)->flops(), 16);
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing
