@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace roofprof {
 enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
 inline constexpr std::size_t kPhaseCount = 4;
 inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
-                                                                        "optimizer"};
+                                                                          "optimizer"};
 
 // Index into ProfileData::modules.
 using ModuleId = std::int32_t;
@@ -26,7 +27,7 @@ inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
 struct Module {
   std::string path;
   std::string type;
-  ModuleId parent = -1;  // -1: a root (the model, "(outside)", "(optimizer)")
+  ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
   bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
   bool calls_visible = true;
   bool inferred = false;
@@ -39,19 +40,23 @@ struct Module {
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
+
+  bool operator==(const Module&) const = default;
 };
 
 // All calls of one op in one module and phase with one signature; the unit that everything is summed from.
 struct OpBucket {
-  std::string op;         // qualified name without overload: "aten::conv2d"
+  std::string op;  // qualified name without overload: "aten::conv2d"
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   DType dtype = DType::other;  // compute dtype: the first tensor input's
-  std::string shapes;     // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
-  bool costed = true;     // false: nothing is known of its work
+  std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
-  Work work;              // of all calls together
+  Work work;                            // of all calls together
   std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+
+  bool operator==(const OpBucket&) const = default;
 };
 
 // The time that a module's own code took (children excluded) and its calls, in one phase.
@@ -60,22 +65,26 @@ struct ModuleTime {
   Phase phase = Phase::forward;
   std::int64_t calls = 0;
   std::vector<std::int64_t> self_ns;  // one figure for each timed run; empty: not timed
+
+  bool operator==(const ModuleTime&) const = default;
 };
 
 struct Runs {
-  std::vector<std::int64_t> total_ns;     // wall time of each timed run under observation
-  std::int64_t chosen = -1;               // the run that the rows come from: the median one; -1: none
-  std::vector<std::int64_t> bare_ns;      // wall time of runs without any observer
+  std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
+  std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
+  std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
   std::int64_t warmup = 0;
-  std::int64_t steps = 0;                 // prof.step() calls of a block; 0: not marked
+  std::int64_t steps = 0;  // prof.step() calls of a block; 0: not marked
+
+  bool operator==(const Runs&) const = default;
 };
 
 struct ProfileData {
-  std::string model;    // the model's type, for titles
-  std::string device;   // "cpu", "cuda:0", "meta"
-  std::string scope;    // "run", "count" or "block"
-  bool partial = false; // the model raised; what ran before is here
-  std::vector<Module> modules;   // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::string model;            // the model's type, for titles
+  std::string device;           // "cpu", "cuda:0", "meta"
+  std::string scope;            // "run", "count" or "block"
+  bool partial = false;         // the model raised; what ran before is here
+  std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   Runs runs;
@@ -86,6 +95,8 @@ struct ProfileData {
   std::int64_t dropped_records = 0;
   std::int64_t unattributed_kernels = 0;
   std::vector<std::string> notes;
+
+  bool operator==(const ProfileData&) const = default;
 };
 
 }  // namespace roofprof

@@ -13,10 +13,10 @@ namespace roofprof {
 
 // Where a figure comes from; a figure is trusted once it says so.
 struct Provenance {
-  std::string source;             // "measured", "published" or "given"
-  std::string method;             // how it was measured, where it was published, who gave it
-  std::string date;               // ISO 8601; empty where it has none
-  std::optional<double> spread;   // (max - min) / max over the measurement's repeats
+  std::string source;            // "measured", "published" or "given"
+  std::string method;            // how it was measured, where it was published, who gave it
+  std::string date;              // ISO 8601; empty where it has none
+  std::optional<double> spread;  // (max - min) / max over the measurement's repeats
   bool operator==(const Provenance&) const = default;
 };
 
@@ -30,7 +30,7 @@ struct ComputeCeiling {
 
 // Peak bytes per second of one memory level.
 struct MemoryCeiling {
-  std::string level;              // "L1", "L2", "L3", "DRAM", "host link"
+  std::string level;  // "L1", "L2", "L3", "DRAM", "host link"
   double bytes_per_second = 0;
   std::int64_t capacity_bytes = 0;  // what the level holds; 0: without bound (DRAM)
   Provenance provenance;
@@ -38,9 +38,9 @@ struct MemoryCeiling {
 };
 
 struct Ceilings {
-  std::string device;                   // what was measured, in words
+  std::string device;  // what was measured, in words
   std::vector<ComputeCeiling> compute;
-  std::vector<MemoryCeiling> memory;    // from the smallest level to the largest
+  std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
 
   bool empty() const { return compute.empty() && memory.empty(); }
   // The roof of a dtype; null where there is none.

@@ -9,13 +9,29 @@
 namespace roofprof {
 
 // Order matters: floating-point types first, then integers (see is_floating).
-enum class DType : std::uint8_t { fp64, fp32, tf32, fp16, bf16, fp8, fp4, int64, int32, int16, int8, uint8, int4, boolean, other };
+enum class DType : std::uint8_t {
+  fp64,
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,
+  fp4,
+  int64,
+  int32,
+  int16,
+  int8,
+  uint8,
+  int4,
+  boolean,
+  other
+};
 
 inline constexpr std::size_t kDTypeCount = 15;
 
-inline constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {
-    "fp64",  "fp32",  "tf32", "fp16",  "bf16", "fp8",  "fp4",  "int64",
-    "int32", "int16", "int8", "uint8", "int4", "bool", "other"};
+inline constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"fp64", "fp32",  "tf32",  "fp16",  "bf16",
+                                                                          "fp8",  "fp4",   "int64", "int32", "int16",
+                                                                          "int8", "uint8", "int4",  "bool",  "other"};
 
 constexpr std::string_view name_of(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What a profile says: rows with counts, times and roofline figures. definitions.md gives the meaning of every field.
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <map>
@@ -46,9 +47,9 @@ struct Figures {
   std::int64_t bytes = 0;
 
   std::optional<std::int64_t> time_ns;
-  std::optional<double> time_spread;         // (max - min) / median of this time over all timed runs
-  std::optional<std::int64_t> op_time_ns;    // the part of time_ns that was spent inside counted ops
-  std::optional<std::int64_t> busy_ns;       // GPU: union of kernel intervals
+  std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
+  std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
+  std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
@@ -58,15 +59,15 @@ struct Figures {
   std::optional<double> achieved_bandwidth;  // B/s
   Bound bound;
   std::optional<std::int64_t> lower_bound_ns;
-  std::optional<double> percent_of_roof;     // 0-100; above 100 is flagged in coverage
+  std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
   std::optional<std::int64_t> wasted_ns;
 
-  std::optional<std::int64_t> dram_bytes;    // from hardware counters, as the next two
+  std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
   std::optional<std::int64_t> l2_bytes;
   std::optional<std::int64_t> l1_bytes;
   std::optional<std::int64_t> kernel_count;
 
-  bool incomplete = false;                   // holds an op without a cost: counts are lower limits (">=")
+  bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
 };
 
 // One module; the inherited figures are those of its subtree.
@@ -79,7 +80,7 @@ struct RooflineRow : Figures {
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  std::vector<std::vector<std::int64_t>> input_shapes;   // of the last call
+  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
   bool inferred = false;  // attribution was inferred, not seen ("~")
@@ -90,6 +91,7 @@ struct RooflineRow : Figures {
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
   std::int64_t calls = 0;
+  std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
 };
 
 struct Coverage {
@@ -109,7 +111,7 @@ struct TableOptions {
   std::optional<std::int64_t> depth;  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort;                   // "": as the model defines them; else a column, largest first
   std::vector<std::string> columns;   // empty: the usual ones
-  std::string by = "module";          // "module" or "op"
+  std::string by = "module";          // "module": the tree; else keys of group: "op", "op, phase"
   std::int64_t width = 120;           // characters
   std::int64_t limit = 0;             // most rows shown, 0: all
 };

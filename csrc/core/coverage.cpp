@@ -1,0 +1,168 @@
+#include "core/coverage.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <tuple>
+
+#include "core/join.h"
+#include "core/roofline.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kNamedPlaces = 3;  // further places of the same finding are counted, not named
+
+std::string percent(double fraction) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);
+  return text.data();
+}
+
+std::string display_path(const std::string& path) { return path.empty() ? "the model" : path; }
+
+double spread_of(const Provenance* provenance) { return provenance ? provenance->spread.value_or(0) : 0; }
+
+const Provenance* provenance_of(const Bound& bound, const Ceilings& ceilings) {
+  if (bound.kind == BoundKind::memory) {
+    const auto* level = ceilings.memory_level(bound.resource);
+    return level ? &level->provenance : nullptr;
+  }
+  const auto* peak = ceilings.compute_for(dtype_from_name(bound.resource));
+  return peak ? &peak->provenance : nullptr;
+}
+
+struct AboveRoof {
+  double ratio = 0;  // lower bound / time
+  std::string place;
+};
+
+struct RoofFinding {
+  std::string what;  // op name
+  Bound roof;
+  bool operator<(const RoofFinding& other) const {
+    return std::tie(what, roof.kind, roof.resource) < std::tie(other.what, other.roof.kind, other.roof.resource);
+  }
+};
+
+std::string describe(const RoofFinding& finding, std::vector<AboveRoof> places, double spread) {
+  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
+  std::string note = "above its roof: " + finding.what + " in ";
+  for (std::size_t i = 0; i < std::min(places.size(), kNamedPlaces); ++i) {
+    if (i > 0) note += ", ";
+    note += display_path(places[i].place) + " (" + percent(places[i].ratio) + ")";
+  }
+  if (places.size() > kNamedPlaces) note += " and " + std::to_string(places.size() - kNamedPlaces) + " more";
+  note += " of the " + finding.roof.resource + " roof";
+  note += spread > 0 ? ", whose spread is " + percent(spread) : std::string(", which states no spread");
+  note += "; this roof is too low, or the data came from a faster level";
+  return note;
+}
+
+// A bucket that ran faster than its lower bound allows, by more than the roof's own uncertainty, says that the roof is
+// wrong. That is for the reader to see, so it is a note and never a cut at 100%.
+void note_ops_above_roof(const ProfileData& data, std::vector<std::string>& notes) {
+  std::map<RoofFinding, std::vector<AboveRoof>> findings;
+  for (const auto& bucket : data.ops) {
+    const std::int64_t time_ns = bucket.time_ns.value_or(0);
+    if (!bucket.costed || time_ns <= 0) continue;
+    const RoofShares shares = roof_shares(bucket, data.ceilings);
+    if (!shares.known || shares.lower_bound_ns == 0) continue;
+    const Bound roof = largest_share(shares);
+    const double ratio = static_cast<double>(shares.lower_bound_ns) / static_cast<double>(time_ns);
+    if (ratio <= 1 + spread_of(provenance_of(roof, data.ceilings))) continue;
+    findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path});
+  }
+  for (const auto& [finding, places] : findings) {
+    notes.push_back(describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  }
+}
+
+// The same for modules, for data in which ops have no times of their own.
+void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow>& rows,
+                          std::vector<std::string>& notes) {
+  const bool ops_timed = std::any_of(data.ops.begin(), data.ops.end(), [](const auto& op) { return op.time_ns; });
+  if (ops_timed) return;
+  std::map<RoofFinding, std::vector<AboveRoof>> findings;
+  for (const auto& row : rows) {
+    if (!row.self.percent_of_roof || row.self.bound.resource.empty()) continue;
+    const double ratio = *row.self.percent_of_roof / 100;
+    if (ratio > 1 + spread_of(provenance_of(row.self.bound, data.ceilings))) {
+      findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path});
+    }
+  }
+  for (const auto& [finding, places] : findings) {
+    notes.push_back(describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  }
+}
+
+void note_missing_roofs(const ProfileData& data, std::vector<std::string>& notes) {
+  if (data.ceilings.empty()) return;
+  std::set<DType> unknown;
+  std::set<DType> by_bytes_alone;
+  bool no_level = false;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed) continue;
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
+      (needs_roof(bucket.work, dtype) ? unknown : by_bytes_alone).insert(dtype);
+    }
+    const std::int64_t footprint = bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1);
+    no_level = no_level || (footprint > 0 && data.ceilings.memory_for(footprint) == nullptr);
+  }
+  const auto list = [](const std::set<DType>& dtypes) {
+    std::string names;
+    for (const DType dtype : dtypes) names += (names.empty() ? "" : ", ") + std::string(name_of(dtype));
+    return names;
+  };
+  if (!unknown.empty()) notes.push_back("no roof for " + list(unknown) + ": rows with such work have no lower bound");
+  if (no_level) notes.emplace_back("no memory roof holds the largest ops: rows with them have no lower bound");
+  if (!by_bytes_alone.empty()) {
+    notes.push_back("no roof for " + list(by_bytes_alone) +
+                    " operations outside matrix products: their lower bound comes from their bytes alone");
+  }
+}
+
+bool is_saturated(const Figures& figures) {
+  return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
+}
+
+}  // namespace
+
+Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
+  Coverage coverage;
+  coverage.unobserved = data.unobserved;
+  coverage.dropped_records = data.dropped_records;
+  coverage.unattributed_kernels = data.unattributed_kernels;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed) {
+      auto& calls = coverage.uncosted[bucket.op];
+      calls = saturating_add(calls, bucket.calls);
+    }
+  }
+
+  const auto calls = calls_by_module(data);
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    const Module& module = data.modules[id];
+    const bool pseudo = id == kOutside || id == kOptimizer;
+    if (!pseudo && module.has_forward && module.calls_visible && calls[id] == 0) {
+      coverage.uncalled_modules.push_back(module.path);
+    }
+  }
+
+  coverage.notes = data.notes;
+  if (data.partial) coverage.notes.emplace_back("partial: the model raised; only what ran before is counted");
+  if (is_saturated(total)) {
+    coverage.notes.emplace_back("a count reached the largest 64-bit integer; it and its sums are lower limits");
+  }
+  note_missing_roofs(data, coverage.notes);
+  note_ops_above_roof(data, coverage.notes);
+  note_rows_above_roof(data, rows, coverage.notes);
+  return coverage;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,231 @@
+#include "core/join.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace roofprof {
+
+namespace {
+
+// Self times of one module or subtree, one figure for each run.
+struct RunTimes {
+  std::vector<std::int64_t> by_run;
+
+  // Entries that cover fewer runs leave the later runs without a figure for the whole sum.
+  void add(const std::vector<std::int64_t>& times) {
+    if (times.empty()) return;
+    if (by_run.empty()) {
+      by_run = times;
+      return;
+    }
+    by_run.resize(std::min(by_run.size(), times.size()));
+    for (std::size_t run = 0; run < by_run.size(); ++run) by_run[run] = saturating_add(by_run[run], times[run]);
+  }
+
+  Timing timing(std::int64_t chosen) const {
+    if (chosen < 0 || static_cast<std::size_t>(chosen) >= by_run.size()) return {};
+    Timing timing{by_run[static_cast<std::size_t>(chosen)], std::nullopt};
+    const double middle = median(by_run);
+    if (by_run.size() > 1 && middle > 0) {
+      const auto [least, most] = std::minmax_element(by_run.begin(), by_run.end());
+      timing.spread = static_cast<double>(*most - *least) / middle;
+    }
+    return timing;
+  }
+};
+
+struct ModuleSums {
+  Tally tally;
+  RunTimes times;
+
+  void add(const ModuleSums& other) {
+    tally += other.tally;
+    times.add(other.times.by_run);
+  }
+};
+
+std::size_t at(ModuleId id) { return static_cast<std::size_t>(id); }
+
+std::vector<ModuleSums> sum_self(const ProfileData& data) {
+  std::vector<ModuleSums> self(data.modules.size());
+  for (const auto& bucket : data.ops) self[at(bucket.module)].tally.add(bucket, data.ceilings);
+  for (const auto& time : data.times) self[at(time.module)].times.add(time.self_ns);
+  return self;
+}
+
+// Parents stand before children, so one walk from the end carries every subtree up.
+std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self) {
+  std::vector<ModuleSums> inclusive = self;
+  for (std::size_t id = data.modules.size(); id-- > 0;) {
+    const ModuleId parent = data.modules[id].parent;
+    if (parent >= 0) inclusive[at(parent)].add(inclusive[id]);
+  }
+  return inclusive;
+}
+
+Figures figures_of(const ModuleSums& sums, const ProfileData& data) {
+  return derive_figures(sums.tally, sums.times.timing(data.runs.chosen), data.ceilings);
+}
+
+// A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, const ProfileData& data) {
+  if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
+    self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
+  }
+  return figures_of(self, data);
+}
+
+std::vector<ModuleId> tree_order(const ProfileData& data) {
+  std::vector<std::vector<ModuleId>> children(data.modules.size());
+  std::vector<ModuleId> pending;
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  for (ModuleId id = count - 1; id >= 0; --id) {
+    const ModuleId parent = data.modules[at(id)].parent;
+    if (parent >= 0) {
+      children[at(parent)].push_back(id);
+    } else if (id != kModel) {
+      pending.push_back(id);
+    }
+  }
+  pending.push_back(kModel);
+  std::vector<ModuleId> order;
+  order.reserve(data.modules.size());
+  while (!pending.empty()) {
+    const ModuleId id = pending.back();
+    pending.pop_back();
+    order.push_back(id);
+    pending.insert(pending.end(), children[at(id)].begin(), children[at(id)].end());
+  }
+  return order;
+}
+
+void copy_facts(const Module& module, RooflineRow& row) {
+  row.path = module.path;
+  row.type = module.type;
+  row.params = module.params;
+  row.trainable_params = module.trainable_params;
+  row.param_bytes = module.param_bytes;
+  row.buffer_bytes = module.buffer_bytes;
+  row.input_shapes = module.input_shapes;
+  row.output_shapes = module.output_shapes;
+  row.output_bytes = module.output_bytes;
+  row.inferred = module.inferred;
+}
+
+std::optional<std::int64_t> chosen_wall(const Runs& runs) {
+  if (runs.chosen < 0) return std::nullopt;
+  return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
+}
+
+}  // namespace
+
+double median(std::span<const std::int64_t> values) {
+  if (values.empty()) return 0;
+  std::vector<std::int64_t> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  if (sorted.size() % 2 == 1) return static_cast<double>(sorted[half]);
+  return (static_cast<double>(sorted[half - 1]) + static_cast<double>(sorted[half])) / 2;
+}
+
+std::optional<double> observer_overhead(const Runs& runs) {
+  const auto wall = chosen_wall(runs);
+  const double bare = median(runs.bare_ns);
+  if (!wall || bare <= 0) return std::nullopt;
+  return (static_cast<double>(*wall) - bare) / bare;
+}
+
+void check_consistent(const ProfileData& data) {
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  if (count <= kOptimizer) {
+    throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
+  }
+  for (ModuleId id = 0; id < count; ++id) {
+    const auto& module = data.modules[at(id)];
+    if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
+      throw std::invalid_argument("module '" + module.path + "' stands before its parent");
+    }
+  }
+  for (const auto& bucket : data.ops) {
+    if (bucket.module < 0 || bucket.module >= count) {
+      throw std::invalid_argument("op '" + bucket.op + "' belongs to no module of the profile");
+    }
+  }
+  for (const auto& time : data.times) {
+    if (time.module < 0 || time.module >= count) {
+      throw std::invalid_argument("a time belongs to no module of the profile");
+    }
+  }
+  if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
+    throw std::invalid_argument("the chosen run is not among the profile's runs");
+  }
+}
+
+std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
+  std::vector<std::int64_t> calls(data.modules.size());
+  for (const auto& time : data.times) {
+    // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself.
+    if (time.phase != Phase::backward) calls[at(time.module)] = saturating_add(calls[at(time.module)], time.calls);
+  }
+  return calls;
+}
+
+std::vector<bool> existing_rows(const ProfileData& data) {
+  std::vector<bool> exists(data.modules.size(), true);
+  exists[kOutside] = exists[kOptimizer] = false;
+  for (const auto& bucket : data.ops) exists[at(bucket.module)] = true;
+  // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
+  if (data.scope != "block") return exists;
+  for (const auto& time : data.times) {
+    if (std::any_of(time.self_ns.begin(), time.self_ns.end(), [](auto ns) { return ns > 0; })) {
+      exists[at(time.module)] = true;
+    }
+  }
+  return exists;
+}
+
+std::vector<RooflineRow> join_rows(const ProfileData& data) {
+  const auto self = sum_self(data);
+  const auto inclusive = sum_subtrees(data, self);
+  const auto calls = calls_by_module(data);
+  const auto exists = existing_rows(data);
+  std::vector<std::int64_t> depth(data.modules.size());
+  std::vector<RooflineRow> rows;
+  for (const ModuleId id : tree_order(data)) {
+    const Module& module = data.modules[at(id)];
+    if (module.parent >= 0) depth[at(id)] = depth[at(module.parent)] + 1;
+    if (!exists[at(id)]) continue;
+    RooflineRow row;
+    static_cast<Figures&>(row) = figures_of(inclusive[at(id)], data);
+    row.self = self_figures_of(self[at(id)], row, data);
+    copy_facts(module, row);
+    row.depth = depth[at(id)];
+    if (module.calls_visible) row.calls = calls[at(id)];
+    if (id == kModel) row.wall_ns = chosen_wall(data.runs);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  ModuleSums sums;
+  const auto self = sum_self(data);
+  const auto exists = existing_rows(data);
+  for (std::size_t id = 0; id < self.size(); ++id) {
+    if (exists[id]) sums.add(self[id]);
+  }
+  RooflineRow total;
+  static_cast<Figures&>(total) = figures_of(sums, data);
+  copy_facts(data.modules[kModel], total);
+  total.path = "total";
+  total.type.clear();
+  total.calls = rows.front().calls;
+  total.wall_ns = chosen_wall(data.runs);
+  total.self = figures_of(sums, data);
+  total.self.wall_ns = total.wall_ns;
+  return total;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,87 @@
+#include "roofprof/report.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "core/coverage.h"
+#include "core/join.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kSuggestions = 3;
+
+// Levenshtein distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> previous(b.size() + 1);
+  std::vector<std::size_t> current(b.size() + 1);
+  std::iota(previous.begin(), previous.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, replaced});
+    }
+    std::swap(previous, current);
+  }
+  return previous.back();
+}
+
+std::string closest_paths(const std::vector<RooflineRow>& rows, std::string_view path) {
+  std::vector<std::pair<std::size_t, std::string_view>> ranked;
+  for (const auto& row : rows) {
+    // A path that holds the wanted name whole ("conv1" in "layer1.0.conv1") is closer than any misspelling.
+    const bool contains = !path.empty() && row.path.find(path) != std::string::npos;
+    ranked.emplace_back(contains ? 0 : edit_distance(path, row.path), row.path);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string list;
+  for (std::size_t i = 0; i < std::min(ranked.size(), kSuggestions); ++i) {
+    list += (i > 0 ? ", '" : "'") + std::string(ranked[i].second) + "'";
+  }
+  return list;
+}
+
+std::shared_ptr<const ProfileData> checked(std::shared_ptr<const ProfileData> data) {
+  if (!data) throw std::invalid_argument("a report needs profile data");
+  check_consistent(*data);
+  return data;
+}
+
+}  // namespace
+
+std::string to_string(const Bound& bound) {
+  switch (bound.kind) {
+    case BoundKind::compute:
+      return "compute " + bound.resource;
+    case BoundKind::memory:
+      return "memory " + bound.resource;
+    case BoundKind::overhead:
+      return "overhead";
+    case BoundKind::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+Report::Report(std::shared_ptr<const ProfileData> data)
+    : data_(checked(std::move(data))),
+      rows_(join_rows(*data_)),
+      total_(join_total(*data_, rows_)),
+      coverage_(make_coverage(*data_, rows_, total_)) {}
+
+const RooflineRow& Report::row(std::string_view path) const {
+  for (const auto& row : rows_) {
+    if (row.path == path) return row;
+  }
+  throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest_paths(rows_, path));
+}
+
+const Ceilings& Report::ceilings() const { return data_->ceilings; }
+
+const Environment& Report::environment() const { return data_->environment; }
+
+}  // namespace roofprof

@@ -1,0 +1,91 @@
+#pragma once
+// roofprof::RooflineProfiler prof(model);
+// roofprof::Report report = prof.run(input);
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "roofprof/report.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace roofprof {
+
+struct ProfilerOptions {
+  std::int64_t warmup = 3;             // calls that are not timed
+  std::optional<std::int64_t> repeat;  // timed calls; empty: at most 10 or 5 seconds
+  std::optional<Ceilings> ceilings;    // roofs to use; empty: this machine's, measured once per process
+};
+
+namespace detail {
+
+// What a profiler does, whatever the model's type.
+class ProfilerCore {
+ public:
+  // `model` outlives the profiler.
+  ProfilerCore(const torch::nn::Module& model, ProfilerOptions options);
+  ~ProfilerCore();
+  ProfilerCore(const ProfilerCore&) = delete;
+  ProfilerCore& operator=(const ProfilerCore&) = delete;
+
+  Report run_repeatedly(const std::function<void()>& call);
+  Report run_once(const std::function<void()>& closure);
+  Report report() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+template <class Model>
+const auto& module_of(const Model& model) {
+  if constexpr (requires { model.ptr(); }) {
+    return *model.ptr();  // a module holder
+  } else if constexpr (requires { *model; }) {
+    return *model;
+  } else {
+    return model;
+  }
+}
+
+}  // namespace detail
+
+// Profiles calls of a torch::nn model, or closures around it. The model outlives the profiler. One profiler at a time
+// on a thread: a second one inside another's run throws std::logic_error.
+template <class Model>
+class RooflineProfiler {
+ public:
+  // A module holder (torch::nn::Linear), a shared_ptr to a module, or a module.
+  explicit RooflineProfiler(const Model& model, ProfilerOptions options = {})
+      : model_(&model), core_(detail::module_of(model), std::move(options)) {}
+
+  // Profiles model.forward(args...): one call counts, further ones warm up and are timed; buffers and the random number
+  // generator are left as one plain call leaves them. A single argument that is itself callable without arguments is a
+  // closure: it is run exactly once, because it may train.
+  // Throws what the model throws; report() then gives what ran before, marked partial.
+  template <class... Args>
+  Report run(Args&&... args) {
+    if constexpr (sizeof...(Args) == 1 && (std::is_invocable_v<Args&> && ...)) {
+      return core_.run_once([&] { (static_cast<void>(args()), ...); });
+    } else {
+      // forward is not const in torch::nn, although the holders hand out what is.
+      auto& module = const_cast<std::remove_cvref_t<decltype(detail::module_of(*model_))>&>(detail::module_of(*model_));
+      return core_.run_repeatedly([&] { static_cast<void>(module.forward(args...)); });
+    }
+  }
+
+  // The last run's report; of one that threw, what ran before. Throws std::logic_error where nothing was run yet.
+  Report report() const { return core_.report(); }
+
+ private:
+  const Model* model_;
+  detail::ProfilerCore core_;
+};
+
+}  // namespace roofprof

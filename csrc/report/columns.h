@@ -1,0 +1,149 @@
+#pragma once
+// The columns that tables can show: every field of core/fields.h, by its name, as text and as something to sort by.
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/fields.h"
+#include "report/text_table.h"
+#include "report/units.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+
+struct Value {
+  std::optional<double> number;  // what numeric columns show and sort by; empty: unknown
+  std::string text;              // what textual columns show and sort by
+  std::string brief;             // the text where room is short; empty: the same
+};
+
+template <class Row>
+struct Column {
+  std::string name;  // as in Python: "time", "self_flops"
+  Unit unit = Unit::text;
+  bool grows_with_work = false;  // a lower limit where the row is incomplete
+  bool of_self = false;
+  std::function<Value(const Row&)> value;
+};
+
+// Text, or numbers where larger is more.
+constexpr bool is_textual(Unit unit) {
+  return unit == Unit::text || unit == Unit::bound || unit == Unit::by_dtype || unit == Unit::shapes ||
+         unit == Unit::flag;
+}
+
+// Columns that say nothing without a timed run.
+constexpr bool needs_time(std::string_view name, Unit unit) {
+  return (unit == Unit::nanoseconds && name.find("lower_bound") == std::string_view::npos) ||
+         name.find("achieved") != std::string_view::npos || name.find("percent_of") != std::string_view::npos ||
+         name.find("time_spread") != std::string_view::npos || unit == Unit::bound;
+}
+
+// Counts and their rates: what an op without a cost leaves too low.
+constexpr bool grows_with_work(std::string_view name, Unit unit) {
+  return unit == Unit::macs || unit == Unit::operations || unit == Unit::bytes || name.starts_with("achieved");
+}
+
+// The heading of a column; its name where no shorter one is usual.
+std::string heading_of(std::string_view name);
+
+// The column's own name for what people type: "ai", "FLOP/s", "wasted", "module".
+std::string canonical_column(std::string_view name);
+
+// The value as a cell of that unit: "4.09G", "n/a".
+std::string cell_text(const Value& value, Unit unit);
+
+namespace detail {
+
+template <class Field>
+Value value_of(const Field& field) {
+  if constexpr (std::is_same_v<Field, Bound>) {
+    return {std::nullopt, to_string(field), field.resource};
+  } else if constexpr (std::is_same_v<Field, std::string>) {
+    return {std::nullopt, field, ""};
+  } else if constexpr (std::is_same_v<Field, bool>) {
+    return {std::nullopt, field ? "yes" : "no", ""};
+  } else if constexpr (std::is_same_v<Field, std::array<std::int64_t, kDTypeCount>>) {
+    return {std::nullopt, by_dtype_text(field), ""};
+  } else if constexpr (std::is_same_v<Field, std::vector<std::vector<std::int64_t>>>) {
+    return {std::nullopt, shapes_text(field), ""};
+  } else if constexpr (std::is_same_v<Field, std::int64_t>) {
+    return {static_cast<double>(field), "", ""};
+  } else {
+    return field ? Value{static_cast<double>(*field), "", ""} : Value{};
+  }
+}
+
+}  // namespace detail
+
+template <class Row>
+std::vector<Column<Row>> columns_of() {
+  std::vector<Column<Row>> columns;
+  const auto own = [&](std::string_view name, Unit unit, auto member) {
+    columns.push_back(
+        {std::string(name), unit, false, false, [member](const Row& row) { return detail::value_of(row.*member); }});
+  };
+  const auto figure = [&](std::string_view name, Unit unit, auto member) {
+    columns.push_back({std::string(name), unit, grows_with_work(name, unit), false,
+                       [member](const Row& row) { return detail::value_of(row.*member); }});
+  };
+  if constexpr (std::is_same_v<Row, RooflineRow>) {
+    for_each_row_field(own);
+    for_each_figure(figure);
+    for_each_figure([&](std::string_view name, Unit unit, auto member) {
+      columns.push_back({"self_" + std::string(name), unit, grows_with_work(name, unit), true,
+                         [member](const Row& row) { return detail::value_of(row.self.*member); }});
+    });
+  } else {
+    for_each_group_field(own);
+    for_each_figure(figure);
+  }
+  return columns;
+}
+
+// The column of that name. Throws std::invalid_argument naming the known ones.
+template <class Row>
+const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::string_view name) {
+  const std::string wanted = canonical_column(name);
+  for (const auto& column : columns) {
+    if (column.name == wanted) return column;
+  }
+  std::string known;
+  for (const auto& column : columns) {
+    if (!column.of_self) known += (known.empty() ? "" : ", ") + column.name;
+  }
+  if constexpr (std::is_same_v<Row, RooflineRow>) known += "; each figure also as self_<name>";
+  throw std::invalid_argument("no column '" + std::string(name) + "'; the columns are " + known);
+}
+
+// The cell of a row: its value, ">=" before counts that an uncosted op left incomplete.
+template <class Row>
+TextCell cell_of(const Column<Row>& column, const Row& row) {
+  const Value value = column.value(row);
+  const bool incomplete = [&] {
+    if constexpr (std::is_same_v<Row, RooflineRow>) return column.of_self ? row.self.incomplete : row.incomplete;
+    return row.incomplete;
+  }();
+  const std::string text = printable(cell_text(value, column.unit));
+  return {column.grows_with_work && incomplete && value.number ? ">=" + text : text, 0, printable(value.brief)};
+}
+
+// Largest first, unknown last; text in alphabetical order. Equal rows keep their order.
+template <class Row>
+void sort_by(const Column<Row>& column, std::vector<const Row*>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
+    const Value left = column.value(*a);
+    const Value right = column.value(*b);
+    if (is_textual(column.unit)) return left.text < right.text;
+    if (!left.number || !right.number) return left.number.has_value() && !right.number.has_value();
+    return *left.number > *right.number;
+  });
+}
+
+}  // namespace roofprof

@@ -1,0 +1,79 @@
+// A report's rows as CSV (RFC 4180), one line for each row and none for the total, so that the self columns add up to
+// it. The header carries the units in its names; an empty cell is an unknown figure.
+
+#include "core/fields.h"
+#include "core/profile_data.h"
+#include "report/file.h"
+#include "report/json_writer.h"
+#include "report/units.h"
+
+namespace roofprof {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of("\",\r\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char character : text) {
+    if (character == '"') result += '"';
+    result += character;
+  }
+  return result + '"';
+}
+
+std::string cell(const std::string& text) { return quoted(text); }
+std::string cell(bool value) { return value ? "true" : "false"; }
+std::string cell(std::int64_t value) { return std::to_string(value); }
+std::string cell(double value) {
+  const std::string text = json_number(value);
+  return text == "null" ? std::string() : text;
+}
+std::string cell(const Bound& bound) { return quoted(to_string(bound)); }
+std::string cell(const std::array<std::int64_t, kDTypeCount>& counts) { return by_dtype_text(counts); }
+std::string cell(const std::vector<std::vector<std::int64_t>>& shapes) { return quoted(shapes_text(shapes)); }
+template <class Value>
+std::string cell(const std::optional<Value>& value) {
+  return value ? cell(*value) : std::string();
+}
+
+class Line {
+ public:
+  void add(const std::string& text) {
+    if (!first_) text_ += ',';
+    first_ = false;
+    text_ += text;
+  }
+  std::string take() { return std::move(text_) + "\r\n"; }
+
+ private:
+  std::string text_;
+  bool first_ = true;
+};
+
+std::string header() {
+  Line line;
+  for_each_row_field([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
+  for_each_figure([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
+  for_each_figure([&](std::string_view name, Unit unit, auto) { line.add("self_" + key_of(name, unit)); });
+  return line.take();
+}
+
+std::string line_of(const RooflineRow& row) {
+  Line line;
+  for_each_row_field([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
+  for_each_figure([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
+  for_each_figure([&](std::string_view, Unit, auto member) { line.add(cell(row.self.*member)); });
+  return line.take();
+}
+
+}  // namespace
+
+std::string Report::to_csv() const {
+  std::string text = header();
+  for (const auto& row : rows_) text += line_of(row);
+  return text;
+}
+
+void Report::write_csv(const std::string& path) const { write_whole_file(path, to_csv()); }
+
+}  // namespace roofprof

@@ -1,0 +1,233 @@
+// A report as JSON. The keys of observed data are the names of ProfileData's members, so that a reader can build the
+// same report from them; "total", "rows" and "coverage" are derived and stand there for every other reader.
+
+#include "core/fields.h"
+#include "core/profile_data.h"
+#include "report/file.h"
+#include "report/json_writer.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::int64_t kSchemaVersion = 1;
+
+using ByDType = std::array<std::int64_t, kDTypeCount>;
+
+void write_by_dtype(JsonWriter& json, const ByDType& counts) {
+  json.begin_object();
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if (counts[i] != 0) json.member(kDTypeNames[i], counts[i]);
+  }
+  json.end_object();
+}
+
+void write_provenance(JsonWriter& json, const Provenance& provenance) {
+  json.begin_object();
+  json.member("source", provenance.source);
+  json.member("method", provenance.method);
+  json.member("date", provenance.date);
+  json.member("spread", provenance.spread);
+  json.end_object();
+}
+
+void write_ceilings(JsonWriter& json, const Ceilings& ceilings) {
+  json.begin_object();
+  json.member("device", ceilings.device);
+  json.key("compute");
+  json.begin_array();
+  for (const auto& ceiling : ceilings.compute) {
+    json.break_line();
+    json.begin_object();
+    json.member("dtype", name_of(ceiling.dtype));
+    json.member("operations_per_second", ceiling.operations_per_second);
+    json.key("provenance");
+    write_provenance(json, ceiling.provenance);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("memory");
+  json.begin_array();
+  for (const auto& ceiling : ceilings.memory) {
+    json.break_line();
+    json.begin_object();
+    json.member("level", ceiling.level);
+    json.member("bytes_per_second", ceiling.bytes_per_second);
+    json.member("capacity_bytes", ceiling.capacity_bytes);
+    json.key("provenance");
+    write_provenance(json, ceiling.provenance);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void write_environment(JsonWriter& json, const Environment& environment) {
+  json.begin_object();
+  for (const auto& [name, value] : environment) {
+    json.key(name);
+    std::visit([&](const auto& known) { json.write(known); }, value);
+  }
+  json.end_object();
+}
+
+void write_module(JsonWriter& json, const Module& module) {
+  json.begin_object();
+  json.member("path", module.path);
+  json.member("type", module.type);
+  json.member("parent", module.parent);
+  json.member("has_forward", module.has_forward);
+  json.member("calls_visible", module.calls_visible);
+  json.member("inferred", module.inferred);
+  json.member("params", module.params);
+  json.member("trainable_params", module.trainable_params);
+  json.member("param_bytes", module.param_bytes);
+  json.member("buffer_bytes", module.buffer_bytes);
+  json.member("input_shapes", module.input_shapes);
+  json.member("output_shapes", module.output_shapes);
+  json.member("output_bytes", module.output_bytes);
+  json.end_object();
+}
+
+void write_bucket(JsonWriter& json, const OpBucket& bucket) {
+  json.begin_object();
+  json.member("op", bucket.op);
+  json.member("module", bucket.module);
+  json.member("phase", kPhaseNames[static_cast<std::size_t>(bucket.phase)]);
+  json.member("dtype", name_of(bucket.dtype));
+  json.member("shapes", bucket.shapes);
+  json.member("costed", bucket.costed);
+  json.member("calls", bucket.calls);
+  json.key("work");
+  json.begin_object();
+  json.member("macs", bucket.work.macs);
+  json.member("causal_macs", bucket.work.causal_macs);
+  json.key("operations");
+  write_by_dtype(json, bucket.work.operations);
+  json.member("read_bytes", bucket.work.read_bytes);
+  json.member("write_bytes", bucket.work.write_bytes);
+  json.end_object();
+  json.member("time_ns", bucket.time_ns);
+  json.end_object();
+}
+
+void write_time(JsonWriter& json, const ModuleTime& time) {
+  json.begin_object();
+  json.member("module", time.module);
+  json.member("phase", kPhaseNames[static_cast<std::size_t>(time.phase)]);
+  json.member("calls", time.calls);
+  json.member("self_ns", time.self_ns);
+  json.end_object();
+}
+
+void write_runs(JsonWriter& json, const Runs& runs) {
+  json.begin_object();
+  json.member("total_ns", runs.total_ns);
+  json.member("chosen", runs.chosen);
+  json.member("bare_ns", runs.bare_ns);
+  json.member("warmup", runs.warmup);
+  json.member("steps", runs.steps);
+  json.end_object();
+}
+
+void write_coverage(JsonWriter& json, const Coverage& coverage) {
+  json.begin_object();
+  json.member("uncosted", coverage.uncosted);
+  json.member("uncalled_modules", coverage.uncalled_modules);
+  json.member("unattributed_kernels", coverage.unattributed_kernels);
+  json.member("dropped_records", coverage.dropped_records);
+  json.member("unobserved", coverage.unobserved);
+  json.member("notes", coverage.notes);
+  json.end_object();
+}
+
+// Writes each field of the lists in core/fields.h under its key.
+template <class Object>
+auto field_writer(JsonWriter& json, const Object& object, const std::string& prefix) {
+  return [&json, &object, prefix](std::string_view name, Unit unit, auto member) {
+    json.key(prefix + key_of(name, unit));
+    const auto& value = object.*member;
+    if constexpr (std::is_same_v<decltype(value), const Bound&>) {
+      json.write(to_string(value));
+    } else if constexpr (std::is_same_v<decltype(value), const ByDType&>) {
+      write_by_dtype(json, value);
+    } else {
+      json.write(value);
+    }
+  };
+}
+
+void write_row(JsonWriter& json, const RooflineRow& row) {
+  json.begin_object();
+  for_each_row_field(field_writer(json, row, ""));
+  for_each_figure(field_writer<Figures>(json, row, ""));
+  for_each_figure(field_writer<Figures>(json, row.self, "self_"));
+  json.end_object();
+}
+
+// Only fields that are not plain text or flags: those need no unit.
+void write_units(JsonWriter& json) {
+  json.begin_object();
+  const auto write = [&](std::string_view name, Unit unit, auto) {
+    if (unit != Unit::text && unit != Unit::flag) json.member(key_of(name, unit), unit_name(unit));
+  };
+  for_each_row_field(write);
+  for_each_figure(write);
+  json.member("self_*", "as the same name without self_, of the module's own ops, without its children");
+  json.end_object();
+}
+
+template <class Items, class Write>
+void write_lines(JsonWriter& json, std::string_view name, const Items& items, Write write) {
+  json.break_line();
+  json.key(name);
+  json.begin_array();
+  for (const auto& item : items) {
+    json.break_line();
+    write(json, item);
+  }
+  if (!items.empty()) json.break_line();
+  json.end_array();
+}
+
+}  // namespace
+
+std::string Report::to_json() const {
+  const ProfileData& data = *data_;
+  JsonWriter json;
+  const auto line = [&](std::string_view name, auto write) {
+    json.break_line();
+    json.key(name);
+    write();
+  };
+  const auto plain = [&](std::string_view name, const auto& value) { line(name, [&] { json.write(value); }); };
+
+  json.begin_object();
+  plain("schema_version", kSchemaVersion);
+  plain("generator", "roofprof");
+  line("units", [&] { write_units(json); });
+  plain("model", data.model);
+  plain("device", data.device);
+  plain("scope", data.scope);
+  plain("partial", data.partial);
+  line("environment", [&] { write_environment(json, data.environment); });
+  line("ceilings", [&] { write_ceilings(json, data.ceilings); });
+  line("runs", [&] { write_runs(json, data.runs); });
+  plain("unobserved", data.unobserved);
+  plain("dropped_records", data.dropped_records);
+  plain("unattributed_kernels", data.unattributed_kernels);
+  plain("notes", data.notes);
+  line("coverage", [&] { write_coverage(json, coverage_); });
+  line("total", [&] { write_row(json, total_); });
+  write_lines(json, "rows", rows_, write_row);
+  write_lines(json, "modules", data.modules, write_module);
+  write_lines(json, "ops", data.ops, write_bucket);
+  write_lines(json, "times", data.times, write_time);
+  json.break_line();
+  json.end_object();
+  return json.take();
+}
+
+void Report::write_json(const std::string& path) const { write_whole_file(path, to_json()); }
+
+}  // namespace roofprof

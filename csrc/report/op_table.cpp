@@ -1,0 +1,111 @@
+// Groups of ops: one line for each op, or for any other combination of keys.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/profile_data.h"
+#include "report/tables.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kMinKeyWidth = 28;
+
+const std::vector<UsualColumn>& usual_columns() {
+  static const std::vector<UsualColumn> kUsual = {
+      {"calls", 8},
+      {"time", 0},
+      {"percent_of_time", 3},
+      {"macs", 9},
+      {"flops", 5},
+      {"bytes", 7},
+      {"intensity", 10},
+      {"achieved_flops", 11},
+      {"achieved_bandwidth", 12},
+      {"bound", 4},
+      {"percent_of_roof", 6},
+      {"wasted_time", 2},
+  };
+  return kUsual;
+}
+
+std::vector<std::string> split_keys(const std::string& text) {
+  std::vector<std::string> keys;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::size_t first = text.find_first_not_of(' ', start);
+    std::string key = first < end ? text.substr(first, end - first) : "";
+    key.erase(key.find_last_not_of(' ') + 1);
+    keys.push_back(key);
+    start = end + 1;
+  }
+  return keys;
+}
+
+// By wasted time, what has none by its time, and by FLOPs where nothing was timed.
+void rank(std::vector<const GroupRow*>& rows) {
+  const bool timed = std::any_of(rows.begin(), rows.end(), [](const auto* row) { return row->time_ns.has_value(); });
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) {
+    const auto weight = [&](const auto* row) {
+      return timed ? row->wasted_ns.value_or(row->time_ns.value_or(0)) : row->flops;
+    };
+    return weight(a) > weight(b);
+  });
+}
+
+}  // namespace
+
+std::string group_table(const Report& report, const TableOptions& options) {
+  const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
+  const auto keys = split_keys(options.by);
+  const auto groups = report.group(keys);
+  const auto columns = choose_columns<GroupRow>(report, options, usual_columns());
+
+  std::vector<const GroupRow*> rows;
+  rows.reserve(groups.size());
+  for (const auto& group : groups) rows.push_back(&group);
+  rank(rows);
+  if (!options.sort.empty()) sort_by(column_named(columns_of<GroupRow>(), options.sort), rows);
+  const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
+  const std::size_t left_out = rows.size() - std::min(rows.size(), limit);
+  rows.resize(rows.size() - left_out);
+
+  std::vector<TextColumn> layout;
+  layout.reserve(keys.size() + columns.size());
+  for (const auto& key : keys) layout.push_back({key, true, kMinKeyWidth, 0});
+  for (auto [column, text] : columns) {
+    if (column.name == "time") text.heading = "self time";
+    layout.push_back(text);
+  }
+  TextTable table(std::move(layout));
+  const auto add = [&](const GroupRow& row) {
+    std::vector<TextCell> cells;
+    cells.reserve(keys.size() + columns.size());
+    for (const auto& key : row.keys) cells.push_back({printable(key.empty() ? "(model)" : key)});
+    for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
+    table.add(std::move(cells));
+  };
+  for (const auto* row : rows) add(*row);
+  // The sum over everything is the group without keys.
+  for (GroupRow total : report.group({})) {
+    total.keys.assign(keys.size(), "");
+    total.keys.front() = "total";
+    for (std::size_t i = 1; i < keys.size(); ++i) total.keys[i] = " ";
+    table.add_rule();
+    add(total);
+  }
+
+  std::vector<std::string> dropped;
+  std::string text = table.render(width, &dropped);
+  text += left_out_line(left_out, "after these: limit=... shows more", width);
+  if (!dropped.empty()) {
+    text +=
+        labelled_paragraph("", fmt::format("no room for {}: width=... makes some", fmt::join(dropped, ", ")), width);
+  }
+  return text;
+}
+
+}  // namespace roofprof

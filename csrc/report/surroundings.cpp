@@ -1,0 +1,205 @@
+#include "report/surroundings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/join.h"
+#include "report/text_table.h"
+#include "report/units.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kListed = 8;  // names in a list before the rest is counted
+
+// Empty where the environment does not say.
+std::string environment_text(const Environment& environment, std::string_view name) {
+  for (const auto& [key, value] : environment) {
+    if (key == name) return std::visit([](const auto& known) { return fmt::format("{}", known); }, value);
+  }
+  return "";
+}
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string scope_words(const ProfileData& data) {
+  if (data.scope != "block") return "one call";
+  return data.runs.steps > 0 ? "a block of " + counted(data.runs.steps, "step", "steps") : "a block";
+}
+
+std::string machine_words(const Report& report) {
+  const Environment& environment = report.environment();
+  std::vector<std::string> words;
+  const auto device = environment_text(environment, "device");
+  if (!device.empty() && device != report.data().device) words.push_back(printable(device));
+  const auto threads = environment_text(environment, "torch_threads");
+  if (!threads.empty()) words.push_back(threads + (threads == "1" ? " thread" : " threads"));
+  const auto torch = environment_text(environment, "torch");
+  if (!torch.empty()) words.push_back("torch " + torch);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string run_words(const Report& report) {
+  const ProfileData& data = report.data();
+  const Runs& runs = data.runs;
+  std::string text = scope_words(data);
+  const auto wall = report.total().wall_ns;
+  if (!wall) return text + ", counted only: no run was timed, so there are no times, rates and bounds";
+  text += ": " + human_time(static_cast<double>(*wall));
+  if (runs.total_ns.size() > 1) {
+    text += fmt::format(", the median of {} runs", runs.total_ns.size());
+    if (runs.warmup > 0) text += fmt::format(" after {} for warm-up", runs.warmup);
+  }
+  if (report.total().time_spread) text += ", spread " + human_percent(100 * *report.total().time_spread);
+  if (const auto overhead = observer_overhead(runs)) {
+    text += fmt::format("; bare {}, so observing adds {}", human_time(median(runs.bare_ns)),
+                        human_percent(100 * *overhead));
+  }
+  return text;
+}
+
+std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
+                      const Provenance& provenance) {
+  std::string text = fmt::format("{} {}", name, human_count(rate, unit));
+  if (capacity > 0) text += " up to " + human_bytes(static_cast<double>(capacity));
+  if (provenance.spread) text += fmt::format(" ({})", human_percent(100 * *provenance.spread));
+  return text;
+}
+
+// "measured 2025-01-01": what roofs of one origin stand behind.
+std::string origin_of(const Provenance& provenance) {
+  std::string origin = provenance.source.empty() ? "of unknown origin" : provenance.source;
+  if (!provenance.date.empty()) origin += " " + provenance.date.substr(0, 10);
+  // A measurement's method is in the JSON; who published or gave a figure belongs beside it.
+  if (provenance.source != "measured" && !provenance.method.empty()) origin += " (" + provenance.method + ")";
+  return printable(origin);
+}
+
+std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
+  std::vector<std::pair<std::string, std::int64_t>> ranked(calls.begin(), calls.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(ranked.size(), kListed); ++i) {
+    names.push_back(fmt::format("{} ({})", printable(ranked[i].first), counted(ranked[i].second, "call", "calls")));
+  }
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (ranked.size() > kListed) text += fmt::format(" and {} more", ranked.size() - kListed);
+  return text;
+}
+
+// Below an uncalled module everything is uncalled: the topmost names say it.
+std::string topmost_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> topmost;
+  for (const auto& path : paths) {
+    const bool below = std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
+      return other.size() < path.size() && (other.empty() || path.starts_with(other + "."));
+    });
+    if (!below) topmost.push_back(path.empty() ? "the model itself" : printable(path));
+  }
+  const auto total = std::ssize(paths);
+  if (topmost.size() > kListed) topmost.resize(kListed);
+  std::string text = fmt::format("{}", fmt::join(topmost, ", "));
+  if (total > std::ssize(topmost)) text += fmt::format(" ({} with all below)", counted(total, "module", "modules"));
+  return text;
+}
+
+}  // namespace
+
+std::string heading_lines(const Report& report, std::size_t width) {
+  const ProfileData& data = report.data();
+  const std::string machine = machine_words(report);
+  std::string title = fmt::format("{} on {}", printable(data.model.empty() ? "model" : data.model), data.device);
+  if (!machine.empty()) title += " (" + machine + ")";
+  std::string text = labelled_paragraph("roofprof", title, width);
+  text += labelled_paragraph("", run_words(report), width);
+  if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
+  return text + '\n';
+}
+
+std::string legend_lines(const Report& report, bool of_modules, std::size_t width) {
+  const auto& rows = report.rows();
+  std::string text = of_modules ? "a row includes the modules below it" : "a row sums all calls of its ops";
+  text +=
+      "; MACs: multiply-accumulates; FLOPs = 2 x MACs + other operations; bytes: each op's inputs and outputs once, "
+      "from "
+      "shapes; AI = FLOPs / bytes";
+  if (report.total().time_ns) text += "; overhead: most of the time is outside ops";
+  if (report.total().time_ns && !report.ceilings().empty()) {
+    text +=
+        "; lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth); bound: the roof that takes most of it, a "
+        "dtype's or a memory level's; %roof = lower bound / time; wasted = time - lower bound";
+  }
+  if (report.total().incomplete) text += "; >=: a lower limit, an op without a known cost is in it";
+  if (of_modules && std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.inferred; })) {
+    text += "; ~: which module ran was inferred";
+  }
+  return labelled_paragraph("columns", text, width);
+}
+
+std::string roof_lines(const Report& report, std::size_t width) {
+  const Ceilings& ceilings = report.ceilings();
+  if (ceilings.empty()) {
+    if (!report.total().time_ns) return "";
+    return labelled_paragraph("roofs", "none given: no bounds, no % of roof and no wasted time", width);
+  }
+  // One paragraph for each origin, in order of appearance.
+  struct Origin {
+    std::string name;
+    std::vector<std::string> roofs;
+    bool has_spread = false;
+  };
+  std::vector<Origin> origins;
+  const auto add = [&](const Provenance& provenance, std::string roof) {
+    const std::string name = origin_of(provenance);
+    auto found = std::find_if(origins.begin(), origins.end(), [&](const auto& known) { return known.name == name; });
+    if (found == origins.end()) found = origins.insert(origins.end(), {name, {}, false});
+    found->roofs.push_back(std::move(roof));
+    found->has_spread = found->has_spread || provenance.spread.has_value();
+  };
+  for (const auto& peak : ceilings.compute) {
+    add(peak.provenance, roof_text(name_of(peak.dtype), peak.operations_per_second,
+                                   is_floating(peak.dtype) ? "FLOP/s" : "op/s", 0, peak.provenance));
+  }
+  for (const auto& level : ceilings.memory) {
+    add(level.provenance,
+        roof_text(printable(level.level), level.bytes_per_second, "B/s", level.capacity_bytes, level.provenance));
+  }
+  std::string text;
+  for (const auto& origin : origins) {
+    const std::string_view brackets = origin.has_spread ? " (in brackets the spread over repeats)" : "";
+    text += labelled_paragraph(text.empty() ? "roofs" : "",
+                               fmt::format("{}{}: {}", origin.name, brackets, fmt::join(origin.roofs, ", ")), width);
+  }
+  return text;
+}
+
+std::string coverage_lines(const Report& report, std::size_t width) {
+  const Coverage& coverage = report.coverage();
+  std::string text;
+  const auto say = [&](const std::string& sentence) {
+    text += labelled_paragraph(text.empty() ? "coverage" : "", sentence, width);
+  };
+  const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
+                           !coverage.unattributed_kernels && !report.data().partial;
+  if (all_counted) say("everything observed was counted");
+  if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + names_with_calls(coverage.uncosted));
+  if (!coverage.unobserved.empty()) {
+    say("not observed, bypasses the dispatcher: " + names_with_calls(coverage.unobserved));
+  }
+  if (coverage.dropped_records > 0) say(counted(coverage.dropped_records, "record was", "records were") + " dropped");
+  if (coverage.unattributed_kernels > 0) {
+    say(counted(coverage.unattributed_kernels, "kernel belongs", "kernels belong") + " to no module");
+  }
+  if (!coverage.uncalled_modules.empty()) say("never called: " + topmost_names(coverage.uncalled_modules));
+  for (const auto& note : coverage.notes) say("note: " + printable(note));
+  return text;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,16 @@
+#pragma once
+// What stands above and below every table: what was profiled and how, what the columns mean, where the roofs come from,
+// what the figures leave out.
+
+#include <string>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+std::string heading_lines(const Report& report, std::size_t width);
+std::string legend_lines(const Report& report, bool of_modules, std::size_t width);
+std::string roof_lines(const Report& report, std::size_t width);
+std::string coverage_lines(const Report& report, std::size_t width);
+
+}  // namespace roofprof

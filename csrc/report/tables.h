@@ -1,0 +1,66 @@
+#pragma once
+// The two kinds of table; Report::table picks one.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/columns.h"
+#include "report/text_table.h"
+#include "roofprof/report.h"
+
+namespace roofprof {
+
+// Rows shown where nothing else was asked for.
+inline constexpr std::size_t kReadableRows = 60;
+
+// The tree of modules, or a flat list where options.sort names a column.
+std::string module_table(const Report& report, const TableOptions& options);
+// One line for each group of ops; options.by holds keys of Report::group, separated by commas.
+std::string group_table(const Report& report, const TableOptions& options);
+
+// Which of the usual columns this report can fill: all without a time go where nothing was timed, and what needs roofs
+// goes where there are none.
+bool can_fill(std::string_view name, Unit unit, const Report& report);
+
+struct UsualColumn {
+  std::string_view name;
+  int drop_rank;  // see TextColumn
+};
+
+// The columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is always
+// among them. Throws std::invalid_argument for unknown names.
+template <class Row>
+std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& report, const TableOptions& options,
+                                                               const std::vector<UsualColumn>& usual) {
+  const auto all = columns_of<Row>();
+  std::vector<std::pair<Column<Row>, TextColumn>> chosen;
+  const auto add = [&](const Column<Row>& column, int drop_rank) {
+    const bool textual = is_textual(column.unit);
+    const std::size_t min_width = column.name == "type" ? 12 : textual && column.unit != Unit::bound ? 12 : 0;
+    chosen.push_back({column, TextColumn{heading_of(column.name), textual, min_width, drop_rank}});
+  };
+  const auto has = [&](const std::string& name) {
+    return std::any_of(chosen.begin(), chosen.end(), [&](const auto& c) { return c.first.name == name; });
+  };
+  for (const auto& name : options.columns) {
+    const auto& column = column_named(all, name);
+    if (column.name != "path" && !has(column.name)) add(column, 0);
+  }
+  if (options.columns.empty()) {
+    for (const auto& [name, rank] : usual) {
+      const auto& column = column_named(all, name);
+      if (can_fill(column.name, column.unit, report)) add(column, rank);
+    }
+  }
+  if (!options.sort.empty()) {
+    const auto& column = column_named(all, options.sort);
+    if (column.name != "path" && !has(column.name)) add(column, 0);
+  }
+  return chosen;
+}
+
+// "12 more rows ...": what a table left out, as one line.
+std::string left_out_line(std::size_t count, std::string_view what, std::size_t width);
+
+}  // namespace roofprof

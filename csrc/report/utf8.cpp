@@ -1,0 +1,76 @@
+#include "report/utf8.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kEllipsis = "…";
+
+unsigned char byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
+
+}  // namespace
+
+std::size_t utf8_sequence(std::string_view text) {
+  if (text.empty()) return 0;
+  const unsigned char lead = byte_at(text, 0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (byte_at(text, i) < 0x80 || byte_at(text, i) > 0xBF) return 0;
+  }
+  const unsigned char second = byte_at(text, 1);
+  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool surrogate = lead == 0xED && second >= 0xA0;
+  const bool too_large = lead == 0xF4 && second >= 0x90;
+  return overlong || surrogate || too_large ? 0 : length;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    text.remove_prefix(std::max<std::size_t>(utf8_sequence(text), 1));
+    ++width;
+  }
+  return width;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) {
+      result += kReplacement;
+    } else if (length == 1 && (byte_at(text, 0) < 0x20 || byte_at(text, 0) == 0x7F)) {
+      result += ' ';
+    } else {
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+std::string truncate_middle(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  std::vector<std::string_view> points;
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(utf8_sequence(text), 1);
+    points.push_back(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  const std::size_t kept = width - 1;
+  const std::size_t front = kept / 2;
+  std::string result;
+  for (std::size_t i = 0; i < front; ++i) result += points[i];
+  result += kEllipsis;
+  for (std::size_t i = points.size() - (kept - front); i < points.size(); ++i) result += points[i];
+  return result;
+}
+
+}  // namespace roofprof
