@@ -1,0 +1,76 @@
+#include "observe/assemble.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+namespace roofprof::observe {
+namespace {
+
+std::unordered_map<BucketKey, const Pass::Op*, BucketKeyHash> by_key(const Pass& pass) {
+  std::unordered_map<BucketKey, const Pass::Op*, BucketKeyHash> index;
+  for (const auto& op : pass.ops) index.emplace(op.key, &op);
+  return index;
+}
+
+std::int64_t median_run(const std::vector<Pass>& timed) {
+  if (timed.empty()) return -1;
+  std::vector<std::size_t> order(timed.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return timed[a].wall_ns < timed[b].wall_ns; });
+  return static_cast<std::int64_t>(order[(order.size() - 1) / 2]);
+}
+
+std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pass>& timed) {
+  std::map<std::pair<ModuleId, Phase>, ModuleTime> times;
+  const auto entry = [&](const Pass::Clock& clock) -> ModuleTime& {
+    auto& time = times[{clock.module, clock.phase}];
+    time.module = clock.module;
+    time.phase = clock.phase;
+    time.self_ns.resize(timed.size());
+    return time;
+  };
+  for (const auto& clock : counting.clocks) entry(clock).calls = clock.calls;
+  for (std::size_t run = 0; run < timed.size(); ++run) {
+    for (const auto& clock : timed[run].clocks) entry(clock).self_ns[run] = clock.self_ns;
+  }
+  std::vector<ModuleTime> result;
+  for (auto& [place, time] : times) result.push_back(std::move(time));
+  return result;
+}
+
+}  // namespace
+
+bool same_work(const Pass& a, const Pass& b) {
+  if (a.ops.size() != b.ops.size()) return false;
+  const auto index = by_key(a);
+  return std::all_of(b.ops.begin(), b.ops.end(), [&](const Pass::Op& op) {
+    const auto found = index.find(op.key);
+    return found != index.end() && found->second->calls == op.calls;
+  });
+}
+
+void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data) {
+  data.runs.chosen = median_run(timed);
+  for (const auto& pass : timed) data.runs.total_ns.push_back(pass.wall_ns);
+  data.times = module_times(counting, timed);
+
+  const Pass* chosen = timed.empty() ? nullptr : &timed[static_cast<std::size_t>(data.runs.chosen)];
+  const auto timed_ops = chosen != nullptr ? by_key(*chosen) : decltype(by_key(counting)){};
+  for (const auto& op : counting.ops) {
+    OpBucket bucket{op.key.op->name, op.key.module, op.key.phase, op.dtype, op.shapes,
+                    op.costed,       op.calls,      op.work,      {}};
+    if (const auto found = timed_ops.find(op.key); found != timed_ops.end()) bucket.time_ns = found->second->time_ns;
+    data.ops.push_back(std::move(bucket));
+  }
+
+  for (const auto& [op, reason] : counting.failures) data.notes.push_back("no cost for " + op + ": " + reason);
+  if (counting.unknown_backward_nodes > 0) {
+    data.notes.push_back(std::to_string(counting.unknown_backward_nodes) +
+                         " backward nodes have no known forward (it ran before the profile began, or more than " +
+                         std::to_string(SequenceRing::kSize) +
+                         " nodes earlier on its thread): their work stands in (outside)");
+  }
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,19 @@
+#pragma once
+// From passes to the profile data that a report is made of.
+
+#include <vector>
+
+#include "core/profile_data.h"
+#include "observe/session.h"
+
+namespace roofprof::observe {
+
+// The same buckets with the same calls: one is a repeat of the other.
+bool same_work(const Pass& a, const Pass& b);
+
+// Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
+// an even number), spreads from all of them. Buckets that only a timed pass has are not taken over.
+// Sets ops, times, runs.total_ns, runs.chosen and notes; the rest of the data is the caller's.
+void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data);
+
+}  // namespace roofprof::observe

@@ -1,0 +1,101 @@
+#pragma once
+// What one thread observed in one session: a bucket per (operator, module, phase, signature), a clock per (module, phase).
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/profile_data.h"
+#include "observe/clock.h"
+#include "observe/op_info.h"
+#include "ops/op_call.h"
+
+namespace roofprof::observe {
+
+struct BucketKey {
+  OpInfo* op = nullptr;
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::uint64_t signature = 0;
+  bool operator==(const BucketKey&) const = default;
+};
+
+struct BucketKeyHash {
+  std::size_t operator()(const BucketKey& key) const {
+    const auto place = (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
+    auto hash = key.signature ^ (reinterpret_cast<std::uintptr_t>(key.op) * 0x9E3779B97F4A7C15ULL);
+    hash ^= place * 0xC2B2AE3D27D4EB4FULL;
+    return hash ^ (hash >> 32);
+  }
+};
+
+struct Bucket {
+  BucketKey key;
+  DType dtype = DType::other;
+  bool costed = true;
+  bool per_call = false;  // costed call by call into work_sum: data-dependent, or many shapes in one bucket
+  std::string shapes;
+  Work work;      // of one call
+  Work work_sum;  // where per_call
+  std::int64_t calls = 0;
+  Ticks ticks = 0;
+};
+
+struct ModuleClock {
+  std::int64_t calls = 0;
+  Ticks self_ticks = 0;
+};
+
+// Held by the owning thread for each update and by a collecting thread once per pass: practically never contended.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+class BucketTable {
+ public:
+  using Index = std::uint32_t;
+  static constexpr Index kNone = ~Index{0};
+  // Distinct shapes kept apart per operator, module and phase; further ones share the bucket "other shapes".
+  static constexpr std::size_t kMaxShapes = 64;
+
+  // The bucket of that key; kNone where it has to be described first (or is costed call by call).
+  Index find(const BucketKey& key) const;
+  // Costs the call and returns its bucket, made where it is new. `call` has inputs and results. What the cost of this
+  // one call is where the bucket is per_call goes to `work`.
+  Index describe(const BucketKey& key, const ops::OpCall& call, bool per_call, Work& work);
+
+  Bucket& operator[](Index index) { return buckets_[index]; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+  ModuleClock& clock(ModuleId module, Phase phase);
+  const std::vector<ModuleClock>& clocks() const { return clocks_; }
+
+  // Forgets calls and times, keeps what is known of the buckets.
+  void start_pass();
+
+  // Operators whose cost failed, with the reason; at most one reason each.
+  std::unordered_map<std::string, std::string> failures;
+  std::int64_t unknown_backward_nodes = 0;
+  SpinLock lock;
+
+ private:
+  void grow();
+  Index insert(Bucket bucket);
+
+  std::vector<Bucket> buckets_;
+  std::vector<Index> slots_;  // open addressing, a power of two
+  std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
+  std::vector<ModuleClock> clocks_;  // module * kPhaseCount + phase
+};
+
+}  // namespace roofprof::observe

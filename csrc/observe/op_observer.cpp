@@ -1,0 +1,204 @@
+#include "observe/op_observer.h"
+
+#include <torch/csrc/autograd/graph_task.h>
+
+#include "observe/op_signature.h"
+#include "observe/session.h"
+#include "observe/thread_state.h"
+
+namespace roofprof::observe {
+namespace {
+
+// Muting costs about as much as two nested records.
+constexpr int kWorthMuting = 2;
+
+// ---- autograd nodes
+
+bool is_accumulation(std::int64_t sequence_number) { return sequence_number < 0; }
+
+// The session that knows the node's forward op, and its module.
+std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, const at::RecordFunction& fn) {
+  const auto sequence = fn.seqNr();
+  // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.
+  if (is_accumulation(sequence)) {
+    return {state.session ? state.session : state.last_session.lock(), state.last_node_module};
+  }
+  const auto number = static_cast<std::uint64_t>(sequence);
+  if (state.session) {
+    const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
+                            ? state.ring->find(number)
+                            : state.session->module_of_node(fn.forwardThreadId(), number);
+    if (!module) ++state.table->unknown_backward_nodes;
+    return {state.session, module.value_or(kOutside)};
+  }
+  for (auto& session : Session::active_sessions()) {
+    if (const auto module = session->module_of_node(fn.forwardThreadId(), number)) return {session, *module};
+  }
+  return {nullptr, kOutside};
+}
+
+void start_node(ThreadState& state, const at::RecordFunction& fn) {
+  state.claim_sequence_numbers();
+  const auto [session, module] = origin_of(state, fn);
+  if (!session || !session->active()) return;
+  if (state.open(session, module, Phase::backward, ScopeKind::node, &fn)) state.last_node_module = module;
+}
+
+// ---- ops
+
+void mark_wrapped(ThreadState& state, const OpInfo* op) {
+  for (std::size_t i = state.ops.size(); i-- > 0;) {
+    if (state.ops[i].wraps && state.ops[i].op == op) {
+      state.ops[i].wrapped = true;
+      return;
+    }
+  }
+}
+
+// Finds the bucket, or keeps the inputs to make it from: they are gone when the op ends.
+void find_bucket(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
+  if (!running.op->data_dependent) {
+    const std::lock_guard guard(state.table->lock);
+    running.bucket = state.table->find(running.key);
+  }
+  if (running.bucket == BucketTable::kNone) {
+    running.call = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
+  }
+}
+
+void start_op(ThreadState& state, const at::RecordFunction& fn) {
+  if (!state.ops.empty() && state.ops.back().closed) {
+    ++state.ops.back().nested;
+    return;
+  }
+  OpInfo* op = op_info(fn);
+  if (op == nullptr) return;
+
+  RunningOp running;
+  running.record = &fn;
+  running.op = op;
+  running.pending_mark = state.pending.size();
+  running.key = {op, state.scopes.back().module, state.phase_now(), 0};
+  // Between its nodes the engine sums gradients.
+  if (state.nodes == 0 && torch::autograd::get_current_graph_task_id() != -1) {
+    running.key.module = state.last_node_module;
+    running.key.phase = Phase::backward;
+  }
+  if (op->kind == OpKind::counted) {
+    const auto signature = signature_of(*op, fn.inputs());
+    running.key.signature = signature.hash;
+    running.wraps = signature.may_wrap;
+    running.closed = !running.wraps;
+  } else {
+    running.closed = op->kind == OpKind::view;
+  }
+  if (state.wrapping_ops > 0) mark_wrapped(state, op);
+  if (op->kind != OpKind::transparent) find_bucket(state, fn, running);
+  if (running.wraps) ++state.wrapping_ops;
+  // Thread-local observers (torch.profiler) would lose what is muted.
+  running.muted = running.closed && op->nested.load(std::memory_order_relaxed) >= kWorthMuting &&
+                  state.session->may_mute() && !at::hasThreadLocalCallbacks();
+  state.ops.push_back(std::move(running));
+  if (state.ops.back().muted) at::enableRecordFunction(false);
+  state.ops.back().start = now_ticks();
+}
+
+void count(ThreadState& state, BucketTable::Index index, Ticks ticks, const Work& work) {
+  auto& bucket = (*state.table)[index];
+  ++bucket.calls;
+  bucket.ticks += ticks;
+  if (bucket.per_call) bucket.work_sum += work;
+}
+
+// Whether the op itself is counted, now that it is known what it dispatched inside.
+bool is_counted(const RunningOp& running) {
+  switch (running.op->kind) {
+    case OpKind::counted:
+      return !running.wrapped;
+    case OpKind::view:
+      return true;
+    case OpKind::unknown:
+      // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates and
+      // fills its output through the dispatcher is still unknown.
+      return !running.operations_inside && !(running.op->composite_explicit && running.bytes_inside);
+    case OpKind::transparent:
+      break;
+  }
+  return false;
+}
+
+void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
+  RunningOp running = std::move(state.ops.back());
+  state.ops.pop_back();
+  if (running.muted) at::enableRecordFunction(true);
+  if (running.wraps) --state.wrapping_ops;
+  if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
+    running.op->nested.store(running.nested, std::memory_order_relaxed);
+  }
+  state.claim_sequence_numbers();
+
+  const std::lock_guard guard(state.table->lock);
+  if (is_counted(running)) {
+    Work work;
+    if (running.bucket == BucketTable::kNone) {
+      describe_results(*running.op, fn.outputs(), *running.call);
+      running.bucket = state.table->describe(running.key, *running.call, running.op->data_dependent, work);
+    }
+    Ticks ticks = now - running.start;
+    if (running.op->kind == OpKind::unknown) {
+      ticks -= running.inner_ticks;  // what stands inside (views, allocations) has its own buckets
+    } else {
+      state.pending.resize(running.pending_mark);
+    }
+    running.inner_ticks = running.op->kind == OpKind::unknown ? running.inner_ticks + ticks : ticks;
+    state.pending.push_back({running.bucket, ticks, work});
+    const auto& bucket = (*state.table)[running.bucket];
+    running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
+    running.operations_inside |= bucket.per_call || bucket.work.operations != Work{}.operations;
+  }
+  if (!state.ops.empty()) {
+    state.ops.back().bytes_inside |= running.bytes_inside;
+    state.ops.back().operations_inside |= running.operations_inside;
+    state.ops.back().inner_ticks += running.inner_ticks;
+  }
+  if (state.wrapping_ops > 0) return;
+  for (const auto& op : state.pending) count(state, op.bucket, op.ticks, op.work);
+  state.pending.clear();
+}
+
+void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
+  auto& state = thread_state();
+  if (state.scopes.empty()) return;
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    state.close(&fn);
+    return;
+  }
+  const Ticks now = now_ticks();
+  // Ops inside a closed one were not put on the stack.
+  for (std::size_t i = state.ops.size(); i-- > 0;) {
+    if (state.ops[i].record != &fn) continue;
+    while (state.ops.size() > i) finish_op(state, fn, now);
+    return;
+  }
+}
+
+std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
+  auto& state = thread_state();
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    start_node(state, fn);
+  } else if (!state.scopes.empty() && state.session->active()) {
+    start_op(state, fn);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+at::RecordFunctionCallback op_observer_callback() {
+  return at::RecordFunctionCallback(start, finish)
+      .needsInputs(true)
+      .needsOutputs(true)
+      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION});
+}
+
+}  // namespace roofprof::observe

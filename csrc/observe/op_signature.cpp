@@ -1,0 +1,256 @@
+#include "observe/op_signature.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+
+namespace roofprof::observe {
+namespace {
+
+// More tensors than this in one call (foreach lists) are not compared with each other: the comparison is quadratic.
+constexpr std::size_t kMaxCompared = 32;
+
+const c10::DispatchKeySet kWrappingKeys =
+    c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonDispatcher,
+                         c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode,
+                         c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode,
+                         c10::DispatchKey::FuncTorchGradWrapper}) |
+    c10::autocast_dispatch_keyset;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value;
+  hash *= 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29);
+}
+
+// Sizes of what cannot be described by plain integers (symbolic shapes without a hint) are read as 0.
+std::int64_t size_hint(const c10::SymInt& size) { return size.maybe_as_int().value_or(0); }
+
+// Visits sizes, and strides where the layout has them, whatever the tensor's kind.
+template <typename Visit>
+void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  if (tensor.has_symbolic_sizes_strides()) {
+    for (const auto& size : tensor.sym_sizes()) visit(size_hint(size), std::int64_t{1});
+    return;
+  }
+  if (tensor.layout() == c10::kStrided && !tensor.is_nested()) {
+    const auto sizes = tensor.sizes();
+    const auto strides = tensor.strides();
+    for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
+    return;
+  }
+  if (tensor.is_nested()) {
+    visit(tensor.numel(), std::int64_t{1});
+    return;
+  }
+  for (const auto size : tensor.sizes()) visit(size, std::int64_t{1});
+}
+
+bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
+  if (a == b) return true;
+  if (!a->has_storage() || !b->has_storage()) return false;
+  if (a->storage().unsafeGetStorageImpl() != b->storage().unsafeGetStorageImpl()) return false;
+  if (a->has_symbolic_sizes_strides() || b->has_symbolic_sizes_strides()) return false;
+  return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
+}
+
+// Remembers the tensors of one call, to tell repeated views.
+class Seen {
+ public:
+  bool repeats(const at::TensorImpl* tensor) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (same_view(tensors_[i], tensor)) return true;
+    }
+    if (count_ < kMaxCompared) tensors_[count_++] = tensor;
+    return false;
+  }
+
+ private:
+  std::array<const at::TensorImpl*, kMaxCompared> tensors_;
+  std::size_t count_ = 0;
+};
+
+// Calls visit(tensor impl) for each defined tensor of a slot.
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    const at::TensorImpl* impl = value.unsafeToTensorImpl();
+    if (impl != nullptr && impl != c10::UndefinedTensorImpl::singleton()) visit(*impl);
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
+  }
+}
+
+std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
+  if (value.isInt()) return mix(hash, static_cast<std::uint64_t>(value.toInt()) + 1);
+  if (value.isBool()) return mix(hash, value.toBool() ? 3 : 2);
+  if (value.isDouble()) return mix(hash, std::hash<double>{}(value.toDouble()));
+  if (value.isString()) return mix(hash, std::hash<std::string>{}(value.toStringRef()));
+  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_hint(value.toSymInt())) + 1);
+  if (value.isList()) {
+    hash = mix(hash, 5);
+    for (const c10::IValue& item : value.toListRef()) hash = hash_scalar(hash, item);
+    return hash;
+  }
+  return mix(hash, 7);
+}
+
+ops::Scalar describe_scalar(const c10::IValue& value) {
+  if (value.isBool()) return value.toBool();
+  if (value.isInt()) return value.toInt();
+  if (value.isSymInt()) return size_hint(value.toSymInt());
+  if (value.isDouble()) return value.toDouble();
+  if (value.isString()) return value.toStringRef();
+  if (!value.isList()) return std::monostate{};
+  std::vector<std::int64_t> items;
+  for (const c10::IValue& item : value.toListRef()) {
+    if (item.isInt()) {
+      items.push_back(item.toInt());
+    } else if (item.isBool()) {
+      items.push_back(item.toBool() ? 1 : 0);
+    } else if (item.isSymInt()) {
+      items.push_back(size_hint(item.toSymInt()));
+    } else {
+      return std::monostate{};
+    }
+  }
+  return items;
+}
+
+ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
+  ops::TensorDesc desc;
+  const auto type = c10::typeMetaToScalarType(tensor.dtype());
+  desc.dtype = dtype_of(type);
+  desc.is_complex = c10::isComplexType(type);
+  desc.item_bytes = static_cast<std::int64_t>(tensor.dtype().itemsize());
+  bool any_expanded = false;
+  for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+    desc.sizes.push_back(size);
+    desc.expanded.push_back(stride == 0 && size > 1);
+    any_expanded |= desc.expanded.back();
+  });
+  if (!any_expanded) desc.expanded.clear();
+  desc.repeated = seen != nullptr && seen->repeats(&tensor);
+  return desc;
+}
+
+}  // namespace
+
+Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  Signature signature;
+  Seen seen;
+  std::uint64_t hash = 0x243F6A8885A308D3ULL;
+  c10::DispatchKeySet keys;
+  for (const auto& slot : info.slots) {
+    if (slot.position >= inputs.size()) break;
+    const auto& value = inputs[slot.position];
+    hash = mix(hash, slot.position);
+    if (slot.kind == OpInfo::Slot::Kind::scalar) {
+      hash = hash_scalar(hash, value);
+      continue;
+    }
+    for_each_tensor(value, [&](const at::TensorImpl& tensor) {
+      keys = keys | tensor.key_set();
+      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
+      hash = mix(hash, type * 2 + (seen.repeats(&tensor) ? 1 : 0));
+      for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+        hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
+      });
+    });
+  }
+  const auto local = c10::impl::tls_local_dispatch_key_set();
+  signature.may_wrap = ((keys | local.included_) - local.excluded_).has_any(kWrappingKeys);
+  signature.hash = hash;
+  return signature;
+}
+
+ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  ops::OpCall call;
+  call.name = info.name;
+  call.overload = info.overload;
+  call.trait = info.trait;
+  Seen seen;
+  for (std::size_t i = 0; i < info.argument_names.size(); ++i) call.arguments.push_back({info.argument_names[i], {}, {}, false});
+  for (const auto& slot : info.slots) {
+    if (slot.position >= inputs.size()) break;
+    auto& argument = call.arguments[slot.position];
+    argument.written = slot.written;
+    const auto& value = inputs[slot.position];
+    if (slot.kind == OpInfo::Slot::Kind::scalar) {
+      argument.scalar = describe_scalar(value);
+    } else {
+      for_each_tensor(value, [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });
+    }
+  }
+  return call;
+}
+
+void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ops::Argument result;
+    result.written = i < info.result_written.size() && info.result_written[i];
+    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });
+    call.results.push_back(std::move(result));
+  }
+}
+
+std::string shapes_of(const ops::OpCall& call) {
+  std::string text;
+  for (const auto& argument : call.arguments) {
+    for (const auto& tensor : argument.tensors) {
+      if (!text.empty()) text += ", ";
+      for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+        if (i > 0) text += 'x';
+        text += std::to_string(tensor.sizes[i]);
+      }
+      if (tensor.sizes.empty()) text += "scalar";
+      if (text.size() > 200) return text + ", ...";
+    }
+  }
+  return text;
+}
+
+DType dtype_of(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Double:
+    case c10::ScalarType::ComplexDouble:
+      return DType::fp64;
+    case c10::ScalarType::Float:
+    case c10::ScalarType::ComplexFloat:
+      return DType::fp32;
+    case c10::ScalarType::Half:
+    case c10::ScalarType::ComplexHalf:
+      return DType::fp16;
+    case c10::ScalarType::BFloat16:
+      return DType::bf16;
+    case c10::ScalarType::Float8_e4m3fn:
+    case c10::ScalarType::Float8_e4m3fnuz:
+    case c10::ScalarType::Float8_e5m2:
+    case c10::ScalarType::Float8_e5m2fnuz:
+      return DType::fp8;
+    case c10::ScalarType::Long:
+    case c10::ScalarType::UInt64:
+      return DType::int64;
+    case c10::ScalarType::Int:
+    case c10::ScalarType::UInt32:
+    case c10::ScalarType::QInt32:
+      return DType::int32;
+    case c10::ScalarType::Short:
+    case c10::ScalarType::UInt16:
+      return DType::int16;
+    case c10::ScalarType::Char:
+    case c10::ScalarType::QInt8:
+      return DType::int8;
+    case c10::ScalarType::Byte:
+    case c10::ScalarType::QUInt8:
+      return DType::uint8;
+    case c10::ScalarType::Bool:
+      return DType::boolean;
+    default:
+      return DType::other;
+  }
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,34 @@
+#pragma once
+// From an operator's arguments to the key of its bucket, and, once per bucket, to the OpCall that its cost reads.
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string>
+
+#include "observe/op_info.h"
+#include "ops/op_call.h"
+
+namespace roofprof::observe {
+
+struct Signature {
+  // Hash of everything that the op's cost reads: dtypes, sizes, expanded dims, repeated views, declared scalars.
+  std::uint64_t hash = 0;
+  // Autocast, functorch, a dispatch mode or a tensor subclass is at work: the op may dispatch itself again inside.
+  bool may_wrap = false;
+};
+
+// Runs for every op: no allocation for strided tensors.
+Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+
+// Runs once per bucket (and for each call of data-dependent ops).
+ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call);
+
+// "1x3x224x224, 64x3x7x7"
+std::string shapes_of(const ops::OpCall& call);
+
+// The dtype in which work on tensors of this type is counted; complex types by their component.
+DType dtype_of(c10::ScalarType type);
+
+}  // namespace roofprof::observe

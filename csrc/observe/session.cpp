@@ -1,0 +1,183 @@
+#include "observe/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <tuple>
+
+#include "observe/op_observer.h"
+#include "observe/thread_state.h"
+
+namespace roofprof::observe {
+namespace {
+
+// The callback is installed while at least one pass is active.
+struct ActivePasses {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Session>> sessions;
+  at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+};
+
+ActivePasses& active_passes() {
+  static auto* instance = new ActivePasses;  // outlives every thread
+  return *instance;
+}
+
+// Threads whose backward may still come.
+constexpr std::size_t kMaxRings = 256;
+
+struct KeyLess {
+  bool operator()(const BucketKey& a, const BucketKey& b) const {
+    return std::tie(a.op, a.module, a.phase, a.signature) < std::tie(b.op, b.module, b.phase, b.signature);
+  }
+};
+
+}  // namespace
+
+void Session::start(std::optional<ModuleId> base) {
+  auto& state = thread_state();
+  if (!state.scopes.empty() && state.session->active()) {
+    throw std::logic_error(
+        "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
+        "first");
+  }
+  if (active()) throw std::logic_error("roofprof: this profiler is already running; end its block or run first");
+  state.abandon();
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& table : tables_) table->start_pass();
+  }
+  pass_.fetch_add(1, std::memory_order_relaxed);
+  auto& passes = active_passes();
+  {
+    const std::lock_guard lock(passes.mutex);
+    may_mute_ = passes.sessions.empty() && !at::hasGlobalCallbacks();
+    for (auto& other : passes.sessions) other->may_mute_ = false;
+    if (passes.sessions.empty()) passes.callback = at::addGlobalCallback(op_observer_callback());
+    passes.sessions.push_back(shared_from_this());
+  }
+  active_.store(true, std::memory_order_release);
+  started_ = now_ticks();
+  if (base) {
+    base_token_ = this;
+    state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, base_token_);
+  }
+}
+
+Pass Session::stop() {
+  const Ticks ended = now_ticks();
+  auto& state = thread_state();
+  if (state.session.get() == this) {
+    state.abandon_ops();
+    state.close_all();
+  }
+  active_.store(false, std::memory_order_release);
+  auto& passes = active_passes();
+  {
+    const std::lock_guard lock(passes.mutex);
+    std::erase_if(passes.sessions, [this](const auto& session) { return session.get() == this; });
+    if (passes.sessions.empty() && passes.callback != at::INVALID_CALLBACK_HANDLE) {
+      at::removeCallback(passes.callback);
+      passes.callback = at::INVALID_CALLBACK_HANDLE;
+    }
+  }
+  const double scale = ns_per_tick();
+  Pass pass = collect(scale);
+  pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
+  return pass;
+}
+
+Pass Session::collect(double ns_per_tick) {
+  const auto to_ns = [ns_per_tick](Ticks ticks) { return std::llround(static_cast<double>(ticks) * ns_per_tick); };
+  Pass pass;
+  std::map<BucketKey, std::size_t, KeyLess> places;
+  std::vector<ModuleClock> clocks;
+  const std::lock_guard lock(mutex_);
+  for (auto& table : tables_) {
+    const std::lock_guard table_lock(table->lock);
+    for (const auto& bucket : table->buckets()) {
+      if (bucket.calls == 0) continue;
+      const auto [place, fresh] = places.try_emplace(bucket.key, pass.ops.size());
+      if (fresh) pass.ops.push_back({bucket.key, bucket.dtype, bucket.costed, bucket.shapes, 0, {}, 0});
+      auto& op = pass.ops[place->second];
+      op.costed &= bucket.costed;
+      op.calls += bucket.calls;
+      op.work += bucket.per_call ? bucket.work_sum : bucket.work.times(bucket.calls);
+      op.time_ns += to_ns(bucket.ticks);
+    }
+    if (clocks.size() < table->clocks().size()) clocks.resize(table->clocks().size());
+    for (std::size_t i = 0; i < table->clocks().size(); ++i) {
+      clocks[i].calls += table->clocks()[i].calls;
+      clocks[i].self_ticks += table->clocks()[i].self_ticks;
+    }
+    pass.unknown_backward_nodes += table->unknown_backward_nodes;
+    pass.failures.insert(table->failures.begin(), table->failures.end());
+  }
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    if (clocks[i].calls == 0 && clocks[i].self_ticks == 0) continue;
+    pass.clocks.push_back({static_cast<ModuleId>(i / kPhaseCount), static_cast<Phase>(i % kPhaseCount), clocks[i].calls,
+                           to_ns(clocks[i].self_ticks)});
+  }
+  return pass;
+}
+
+bool Session::enter(ModuleId module, const void* token) {
+  if (!active()) return false;
+  auto& state = thread_state();
+  if (!state.scopes.empty() && state.session.get() != this) return false;
+  Phase phase = Phase::forward;
+  if (!state.scopes.empty()) phase = state.nodes > 0 ? Phase::recompute : state.scopes.back().phase;
+  return state.open(shared_from_this(), module, phase, ScopeKind::module, token);
+}
+
+bool Session::enter_optimizer(const void* token) {
+  if (!active()) return false;
+  auto& state = thread_state();
+  // Other threads' optimizers are none of this profile's business.
+  if (state.scopes.empty() || state.session.get() != this) return false;
+  return state.open(shared_from_this(), kOptimizer, Phase::optimizer, ScopeKind::module, token);
+}
+
+std::optional<ModuleId> Session::leave(const void* token) {
+  auto& state = thread_state();
+  return state.session.get() == this ? state.close(token) : std::nullopt;
+}
+
+BucketTable* Session::lend_table() {
+  const std::lock_guard lock(mutex_);
+  if (free_tables_.empty()) {
+    tables_.push_back(std::make_unique<BucketTable>());
+    return tables_.back().get();
+  }
+  auto* table = free_tables_.back();
+  free_tables_.pop_back();
+  return table;
+}
+
+void Session::return_table(BucketTable* table) {
+  const std::lock_guard lock(mutex_);
+  free_tables_.push_back(table);
+}
+
+std::shared_ptr<SequenceRing> Session::ring_of_this_thread() {
+  const std::lock_guard lock(mutex_);
+  auto& ring = rings_[at::RecordFunction::currentThreadId()];
+  if (!ring) ring = std::make_shared<SequenceRing>();
+  auto result = ring;
+  if (rings_.size() > kMaxRings) rings_.erase(rings_.begin());
+  return result;
+}
+
+std::optional<ModuleId> Session::module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number) {
+  const std::lock_guard lock(mutex_);
+  const auto ring = rings_.find(forward_thread);
+  return ring == rings_.end() ? std::nullopt : ring->second->find(sequence_number);
+}
+
+std::vector<std::shared_ptr<Session>> Session::active_sessions() {
+  auto& passes = active_passes();
+  const std::lock_guard lock(passes.mutex);
+  return passes.sessions;
+}
+
+}  // namespace roofprof::observe

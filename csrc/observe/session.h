@@ -1,0 +1,93 @@
+#pragma once
+// One profiler's observation: starts and stops passes, owns what its threads observed, hands it out merged.
+
+#include <ATen/record_function.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/profile_data.h"
+#include "observe/bucket_table.h"
+#include "observe/sequence_ring.h"
+
+namespace roofprof::observe {
+
+// The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
+struct Pass {
+  struct Op {
+    BucketKey key;
+    DType dtype = DType::other;
+    bool costed = true;
+    std::string shapes;
+    std::int64_t calls = 0;
+    Work work;
+    std::int64_t time_ns = 0;
+  };
+  struct Clock {
+    ModuleId module = kModel;
+    Phase phase = Phase::forward;
+    std::int64_t calls = 0;
+    std::int64_t self_ns = 0;
+  };
+  std::vector<Op> ops;
+  std::vector<Clock> clocks;
+  std::int64_t wall_ns = 0;
+  std::int64_t unknown_backward_nodes = 0;
+  std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // Throws std::logic_error where this thread is already inside another profiler's block.
+  // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
+  // not counted.
+  void start(std::optional<ModuleId> base);
+  // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
+  Pass stop();
+  bool active() const { return active_.load(std::memory_order_acquire); }
+
+  // Scopes on the calling thread; quietly ignored while no pass is active. `token` identifies the scope to leave().
+  bool enter(ModuleId module, const void* token);
+  // The module whose scope was left; empty where none of that token was open.
+  std::optional<ModuleId> leave(const void* token);
+  // The optimizer's step runs on this thread.
+  bool enter_optimizer(const void* token);
+
+  // The module that ran when that autograd node was made.
+  std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
+  // Other observers would lose the ops that muting hides.
+  bool may_mute() const { return may_mute_; }
+
+  // Counts the passes started so far.
+  std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
+
+  // Tables are lent for as long as a thread has scopes open: their number follows the threads at work at the same time,
+  // not all that ever were.
+  BucketTable* lend_table();
+  void return_table(BucketTable* table);
+  // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
+  std::shared_ptr<SequenceRing> ring_of_this_thread();
+
+  // Sessions with an active pass, for autograd threads that must find their own.
+  static std::vector<std::shared_ptr<Session>> active_sessions();
+
+ private:
+  Pass collect(double ns_per_tick);
+
+  std::atomic<bool> active_{false};
+  std::atomic<bool> may_mute_{true};
+  const void* base_token_ = nullptr;
+  Ticks started_ = 0;
+  std::atomic<std::uint64_t> pass_{0};
+  std::mutex mutex_;  // guards what follows; never taken per op
+  std::vector<std::unique_ptr<BucketTable>> tables_;
+  std::vector<BucketTable*> free_tables_;
+  // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.
+  std::map<std::uint64_t, std::shared_ptr<SequenceRing>> rings_;
+};
+
+}  // namespace roofprof::observe

@@ -1,0 +1,106 @@
+#include "observe/thread_state.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+
+#include "observe/session.h"
+
+namespace roofprof::observe {
+
+ThreadState& thread_state() {
+  thread_local ThreadState state;
+  return state;
+}
+
+void ThreadState::charge(Ticks now) {
+  if (!scopes.empty()) {
+    const auto& top = scopes.back();
+    const std::lock_guard guard(table->lock);
+    table->clock(top.module, top.phase).self_ticks += now - last_switch;
+  }
+  last_switch = now;
+}
+
+bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phase phase, ScopeKind kind,
+                       const void* token) {
+  if (!scopes.empty() && (!session->active() || pass != session->pass())) abandon();
+  if (scopes.empty()) {
+    session = in;
+    pass = in->pass();
+    table = in->lend_table();
+    ring = in->ring_of_this_thread();
+    next_sequence = at::sequence_number::peek();
+  } else if (session != in) {
+    return false;
+  }
+  claim_sequence_numbers();
+  charge(now_ticks());
+  Scope scope{module, phase, kind, kind == ScopeKind::node && c10::GradMode::is_enabled(), token};
+  if (kind == ScopeKind::node) ++nodes;
+  if (kind == ScopeKind::module) {
+    const std::lock_guard guard(table->lock);
+    ++table->clock(module, phase).calls;
+  }
+  scopes.push_back(scope);
+  return true;
+}
+
+void ThreadState::pop() {
+  claim_sequence_numbers();
+  charge(now_ticks());
+  if (scopes.back().kind == ScopeKind::node) --nodes;
+  scopes.pop_back();
+  if (scopes.empty()) abandon();
+}
+
+void ThreadState::abandon() {
+  abandon_ops();
+  scopes.clear();
+  nodes = 0;
+  if (!session) return;
+  session->return_table(table);
+  table = nullptr;
+  ring.reset();
+  last_session = session;
+  session.reset();
+}
+
+void ThreadState::abandon_ops() {
+  for (const auto& op : ops) {
+    if (op.muted) at::enableRecordFunction(true);
+  }
+  ops.clear();
+  pending.clear();
+  wrapping_ops = 0;
+}
+
+std::optional<ModuleId> ThreadState::close(const void* token) {
+  for (std::size_t i = scopes.size(); i-- > 0;) {
+    if (scopes[i].token != token) continue;
+    const auto module = scopes[i].module;
+    // Scopes above it lost their end to an exception.
+    for (auto open = scopes.size(); open > i; --open) pop();
+    return module;
+  }
+  return std::nullopt;
+}
+
+void ThreadState::close_all() {
+  for (auto open = scopes.size(); open > 0; --open) pop();
+}
+
+void ThreadState::claim_sequence_numbers() {
+  const auto next = at::sequence_number::peek();
+  if (next != next_sequence && !scopes.empty()) ring->assign(next_sequence, next, scopes.back().module);
+  next_sequence = next;
+}
+
+Phase ThreadState::phase_now() const {
+  const auto& top = scopes.back();
+  if (top.kind != ScopeKind::node) return top.phase;
+  // Grad mode is off in a backward that is not differentiated itself; checkpointing turns it on to run forward again.
+  return c10::GradMode::is_enabled() && !top.grad_mode ? Phase::recompute : Phase::backward;
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,96 @@
+#pragma once
+// What the observer keeps for one thread: the stack of open scopes and the stack of running ops.
+//
+// Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in this
+// file is touched by its own thread only, except the bucket table, which has a lock.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "observe/bucket_table.h"
+#include "observe/sequence_ring.h"
+
+namespace at {
+struct RecordFunction;
+}
+
+namespace roofprof::observe {
+
+class Session;
+
+enum class ScopeKind : std::uint8_t { base, module, node };
+
+struct Scope {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  ScopeKind kind = ScopeKind::module;
+  bool grad_mode = false;      // node: grad mode at its start (on where the backward itself is differentiated)
+  const void* token = nullptr;  // who opened it: the module object, the RecordFunction of a node
+};
+
+struct RunningOp {
+  const at::RecordFunction* record = nullptr;
+  OpInfo* op = nullptr;
+  BucketKey key;
+  BucketTable::Index bucket = BucketTable::kNone;
+  bool closed = false;        // what it dispatches inside is not counted
+  bool muted = false;         // ... and not even reported
+  bool wraps = false;         // it may dispatch itself again inside
+  bool wrapped = false;       // ... and it did: the inner one is the work
+  bool bytes_inside = false;       // an op that moves bytes was counted inside
+  bool operations_inside = false;  // an op that computes was counted inside
+  int nested = 0;               // records seen inside, while closed
+  std::size_t pending_mark = 0;
+  Ticks start = 0;
+  Ticks inner_ticks = 0;        // of the ops that were counted inside
+  std::unique_ptr<ops::OpCall> call;  // only where the bucket is still unknown
+};
+
+// An op that counts unless an enclosing op turns out to be the work itself.
+struct PendingOp {
+  BucketTable::Index bucket;
+  Ticks ticks;
+  Work work;
+};
+
+struct ThreadState {
+  std::shared_ptr<Session> session;  // of the open scopes; null where there are none
+  std::uint64_t pass = 0;            // of that session, to tell scopes that outlived theirs
+  BucketTable* table = nullptr;      // lent by the session while scopes are open
+  std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
+  std::vector<Scope> scopes;
+  std::vector<RunningOp> ops;
+  std::vector<PendingOp> pending;
+  int wrapping_ops = 0;              // among ops: those that may wrap
+  int nodes = 0;                     // among scopes: running autograd nodes
+  Ticks last_switch = 0;             // when the innermost scope last changed
+  std::uint64_t next_sequence = 0;   // first autograd sequence number that no module has been given yet
+  ModuleId last_node_module = kModel;
+  std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
+
+  // Opens a scope. The first one on a thread joins it to the session; on a thread that has scopes of another session
+  // open, nothing happens and false is returned.
+  bool open(const std::shared_ptr<Session>& in, ModuleId module, Phase phase, ScopeKind kind, const void* token);
+  // Closes the innermost scope of that token, and whatever was left open above it, and returns its module.
+  // Empty where there is none.
+  std::optional<ModuleId> close(const void* token);
+  void close_all();
+  // Forgets everything without charging anybody: the pass that it belongs to is over.
+  void abandon();
+  void abandon_ops();
+
+  // Hands sequence numbers made since the last call to the module that runs now.
+  void claim_sequence_numbers();
+  // The phase of an op that starts now.
+  Phase phase_now() const;
+
+ private:
+  void charge(Ticks now);
+  void pop();
+};
+
+ThreadState& thread_state();
+
+}  // namespace roofprof::observe

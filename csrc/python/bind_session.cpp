@@ -1,0 +1,78 @@
+// Observation: Session with its hooks, passes, and the report made from them.
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include "bindings.h"
+#include "device/cpu/environment.h"
+#include "module_hooks.h"
+#include "observe/assemble.h"
+#include "observe/session.h"
+#include "read_data.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+// `info` holds the fields of ProfileData that the profiler knows itself.
+Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, const std::vector<observe::Pass>& timed,
+                   const py::dict& info) {
+  auto data = std::make_shared<ProfileData>();
+  data->modules = hooks.modules();
+  data->model = info["model"].cast<std::string>();
+  data->device = info["device"].cast<std::string>();
+  data->scope = info["scope"].cast<std::string>();
+  data->partial = info["partial"].cast<bool>();
+  data->notes = info["notes"].cast<std::vector<std::string>>();
+  data->runs.bare_ns = info["bare_ns"].cast<std::vector<std::int64_t>>();
+  data->runs.warmup = info["warmup"].cast<std::int64_t>();
+  data->runs.steps = info["steps"].cast<std::int64_t>();
+  data->ceilings = info["ceilings"].cast<Ceilings>();
+  data->environment = info["environment"].cast<Environment>();
+  observe::assemble(counting, timed, *data);
+  return Report(std::move(data));
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  py::class_<observe::Pass>(module, "Pass")
+      .def_readonly("wall_ns", &observe::Pass::wall_ns)
+      .def_property_readonly("calls", [](const observe::Pass& pass) {
+        std::int64_t calls = 0;
+        for (const auto& op : pass.ops) calls += op.calls;
+        return calls;
+      });
+
+  py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
+      .def(py::init([](const py::list& modules, const py::list& objects) {
+             return std::make_shared<ModuleHooks>(std::make_shared<observe::Session>(), read_modules(modules), objects);
+           }),
+           py::arg("modules"), py::arg("objects"))
+      .def_property_readonly("enter_hook", [](const py::object& self) { return ModuleHooks::enter_hook(self); })
+      .def_property_readonly("leave_hook", [](const py::object& self) { return ModuleHooks::leave_hook(self); })
+      .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
+      .def(
+          "start",
+          [](ModuleHooks& hooks, bool outside) {
+            hooks.session()->start(outside ? std::optional<ModuleId>(kOutside) : std::nullopt);
+          },
+          py::arg("outside"))
+      .def("stop", [](ModuleHooks& hooks) { return hooks.session()->stop(); })
+      .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
+      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
+      .def("leave_model", [](ModuleHooks& hooks) { hooks.session()->leave(&hooks); })
+      .def("enter_optimizer",
+           [](ModuleHooks& hooks, const py::object& optimizer) {
+             return hooks.session()->enter_optimizer(optimizer.ptr());
+           })
+      .def("leave_optimizer",
+           [](ModuleHooks& hooks, const py::object& optimizer) { hooks.session()->leave(optimizer.ptr()); });
+
+  module.def("same_work", &observe::same_work);
+  module.def("make_report", &make_report, py::arg("session"), py::arg("counting"), py::arg("timed"), py::arg("info"));
+  module.def("cpu_environment", &cpu_environment);
+}
+
+}  // namespace roofprof::python

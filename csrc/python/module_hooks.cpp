@@ -1,0 +1,117 @@
+#include "module_hooks.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "observe/thread_state.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+using Shapes = std::vector<std::vector<std::int64_t>>;
+
+// Bounds for what is recorded of a call: enough for people, cheap around every call.
+constexpr std::size_t kMaxTensors = 16;
+constexpr int kMaxNesting = 6;
+
+// Collects the sizes of tensors in any nest of containers.
+struct ShapeReader {
+  Shapes shapes;
+  std::int64_t bytes = 0;
+
+  void read(PyObject* value, int nesting = 0) {
+    if (value == nullptr || shapes.size() >= kMaxTensors || nesting > kMaxNesting) return;
+    if (THPVariable_Check(value)) {
+      read_tensor(THPVariable_Unpack(value));
+    } else if (PyTuple_Check(value)) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) read(PyTuple_GET_ITEM(value, i), nesting + 1);
+    } else if (PyList_Check(value)) {
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) read(PyList_GET_ITEM(value, i), nesting + 1);
+    } else if (PyDict_Check(value)) {
+      PyObject* key = nullptr;
+      PyObject* item = nullptr;
+      for (Py_ssize_t position = 0; PyDict_Next(value, &position, &key, &item);) read(item, nesting + 1);
+    } else if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__dataclass_fields__") != 0) {
+      const auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(value, "__dict__"));
+      if (attributes) {
+        read(attributes.ptr(), nesting);
+      } else {
+        PyErr_Clear();  // a dataclass with slots
+      }
+    }
+  }
+
+ private:
+  void read_tensor(const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
+    shapes.push_back(tensor.sizes().vec());
+    bytes += tensor.numel() * static_cast<std::int64_t>(tensor.dtype().itemsize());
+  }
+};
+
+ModuleHooks& hooks_of(PyObject* capsule) { return *static_cast<ModuleHooks*>(PyCapsule_GetPointer(capsule, nullptr)); }
+
+PyObject* call_enter(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count > 0) hooks_of(self).enter(arguments[0]);
+  Py_RETURN_NONE;
+}
+
+PyObject* call_leave(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count == 4) hooks_of(self).leave(arguments[0], arguments[1], arguments[2], arguments[3]);
+  Py_RETURN_NONE;
+}
+
+// A C function bound to the hooks through a capsule, which keeps their Python object alive.
+template <auto function>
+py::object make_callable(const char* name, const py::object& owner) {
+  static PyMethodDef definition = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+                                   METH_FASTCALL, nullptr};
+  auto capsule = py::reinterpret_steal<py::object>(
+      PyCapsule_New(&owner.cast<ModuleHooks&>(), nullptr, [](PyObject* self) {
+        Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(self)));
+      }));
+  PyCapsule_SetContext(capsule.ptr(), owner.inc_ref().ptr());
+  return py::reinterpret_steal<py::object>(PyCFunction_New(&definition, capsule.ptr()));
+}
+
+std::vector<const void*> addresses(const py::list& objects) {
+  std::vector<const void*> result;
+  for (const auto object : objects) result.push_back(object.is_none() ? nullptr : object.ptr());
+  return result;
+}
+
+}  // namespace
+
+ModuleHooks::ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<Module> modules, py::list objects)
+    : session_(std::move(session)), index_(modules, addresses(objects)), modules_(std::move(modules)), objects_(objects) {}
+
+void ModuleHooks::enter(PyObject* module) {
+  if (!session_->active()) return;
+  if (const auto place = index_.place_of(module, observe::thread_state())) session_->enter(*place, module);
+}
+
+void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
+  const auto left = session_->leave(module);
+  if (!left || !record_shapes) return;
+  ShapeReader inputs;
+  inputs.read(arguments);
+  inputs.read(keywords);
+  ShapeReader outputs;
+  outputs.read(output);
+  const std::lock_guard lock(mutex_);
+  auto& entry = modules_[static_cast<std::size_t>(*left)];
+  entry.input_shapes = std::move(inputs.shapes);
+  entry.output_shapes = std::move(outputs.shapes);
+  entry.output_bytes = outputs.bytes;
+}
+
+std::vector<Module> ModuleHooks::modules() const {
+  const std::lock_guard lock(mutex_);
+  return modules_;
+}
+
+py::object ModuleHooks::enter_hook(const py::object& owner) { return make_callable<call_enter>("enter", owner); }
+py::object ModuleHooks::leave_hook(const py::object& owner) { return make_callable<call_leave>("leave", owner); }
+
+}  // namespace roofprof::python

@@ -1,0 +1,43 @@
+#pragma once
+// Global forward hooks of torch.nn modules, as plain C functions: they run around every module call.
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/profile_data.h"
+#include "observe/module_index.h"
+#include "observe/session.h"
+
+namespace roofprof::python {
+
+// Opens and closes a session's scopes as the model's modules are called, and keeps the sizes of what went in and out.
+class ModuleHooks {
+ public:
+  // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
+  ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<Module> modules, pybind11::list objects);
+
+  void enter(PyObject* module);
+  // `arguments` and `keywords` may be null, `output` None where the module raised.
+  void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
+
+  // Callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
+  static pybind11::object enter_hook(const pybind11::object& owner);
+  static pybind11::object leave_hook(const pybind11::object& owner);
+
+  // Tensor sizes are recorded on each call while this is on.
+  bool record_shapes = false;
+  const std::shared_ptr<observe::Session>& session() const { return session_; }
+  std::vector<Module> modules() const;
+
+ private:
+  std::shared_ptr<observe::Session> session_;
+  observe::ModuleIndex index_;
+  mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
+  std::vector<Module> modules_;
+  pybind11::list objects_;  // kept alive: their addresses must not be given to other objects
+};
+
+}  // namespace roofprof::python

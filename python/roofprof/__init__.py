@@ -1,0 +1,46 @@
+"""roofprof: a per-module roofline profiler for PyTorch.
+
+Which module wastes the machine, and by how much::
+
+    import roofprof
+
+    report = roofprof.profile(model, *args, **kwargs)  # the model's own arguments, whatever they are
+    print(report)
+"""
+
+from __future__ import annotations
+
+import torch
+
+from roofprof import _build_info
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+# The extension uses torch's C++ ABI, which changes between minors: better a sentence now than a crash later.
+if _minor(torch.__version__) != _build_info.TORCH_MINOR:
+    raise ImportError(
+        f"roofprof {_build_info.VERSION} was built with torch {_build_info.TORCH_VERSION} and cannot run under torch "
+        f"{torch.__version__}: install torch {_build_info.TORCH_MINOR}, or build roofprof again with "
+        f"`pip install --no-build-isolation --force-reinstall --no-deps roofprof`"
+    )
+
+from roofprof._C import Ceilings, Coverage, GroupRow, Row  # noqa: E402
+from roofprof.profiler import RooflineProfiler, count, profile  # noqa: E402
+from roofprof.report import Report  # noqa: E402
+
+__version__ = _build_info.VERSION
+
+__all__ = [
+    "Ceilings",
+    "Coverage",
+    "GroupRow",
+    "Report",
+    "RooflineProfiler",
+    "Row",
+    "__version__",
+    "count",
+    "profile",
+]

@@ -1,0 +1,190 @@
+"""Reports: what a profile says, printed, written, read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roofprof import _C
+
+if TYPE_CHECKING:
+    import pandas
+
+SCHEMA_VERSION = 1
+
+
+class Report:
+    """The per-module roofline table of one profile.
+
+    ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure
+    that was not measured or is not defined is None, never 0.
+    """
+
+    def __init__(self, compiled: _C.Report) -> None:
+        self._compiled = compiled
+
+    # ---- what is in it
+
+    @property
+    def rows(self) -> list[_C.Row]:
+        """A row for each module in the model's order, then ``(outside)`` and ``(optimizer)`` where they did something."""
+        return self._compiled.rows
+
+    @property
+    def total(self) -> _C.Row:
+        """Everything observed: the model, ``(outside)`` and ``(optimizer)``."""
+        return self._compiled.total
+
+    def row(self, path: str) -> _C.Row:
+        """The row of one module; "" is the model. Raises KeyError, naming the closest paths, where there is none."""
+        try:
+            return self._compiled.row(path)
+        except IndexError as error:
+            raise KeyError(str(error)) from None
+
+    def group(self, *keys: str) -> list[_C.GroupRow]:
+        """Sums over ops by any of "phase", "op", "module", "dtype", "shapes". Raises ValueError for other keys."""
+        return self._compiled.group(list(keys))
+
+    def by_operator(self) -> dict[str, _C.GroupRow]:
+        """Sums for each operator ("aten::conv2d")."""
+        return {group.keys[0]: group for group in self.group("op")}
+
+    def by_module(self) -> dict[str, _C.GroupRow]:
+        """Sums for each module's own ops (children excluded), by path."""
+        return {group.keys[0]: group for group in self.group("module")}
+
+    def by_module_and_operator(self) -> dict[tuple[str, str], _C.GroupRow]:
+        """Sums for each operator in each module, children excluded."""
+        return {(group.keys[0], group.keys[1]): group for group in self.group("module", "op")}
+
+    def by_phase(self) -> dict[str, _C.GroupRow]:
+        """Sums for forward, backward, recompute and optimizer."""
+        return {group.keys[0]: group for group in self.group("phase")}
+
+    @property
+    def coverage(self) -> _C.Coverage:
+        """What the figures leave out."""
+        return self._compiled.coverage
+
+    @property
+    def ceilings(self) -> _C.Ceilings:
+        """The roofs that the figures are held against; empty for a count."""
+        return self._compiled.ceilings
+
+    @property
+    def environment(self) -> dict[str, str | int | float]:
+        """Versions, device, cores, caches, threads, governor."""
+        return self._compiled.environment
+
+    @property
+    def model(self) -> str:
+        """The model's type."""
+        return self._compiled.model
+
+    @property
+    def device(self) -> str:
+        """Where it ran."""
+        return self._compiled.device
+
+    @property
+    def partial(self) -> bool:
+        """Whether the model raised, so that only what ran before is in here."""
+        return self._compiled.partial
+
+    @property
+    def run_times(self) -> list[float]:
+        """Wall seconds of each timed run under observation."""
+        return [ns * 1e-9 for ns in self._compiled.runs_ns]
+
+    @property
+    def bare_times(self) -> list[float]:
+        """Wall seconds of the same runs without any observer."""
+        return [ns * 1e-9 for ns in self._compiled.bare_ns]
+
+    # ---- printed
+
+    def table(
+        self,
+        depth: int | None = None,
+        sort: str = "",
+        columns: Iterable[str] = (),
+        by: str = "module",
+        width: int = 120,
+        limit: int = 0,
+    ) -> str:
+        """The table as text.
+
+        depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: names of the
+        columns to show; by: "module" or "op"; width in characters; limit: most rows shown, 0 for all.
+        Raises ValueError for a name that is not known, listing those that are.
+        """
+        return self._compiled.table(depth, sort, list(columns), by, width, limit)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<roofprof.Report of {self.model} on {self.device}: {len(self.rows)} rows>"
+
+    # ---- written and read
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as the JSON, as Python values."""
+        result: dict[str, Any] = json.loads(self._compiled.to_json())
+        return result
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The JSON text; with a path it is written there as well, whole or not at all."""
+        if path is not None:
+            self._compiled.write_json(str(path))
+        return self._compiled.to_json()
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """A line for each row, units in the header; with a path it is written there as well, whole or not at all."""
+        if path is not None:
+            self._compiled.write_csv(str(path))
+        return self._compiled.to_csv()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The CSV as a DataFrame, one line a row. Needs pandas (``pip install roofprof[pandas]``)."""
+        try:
+            import pandas  # noqa: PLC0415
+        except ImportError:
+            raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
+        import io  # noqa: PLC0415
+
+        # The model's path is "", which pandas would read as missing.
+        text = {"path": str, "type": str}
+        frame: pandas.DataFrame = pandas.read_csv(io.StringIO(self.to_csv()), dtype=text, keep_default_na=True)
+        return frame.fillna({"path": "", "type": ""})
+
+    @staticmethod
+    def from_dict(report: dict[str, Any]) -> Report:
+        """A report from :meth:`to_dict`. Raises ValueError where it is none."""
+        version = report.get("schema_version") if isinstance(report, dict) else None
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"not a roofprof report of schema version {SCHEMA_VERSION} (its schema_version: {version!r})")
+        try:
+            return Report(_C.report_from_dict(report))
+        except KeyError as error:
+            raise ValueError(f"not a roofprof report: it lacks the key {error}") from None
+        except (TypeError, IndexError, RuntimeError) as error:
+            raise ValueError(f"not a roofprof report: {error}") from None
+
+    @staticmethod
+    def from_json(path: str | Path) -> Report:
+        """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            return Report.from_dict(json.loads(text))
+        except ValueError as error:  # json.JSONDecodeError among them
+            raise ValueError(f"{path}: {error}") from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and self._compiled.to_json() == other._compiled.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self._compiled.to_json())
