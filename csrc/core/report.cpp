@@ -80,6 +80,12 @@ const RooflineRow& Report::row(std::string_view path) const {
   throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest_paths(rows_, path));
 }
 
+bool Report::partial() const { return data_->partial; }
+
+const std::vector<std::int64_t>& Report::run_times_ns() const { return data_->runs.total_ns; }
+
+const std::vector<std::int64_t>& Report::bare_times_ns() const { return data_->runs.bare_ns; }
+
 const Ceilings& Report::ceilings() const { return data_->ceilings; }
 
 const Environment& Report::environment() const { return data_->environment; }

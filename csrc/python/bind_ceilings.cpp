@@ -7,6 +7,7 @@
 #include "bindings.h"
 #include "device/measure.h"
 #include "read_data.h"
+#include "report/ceilings_table.h"
 #include "roofprof/ceilings.h"
 
 namespace py = pybind11;
@@ -59,6 +60,9 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("compute", &Ceilings::compute)
       .def_readonly("memory", &Ceilings::memory)
       .def("to_dict", [](const Ceilings& self) { return to_dict(self); })
+      .def("table", [](const Ceilings& self, std::size_t width) { return ceilings_table(self, width); },
+           py::arg("width") = 120)
+      .def("__str__", [](const Ceilings& self) { return ceilings_table(self, 120); })
       .def(py::self == py::self)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });
   module.def("ceilings_from_dict", &read_ceilings);

@@ -121,9 +121,9 @@ void bind_report(py::module_& module) {
       .def_property_readonly("model", [](const Report& self) { return self.data().model; })
       .def_property_readonly("device", [](const Report& self) { return self.data().device; })
       .def_property_readonly("scope", [](const Report& self) { return self.data().scope; })
-      .def_property_readonly("partial", [](const Report& self) { return self.data().partial; })
-      .def_property_readonly("runs_ns", [](const Report& self) { return self.data().runs.total_ns; })
-      .def_property_readonly("bare_ns", [](const Report& self) { return self.data().runs.bare_ns; })
+      .def_property_readonly("partial", &Report::partial)
+      .def_property_readonly("runs_ns", &Report::run_times_ns)
+      .def_property_readonly("bare_ns", &Report::bare_times_ns)
       .def(
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,

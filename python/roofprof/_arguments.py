@@ -1,104 +1,222 @@
-"""Copies of a call's arguments: containers anew, what they hold (tensors above all) as it is."""
+"""What is within reach of a call: the containers that it can change, and the tensors and generators in them."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
+import collections
+import concurrent.futures
+import contextlib
+import functools
+import inspect
+import multiprocessing.process
+import operator
+import random
+import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-# What is never a container, however it is built.
-_ATOMS = (
-    torch.Tensor,
-    torch.nn.Module,
-    torch.Generator,
-    torch.dtype,
-    torch.device,
-    str,
-    bytes,
-    int,
-    float,
-    complex,
-    bool,
-    type(None),
-    type,
-    types.ModuleType,
+# Nothing to look into, and most of what containers hold: told apart by type alone.
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, torch.Size})
+
+# Classes of the standard library and of torch look after themselves: to put back half of a thread pool would break it.
+_OPEN_STDLIB = frozenset({"__main__", "argparse", "collections", "types"})
+_OPEN_TORCH = (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+_CLOSED = (
+    threading.Thread,
+    concurrent.futures.Executor,
+    multiprocessing.process.BaseProcess,
     types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodType,
+    types.ModuleType,
+    type,
 )
 
 
-def copy_containers(value: Any) -> Any:
-    """The same nest of dicts, lists, tuples, dataclasses and plain objects, made anew around the same leaves.
+class Contents:
+    """What some values hold at this moment, however deep: to be put back later, in the very same containers.
 
-    A model may then consume or extend what it is given, and the next call still gets what the caller passed.
+    Looked into are dicts, lists, tuples, sets, deques, their subclasses, modules, and objects of the user's own classes
+    by their attributes. Nothing of the user's code runs: subclasses may mirror, check or forbid what is set.
     """
-    return _copy(value, {})
+
+    def __init__(self, *values: object) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.arrays: list[Any] = []
+        self.generators: list[Any] = []
+        self.iterators: list[Any] = []
+        self._containers: list[tuple[Any, _Access, list[Any]]] = []
+        # Every value seen is held by one of these, so no id is given twice.
+        self._values = values
+        pending = list(reversed(values))
+        seen: set[int] = set()
+        while pending:
+            value = pending.pop()
+            if type(value) in _PLAIN or id(value) in seen:
+                continue
+            seen.add(id(value))
+            pending.extend(reversed(self._look_into(value)))
+
+    def _look_into(self, value: Any) -> list[Any]:
+        """Note what the value is, and return what it holds."""
+        for kind, access in _CONTAINERS:
+            if isinstance(value, kind):
+                return [*self._remember(value, access), *self._attributes(value)]
+        for kinds, found in ((torch.Tensor, self.tensors), (_generators(), self.generators), (_arrays(), self.arrays)):
+            if isinstance(value, kinds):
+                found.append(value)
+        parts = _parts(value)
+        if parts is None:
+            parts = self._attributes(value) if _is_open(value) else []
+            if not parts and isinstance(value, Iterator):
+                self.iterators.append(value)
+        return parts
+
+    def _remember(self, container: Any, access: _Access) -> list[Any]:
+        items = access.read(container)
+        self._containers.append((container, access, items))
+        return items
+
+    def _attributes(self, value: Any) -> list[Any]:
+        found: list[Any] = []
+        with contextlib.suppress(AttributeError):
+            found.append(object.__getattribute__(value, "__dict__"))
+        slots = _slots(type(value))
+        return [*found, *self._remember(value, _slots_access(slots))] if slots else found
+
+    def restore(self) -> None:
+        """Put everything back into the containers that hold something else by now."""
+        for container, access, items in self._containers:
+            now = access.read(container)
+            if len(now) != len(items) or not all(map(operator.is_, now, items)):
+                access.put(container, items)
 
 
-def _copy(value: Any, done: dict[int, Any]) -> Any:
-    if isinstance(value, _ATOMS):
-        return value
-    if id(value) in done:
-        return done[id(value)]
-    if isinstance(value, tuple):
-        items = [_copy(item, done) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if not isinstance(value, (dict, list, set)) and not _has_plain_state(value):
-        return value
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """Every tensor within reach of the value."""
+    return Contents(value).tensors
+
+
+def used_by(function: object) -> list[Any]:
+    """What a function reaches beside its arguments: the values of its closure and the globals that it names."""
+    if not isinstance(function, types.FunctionType):
+        return [function]
     try:
-        twin = copy.copy(value)
-    except Exception:  # an object that cannot be copied is passed on as it is
-        return value
-    done[id(value)] = twin
-    if isinstance(value, dict):
-        for key, item in value.items():
-            dict.__setitem__(twin, key, _copy(item, done))
-    elif isinstance(value, list):
-        twin[:] = [_copy(item, done) for item in value]
-    # Attributes as well: dataclasses, caches, dict subclasses that mirror their items.
-    for key, item in getattr(value, "__dict__", {}).items():
-        twin.__dict__[key] = _copy(item, done)
-    return twin
+        names = inspect.getclosurevars(function)
+    except ValueError:  # a variable of its closure has no value yet
+        return []
+    return [*names.nonlocals.values(), *names.globals.values()]
 
 
-def _has_plain_state(value: Any) -> bool:
-    """Whether the object is nothing but its ``__dict__``: no state that a copy would share or lose."""
-    kind = type(value)
-    return (
-        hasattr(value, "__dict__")
-        and not callable(value)
-        and kind.__reduce_ex__ is object.__reduce_ex__
-        and kind.__module__ != "builtins"
-        and (dataclasses.is_dataclass(value) or "__slots__" not in vars(kind))
-    )
+# ---- containers, read and put back without a call to their class's own methods
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Every tensor in the nest that :func:`copy_containers` would copy."""
-    found: list[torch.Tensor] = []
-    _visit(value, found.append, set())
-    yield from found
+@dataclass(frozen=True)
+class _Access:
+    """How to read a container's items as a list, and how to put such a list back."""
+
+    read: Callable[[Any], list[Any]]
+    put: Callable[[Any, list[Any]], None]
 
 
-def _visit(value: Any, visit: Callable[[torch.Tensor], None], seen: set[int]) -> None:
+def _put_list(target: Any, items: list[Any]) -> None:
+    list.__setitem__(target, slice(None), items)
+
+
+def _put_set(target: Any, items: list[Any]) -> None:
+    set.clear(target)
+    set.update(target, items)
+
+
+def _put_deque(target: Any, items: list[Any]) -> None:
+    collections.deque.clear(target)
+    collections.deque.extend(target, items)
+
+
+def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
+    """Keys and values in turn. An OrderedDict keeps its order beside the dict: both must be told."""
+
+    def read(source: Any) -> list[Any]:
+        return [part for item in kind.items(source) for part in item]
+
+    def put(target: Any, items: list[Any]) -> None:
+        kind.clear(target)
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            kind.__setitem__(target, key, value)
+
+    return _Access(read, put)
+
+
+_CONTAINERS: list[tuple[type, _Access]] = [
+    (collections.OrderedDict, _dict_access(collections.OrderedDict)),
+    (dict, _dict_access(dict)),
+    (list, _Access(list.copy, _put_list)),
+    (set, _Access(lambda value: list(set.__iter__(value)), _put_set)),
+    (collections.deque, _Access(lambda value: list(collections.deque.__iter__(value)), _put_deque)),
+]
+
+_Slots = list[types.MemberDescriptorType]
+_UNSET = object()
+
+
+def _slots(kind: type) -> _Slots:
+    classes = [base for base in kind.__mro__ if "__slots__" in vars(base)]
+    return [slot for base in classes for slot in vars(base).values() if isinstance(slot, types.MemberDescriptorType)]
+
+
+def _slots_access(slots: _Slots) -> _Access:
+    """Straight to the attributes, as a frozen dataclass forbids setattr."""
+
+    def read_one(source: Any, slot: types.MemberDescriptorType) -> Any:
+        try:
+            return slot.__get__(source)
+        except AttributeError:
+            return _UNSET
+
+    def put(target: Any, items: list[Any]) -> None:
+        for slot, item in zip(slots, items, strict=True):
+            if item is not _UNSET:
+                slot.__set__(target, item)
+            elif read_one(target, slot) is not _UNSET:
+                slot.__delete__(target)
+
+    return _Access(lambda source: [read_one(source, slot) for slot in slots], put)
+
+
+# ---- kinds of values
+
+
+def _generators() -> tuple[type, ...]:
+    numpy = sys.modules.get("numpy.random")
+    return (torch.Generator, random.Random, *((numpy.Generator, numpy.RandomState) if numpy else ()))
+
+
+def _arrays() -> tuple[type, ...]:
+    numpy = sys.modules.get("numpy")
+    return (numpy.ndarray,) if numpy else ()
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """What is held by a value that cannot be changed itself; None where it is no such holder."""
     if isinstance(value, torch.Tensor):
-        visit(value)
-        return
-    if isinstance(value, _ATOMS) or id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, dict):
-        items = list(value.values())
-    elif isinstance(value, (list, tuple, set)):
-        items = list(value)
-    elif _has_plain_state(value):
-        items = list(vars(value).values())
-    else:
-        return
-    for item in items:
-        _visit(item, visit, seen)
+        return [value.grad] if value.is_leaf else []
+    if isinstance(value, tuple):
+        return list(tuple.__iter__(value))
+    if isinstance(value, types.MethodType):
+        return [value.__self__]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, torch.jit.ScriptModule):  # its own containers are compiled
+        return [*value.parameters(), *value.buffers()]
+    return None
+
+
+def _is_open(value: object) -> bool:
+    """Whether the value's attributes are the user's own data."""
+    if isinstance(value, _OPEN_TORCH):
+        return True
+    package = type(value).__module__.partition(".")[0]
+    closed = package == "torch" or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)
+    return not closed and not isinstance(value, _CLOSED)

@@ -42,13 +42,42 @@ def model_tree(model: object) -> ModelTree:
     """The tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
     module = model if isinstance(model, torch.nn.Module) else None
-    name = type(model).__name__ if module is not None else getattr(model, "__name__", type(model).__name__)
-    tree.add("", name, -1, module, has_forward=model is not None)
+    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
     tree.add("(outside)", "", -1, None, has_forward=False)
     tree.add("(optimizer)", "", -1, None, has_forward=False)
     if module is not None:
         _add_children(tree, 0, module, [module])
     return tree
+
+
+def name_of(model: object) -> str:
+    """A module's type, a function's name, "" for None."""
+    if model is None:
+        return ""
+    kind = type(model).__name__
+    return kind if isinstance(model, torch.nn.Module) else getattr(model, "__name__", kind)
+
+
+def changed_facts(tree: ModelTree) -> dict[int, dict[str, Any]]:
+    """What is no longer so: lazy modules get their type and sizes in their first call."""
+    now = {facts["path"]: facts for facts in model_tree(tree.objects[0]).modules}
+    changed = {}
+    for place, facts in enumerate(tree.modules):
+        latest = {key: now.get(facts["path"], facts)[key] for key in ("type", *_sizes({}, {}))}
+        if tree.objects[place] is not None and latest != {key: facts[key] for key in latest}:
+            changed[place] = latest
+    return changed
+
+
+def notes_on(tree: ModelTree) -> list[str]:
+    """What the reader should know of modules that came after the tree was made."""
+    model = tree.objects[0]
+    known = {id(module) for module in tree.objects}
+    new = [] if model is None else [path for path, module in model.named_modules() if id(module) not in known]
+    if not new:
+        return []
+    names = ", ".join(new[:3]) + (", ..." if new[3:] else "")
+    return [f"modules came while it ran ({names}): they have no rows, their work stands in what called them"]
 
 
 _Tensors = dict[int, torch.Tensor]

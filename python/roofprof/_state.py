@@ -1,86 +1,176 @@
-"""What a call of the model may leave changed, kept so that extra calls can be undone."""
+"""What calls of a model leave changed, kept so that further calls can be undone."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from roofprof._arguments import Contents, used_by
 
-class RandomState:
-    """The state of every random number generator that a model is likely to draw from."""
+# A tensor of the model that no call was seen to write is kept by value as well, until this much is: writes through
+# `tensor.data` go unseen.
+_BYTES_KEPT = 1 << 30
 
-    def __init__(self) -> None:
-        self._torch = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-        self._python = random.getstate()
-        self._numpy: Any = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
+
+class Rewind:
+    """Lets a call be made again and again, and leaves all within reach as its first call left it.
+
+    Made before the first call. Within reach are the model's and the arguments' containers, attributes, tensors and
+    gradients, the random number generators, and for a plain function its closure and the globals that it names.
+    """
+
+    def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.notes: list[str] = []
+        self._roots = [*used_by(model), args, kwargs]
+        self._inputs = Contents(args, kwargs)
+        everything = Contents(*self._roots)
+        self._versions = {id(tensor): _version(tensor) for tensor in everything.tensors}
+        self._held = everything.tensors  # so that no other tensor gets the id of one of these
+        self._ambient = AmbientState(everything.generators)
+        torch.clear_autocast_cache()  # as before each further call, so that all of them cast
+
+    @property
+    def consumes_inputs(self) -> bool:
+        """Whether an argument is an iterator, which every further call would move on."""
+        return bool(self._inputs.iterators)
+
+    def before_call(self) -> None:
+        """Give a further call the containers and random numbers that the first one got."""
+        self._inputs.restore()
+        self._ambient.restore()
+
+    @contextlib.contextmanager
+    def undoing(self) -> Iterator[None]:
+        """Begins after the first call: what is called in here is undone at the end."""
+        after = Contents(*self._roots)
+        ambient = AmbientState(after.generators)
+        tensors = self._keep(after)
+        arrays = [(array, array.copy()) for array in after.arrays]
+        try:
+            yield
+        finally:
+            after.restore()
+            for tensor in tensors:
+                tensor.restore()
+            for array, values in arrays:
+                if array.flags.writeable:
+                    array[...] = values
+            lost = sum(tensor.is_lost for tensor in tensors)
+            if lost:
+                self.notes.append(f"further calls wrote to {lost} tensors that the first did not: they are not as it left them")
+            ambient.restore()
+
+    def _keep(self, after: Contents) -> list[KeptTensor]:
+        inputs = {id(tensor) for tensor in self._inputs.tensors}
+        spare = _BYTES_KEPT
+        kept = []
+        for tensor in after.tensors:
+            if not _has_values(tensor):
+                continue
+            before = self._versions.get(id(tensor))
+            written = before is None or before != _version(tensor)
+            size = tensor.numel() * tensor.element_size()
+            affordable = id(tensor) not in inputs and size <= spare
+            if affordable and not written:
+                spare -= size
+            kept.append(KeptTensor(tensor, by_value=written or affordable))
+        return kept
+
+
+class KeptTensor:
+    """A tensor as it was when this was made."""
+
+    def __init__(self, tensor: torch.Tensor, *, by_value: bool) -> None:
+        self.is_lost = False  # written since, but not kept by value
+        self._tensor = tensor
+        # Stays with the storage when `tensor.data = ...` moves on.
+        self._alias = tensor.detach()
+        self._values = self._alias.clone() if by_value else None
+        self._version = _version(tensor)
+        self._grad = tensor.grad if tensor.is_leaf else None
+        self._requires_grad = tensor.requires_grad
 
     def restore(self) -> None:
-        """Set all generators back to this state."""
-        torch.set_rng_state(self._torch)
-        if self._cuda is not None:
-            torch.cuda.set_rng_state_all(self._cuda)
-        random.setstate(self._python)
-        if self._numpy is not None:
-            sys.modules["numpy"].random.set_state(self._numpy)
+        """Put back storage, values, gradient and whether there is one to be."""
+        tensor = self._tensor
+        if not _same_place(tensor, self._alias):
+            tensor.data = self._alias
+        if self._values is None:
+            self.is_lost = _version(tensor) != self._version
+        elif _version(tensor) != self._version or not _equal(self._alias, self._values):
+            with torch.inference_mode():  # the one mode in which every tensor may be written
+                self._alias.copy_(self._values)
+        if tensor.is_leaf:
+            if tensor.grad is not self._grad:
+                tensor.grad = self._grad
+            if tensor.requires_grad != self._requires_grad:
+                tensor.requires_grad_(self._requires_grad)
 
 
-class Versions:
-    """Tells which tensors were written in place since it was made."""
+class AmbientState:
+    """The random number generators, torch's and others', and the grad mode."""
 
-    def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
-        self._before = [(tensor, _version(tensor)) for tensor in tensors]
-
-    def changed(self) -> list[torch.Tensor]:
-        """The tensors written since."""
-        return [tensor for tensor, version in self._before if _version(tensor) != version]
-
-
-def _version(tensor: torch.Tensor) -> int:
-    # Tensors made in inference mode do not keep count.
-    return -1 if tensor.is_inference() else tensor._version
-
-
-class ModelState:
-    """A model after its first call: buffers, gradients, training flags, and the tensors that the call wrote to."""
-
-    def __init__(self, model: object, written: Iterable[torch.Tensor]) -> None:
-        modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
-        self._training = [(module, module.training) for module in modules]
-        self._buffers = [(module, dict(module._buffers)) for module in modules]
-        self._parameters = [(module, dict(module._parameters)) for module in modules]
-        parameters = {id(p): p for module in modules for p in module._parameters.values() if p is not None}
-        self._grads = [(p, p.grad) for p in parameters.values() if not p.is_inference() and p.is_leaf]
-        buffers = [b for module in modules for b in module._buffers.values() if b is not None]
-        grads = [grad for _, grad in self._grads if grad is not None]
-        kept = {id(t): t for t in [*buffers, *written, *grads]}
-        self._values = [(t, t.detach().clone(), Versions([t])) for t in kept.values() if not torch.nn.parameter.is_lazy(t)]
+    def __init__(self, generators: list[Any]) -> None:
+        self._grad_mode = torch.is_grad_enabled()
+        self._restore = [
+            _resetter(torch.get_rng_state, torch.set_rng_state),
+            _resetter(random.getstate, random.setstate),
+        ]
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            self._restore.append(_resetter(torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+        numpy = sys.modules.get("numpy.random")
+        if numpy is not None:
+            self._restore.append(_resetter(numpy.get_state, numpy.set_state))
+        self._restore += [_generator_resetter(generator) for generator in generators]
 
     def restore(self) -> None:
-        """Undo what further calls did."""
-        for module, training in self._training:
-            module.training = training
-        for module, buffers in self._buffers:
-            module._buffers.clear()
-            module._buffers.update(buffers)
-        for module, parameters in self._parameters:
-            module._parameters.clear()
-            module._parameters.update(parameters)
-        for parameter, grad in self._grads:
-            parameter.grad = grad
-        with torch.no_grad():
-            for tensor, value, versions in self._values:
-                if tensor.is_inference() or versions.changed():
-                    _write_back(tensor, value)
+        """Set everything back to this state."""
+        torch.clear_autocast_cache()
+        torch.set_grad_enabled(self._grad_mode)
+        for restore in self._restore:
+            restore()
 
 
-def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    if tensor.is_inference():
-        with torch.inference_mode():
-            tensor.copy_(value)
-    else:
-        tensor.detach().copy_(value)
+def _resetter(read: Callable[[], Any], write: Callable[[Any], Any]) -> Callable[[], None]:
+    state = read()
+    return lambda: write(state)
+
+
+def _generator_resetter(generator: Any) -> Callable[[], None]:
+    if isinstance(generator, random.Random):
+        return _resetter(generator.getstate, generator.setstate)
+    if hasattr(generator, "bit_generator"):  # numpy.random.Generator
+        bits = generator.bit_generator
+        return _resetter(lambda: bits.state, lambda state: setattr(bits, "state", state))
+    return _resetter(generator.get_state, generator.set_state)
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    # Tensors made in inference mode do not keep count: they are always kept by value.
+    return None if tensor.is_inference() else tensor._version
+
+
+def _has_values(tensor: torch.Tensor) -> bool:
+    """Whether there are values of the tensor's own that could be written: not so where elements share one place."""
+    if torch.nn.parameter.is_lazy(tensor) or tensor.is_meta:
+        return False
+    return not _is_dense(tensor) or all(tensor.stride(d) or tensor.size(d) <= 1 for d in range(tensor.dim()))
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return type(tensor) in {torch.Tensor, torch.nn.Parameter} and tensor.layout is torch.strided
+
+
+def _same_place(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if not (_is_dense(a) and _is_dense(b)):
+        return True
+    return a.data_ptr() == b.data_ptr() and a.size() == b.size() and a.stride() == b.stride()
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return not _is_dense(a) or torch.equal(a, b)

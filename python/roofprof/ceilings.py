@@ -40,22 +40,25 @@ def measure_with_notes(device: str = "cpu", progress: Progress | None = None) ->
     return _C.measure_ceilings(_without_index(device), progress)
 
 
-def for_device(device: str = "cpu", progress: Progress | None = None) -> _C.Ceilings:
+def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _C.Ceilings:
     """The roofs of this machine: measured when first needed, later read from the cache.
 
     They are kept for each host, device, number of threads and torch version, in a folder that the environment variable
     ROOFPROF_CACHE_DIR names, else in ``~/.cache/roofprof``. Without ``progress`` a measurement reports to stderr.
+    ``again`` measures even where they are known, and keeps the new ones: after a measurement on a busy machine.
     """
     progress = progress or _to_stderr
-    ceilings, notes, is_new = _cached_or_measured(device, progress)
+    ceilings, notes, is_new = _cached_or_measured(device, progress, again=again)
     if is_new:
         _tell_notes(notes, progress)
     return ceilings
 
 
-def for_device_with_notes(device: str = "cpu", progress: Progress | None = None) -> tuple[_C.Ceilings, list[str]]:
+def for_device_with_notes(
+    device: str = "cpu", progress: Progress | None = None, *, again: bool = False
+) -> tuple[_C.Ceilings, list[str]]:
     """As :func:`for_device`, with the notes of the measurement beside the roofs."""
-    ceilings, notes, _ = _cached_or_measured(device, progress or _to_stderr)
+    ceilings, notes, _ = _cached_or_measured(device, progress or _to_stderr, again=again)
     return ceilings, notes
 
 
@@ -152,12 +155,12 @@ def cache_dir() -> Path:
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "roofprof"
 
 
-def _cached_or_measured(device: str, progress: Progress) -> tuple[_C.Ceilings, list[str], bool]:
+def _cached_or_measured(device: str, progress: Progress, *, again: bool) -> tuple[_C.Ceilings, list[str], bool]:
     """The roofs, the notes on them, and whether they were measured just now."""
     key = _key(_without_index(device))
     path = _cache_path(key)
     remarks: list[str] = []
-    if path.exists():
+    if path.exists() and not again:
         try:
             return *_load_with_notes(path), False
         except ValueError as error:
@@ -211,3 +214,9 @@ def _tell_notes(notes: list[str], progress: Progress | None) -> None:
     if progress is not None:
         for note in notes:
             progress(f"roofs of this machine: {note}")
+
+
+# Users look for these on the class: roofprof.Ceilings.measure(), roofprof.Ceilings.load(path), ceilings.save(path).
+_C.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
+_C.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
+_C.Ceilings.save = save  # type: ignore[method-assign]

@@ -29,7 +29,7 @@ class Report:
 
     @property
     def rows(self) -> list[_C.Row]:
-        """A row for each module in the model's order, then ``(outside)`` and ``(optimizer)`` where they did something."""
+        """A row for each module in the model's order, ``(outside)`` and ``(optimizer)`` where they did something."""
         return self._compiled.rows
 
     @property
@@ -151,10 +151,10 @@ class Report:
     def to_pandas(self) -> pandas.DataFrame:
         """The CSV as a DataFrame, one line a row. Needs pandas (``pip install roofprof[pandas]``)."""
         try:
-            import pandas  # noqa: PLC0415
+            import pandas
         except ImportError:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
-        import io  # noqa: PLC0415
+        import io
 
         # The model's path is "", which pandas would read as missing.
         text = {"path": str, "type": str}
@@ -166,7 +166,9 @@ class Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
         version = report.get("schema_version") if isinstance(report, dict) else None
         if version != SCHEMA_VERSION:
-            raise ValueError(f"not a roofprof report of schema version {SCHEMA_VERSION} (its schema_version: {version!r})")
+            raise ValueError(
+                f"not a roofprof report of schema version {SCHEMA_VERSION} (its schema_version: {version!r})"
+            )
         try:
             return Report(_C.report_from_dict(report))
         except KeyError as error:

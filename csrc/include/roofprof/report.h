@@ -133,6 +133,12 @@ class Report {
   const Coverage& coverage() const { return coverage_; }
   const Ceilings& ceilings() const;
   const Environment& environment() const;
+  // The model raised: only what ran before is in here.
+  bool partial() const;
+  // Wall times of the timed runs under observation, and of the same runs without any observer.
+  const std::vector<std::int64_t>& run_times_ns() const;
+  const std::vector<std::int64_t>& bare_times_ns() const;
+  // What the report was made of (core/profile_data.h, not installed).
   const ProfileData& data() const { return *data_; }
 
   std::string table(const TableOptions& options = {}) const;

@@ -1,0 +1,182 @@
+#include "device/cpu/gemm.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/_int_mm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "device/cpu/torch_threads.h"
+
+namespace roofprof {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+struct Shape {
+  std::int64_t m = 0;
+  std::int64_t k = 0;
+  std::int64_t n = 0;
+  bool transposed = false;  // the second matrix is stored as its transpose, as the weights of a linear layer are
+
+  double operations() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+  std::string text() const {
+    return std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n) + (transposed ? " transposed" : "");
+  }
+};
+
+// From cheap to costly: each call tells whether the next shape can be afforded. Small ones suit few cores and their
+// caches, large ones many cores; the elongated ones suit libraries that block one dimension.
+constexpr std::array kShapes = {
+    Shape{128, 128, 128},   Shape{256, 256, 256},    Shape{512, 512, 512},          Shape{512, 512, 512, true},
+    Shape{512, 2048, 512},  Shape{1024, 1024, 1024}, Shape{1024, 1024, 1024, true}, Shape{2048, 512, 2048},
+    Shape{512, 2048, 2048}, Shape{2048, 2048, 2048}, Shape{4096, 1024, 4096},       Shape{4096, 4096, 4096},
+};
+
+std::optional<at::ScalarType> scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::fp64:
+      return at::kDouble;
+    case DType::fp32:
+      return at::kFloat;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::fp16:
+      return at::kHalf;
+    case DType::int8:
+      return at::kChar;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Random values, as zeros would let hardware save power; from a generator of its own, so that the program's next
+// random number stays what it was.
+at::Tensor random_matrix(std::int64_t rows, std::int64_t columns, at::ScalarType type, at::Generator& generator) {
+  const auto cpu = at::TensorOptions().device(at::kCPU);
+  const double limit = type == at::kChar ? 127 : 1;
+  at::Tensor values = at::empty({rows, columns}, cpu.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  return at::empty({rows, columns}, cpu.dtype(type)).copy_(values);
+}
+
+class Product {
+ public:
+  Product(const Shape& shape, at::ScalarType type, at::Generator& generator)
+      : operations_(shape.operations()), integer_(type == at::kChar) {
+    left_ = random_matrix(shape.m, shape.k, type, generator);
+    right_ = shape.transposed ? random_matrix(shape.n, shape.k, type, generator).t()
+                              : random_matrix(shape.k, shape.n, type, generator);
+    result_ = at::empty({shape.m, shape.n}, left_.options().dtype(integer_ ? at::kInt : type));
+  }
+
+  // Operations per second of one call; into memory that is there, so that page faults are not counted.
+  double rate() {
+    const auto begin = Clock::now();
+    if (integer_) {
+      at::_int_mm_out(result_, left_, right_);
+    } else {
+      at::mm_out(result_, left_, right_);
+    }
+    return operations_ / std::max(Seconds(Clock::now() - begin).count(), 1e-9);
+  }
+
+  // The best call within a time: what disturbs the others is not the machine's limit.
+  double best_rate(Seconds time) {
+    const auto end = Clock::now() + time;
+    double best = rate();
+    while (Clock::now() < end) best = std::max(best, rate());
+    return best;
+  }
+
+ private:
+  double operations_;
+  bool integer_;
+  at::Tensor left_;
+  at::Tensor right_;
+  at::Tensor result_;
+};
+
+// The first line of what torch says; its further lines are stack frames.
+std::string first_line_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+std::string giga(double rate) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", rate / 1e9);
+  return text.data();
+}
+
+GemmPeak left_out(std::string why) {
+  GemmPeak none;
+  none.left_out = std::move(why);
+  return none;
+}
+
+GemmPeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
+  const auto begin = Clock::now();
+  at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/20240229);
+  constexpr Seconds kLongestCall{0.5};
+  constexpr Seconds kTrial{0.02};
+
+  Shape best_shape;
+  double best = 0;
+  for (const Shape& shape : kShapes) {
+    // Half of the budget finds the shape, half repeats it. The rate so far tells what a call will take: where there is
+    // no fast kernel a large product can take minutes. The limit leaves room for a busy machine, on which small
+    // products look a hundred times slower than they are.
+    if (best > 0 && (shape.operations() / best > kLongestCall.count() || Clock::now() - begin > budget / 2)) continue;
+    Product product(shape, type, generator);
+    product.rate();  // warm-up: kernels are chosen and compiled on the first call
+    const double rate = product.best_rate(kTrial);
+    if (rate > best) {
+      best = rate;
+      best_shape = shape;
+    }
+  }
+
+  if (best < sane_rate) {
+    return left_out("at::mm reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
+  }
+
+  Product product(best_shape, type, generator);
+  product.rate();
+  constexpr int kRepeats = 7;
+  constexpr int kFewestRepeats = 3;
+  double worst = best;
+  int repeats = 1;  // the trial above was one
+  for (; repeats < kRepeats && (repeats < kFewestRepeats || Clock::now() - begin < budget); ++repeats) {
+    const double rate = product.best_rate(budget / 2 / kRepeats);
+    best = std::max(best, rate);
+    worst = std::min(worst, rate);
+  }
+  const std::string function = type == at::kChar ? "at::_int_mm " : "at::mm ";
+  return {.operations_per_second = best,
+          .spread = (best - worst) / best,
+          .method = function + best_shape.text() + " (MxKxN), " + torch_threads_text() + ", best of " +
+                    std::to_string(repeats),
+          .left_out = {}};
+}
+
+}  // namespace
+
+GemmPeak measure_gemm(DType dtype, std::chrono::duration<double> budget, double sane_rate) {
+  const auto type = scalar_type(dtype);
+  if (!type) return left_out("no matrix product on a CPU is known for it");
+  try {
+    return measure(*type, budget, sane_rate);
+  } catch (const c10::Error& error) {
+    return left_out("torch refuses: " + first_line_of(error));
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,43 @@
+#pragma once
+// What the operating system says of this host and of what it allows this process.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace roofprof {
+
+// The first line of a small text file; empty where it cannot be read.
+std::string first_line(const std::filesystem::path& path);
+
+// The whole number that a text starts with, in units of one: "1024", "32768K" (K and M are powers of 1024), "7 kB" (7);
+// empty where there is none.
+std::optional<std::int64_t> number_at_start(std::string_view text);
+
+// The same of the first line of a file.
+std::optional<std::int64_t> first_number(const std::filesystem::path& path);
+
+// "key : value" lines, of which the first with each key counts (/proc/cpuinfo, /proc/meminfo).
+std::map<std::string, std::string, std::less<>> key_values(const std::filesystem::path& path);
+
+// How many CPUs a list such as "0-3,8" names; 0 for an empty one.
+int cpu_list_size(std::string_view list);
+
+// The logical CPUs that this process may run on; never empty.
+std::vector<int> allowed_cpus();
+
+// Bytes that can still be allocated without swapping, under the limits of this process's control groups;
+// empty where the system does not say.
+std::optional<std::int64_t> available_memory_bytes();
+
+// CPU time per second of wall time that the control groups grant; empty: not limited.
+std::optional<double> cpu_quota();
+
+// Seconds that these CPUs have worked since the system started, for whatever program; empty where it is not told.
+std::optional<double> busy_seconds(const std::vector<int>& cpus);
+
+}  // namespace roofprof

@@ -1,0 +1,217 @@
+"""The ``roofprof`` command. What is wrong is said in one sentence and exit code 2; ``--debug`` shows the traceback."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roofprof import RooflineProfiler, __version__, ceilings
+from roofprof._target import TargetError, call_inputs, load_model, make_input, parse_dtype
+from roofprof.report import Report
+
+_EPILOG = """\
+examples:
+  roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json
+  roofprof profile my_model.py:build --inputs my_model.py:example_batch
+  roofprof show r.json --by op --sort time
+  roofprof ceilings
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0, 2 where something was wrong, 130 when interrupted."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except (TargetError, ValueError, OSError) as error:
+        return _complain(error, arguments)
+    except BrokenPipeError:  # the reader of our output went away
+        return 0
+    except KeyboardInterrupt:
+        print("roofprof: interrupted", file=sys.stderr)
+        return 130
+
+
+def _complain(error: BaseException, arguments: argparse.Namespace) -> int:
+    if arguments.debug:
+        raise error
+    print(f"roofprof: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+    return 2
+
+
+# ---- commands
+
+
+def _profile(arguments: argparse.Namespace) -> int:
+    device = arguments.device
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise TargetError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
+    dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
+    model = load_model(arguments.target)
+    args, kwargs = _inputs(arguments, dtype or torch.float32, device)
+    if isinstance(model, torch.nn.Module):
+        model = model.to(device=device, dtype=dtype).train(arguments.train)
+    _say(f"profiling {arguments.target} on {device}")
+    profiler = RooflineProfiler(
+        model,
+        warmup=arguments.warmup,
+        repeat=arguments.repeat,
+        device=device,
+        ceilings=arguments.ceilings,
+    )
+    try:
+        with torch.set_grad_enabled(arguments.train):
+            report = _train_step(profiler, model, args, kwargs) if arguments.train else profiler.run(*args, **kwargs)
+    except Exception as error:
+        _output(profiler.report(), arguments)
+        message = f"{arguments.target} raised {type(error).__name__}: {error}"
+        _complain(TargetError(message), argparse.Namespace(debug=False))
+        if arguments.debug:
+            raise
+        return 2
+    _output(report, arguments)
+    return 0
+
+
+def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if arguments.inputs and arguments.input:
+        raise TargetError("give either --input or --inputs, not both")
+    if arguments.inputs:
+        return call_inputs(arguments.inputs)
+    return tuple(make_input(text, dtype, device) for text in arguments.input or []), {}
+
+
+def _train_step(profiler: RooflineProfiler, model: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Report:
+    """Forward and backward, once under observation after plain ones for warm-up."""
+
+    def step() -> None:
+        loss_of(model(*args, **kwargs)).backward()  # type: ignore[no-untyped-call]
+
+    for _ in range(profiler.warmup):
+        step()
+    with profiler:
+        step()
+    return profiler.report()
+
+
+def loss_of(output: Any) -> torch.Tensor:
+    """The loss that the output holds under that name, else the sum of its floating-point tensors."""
+    named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    from roofprof._arguments import tensors_in  # noqa: PLC0415
+
+    parts = [tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad]
+    if not parts:
+        raise TargetError("--train needs an output that depends on parameters; this model's output needs no gradient")
+    return torch.stack([part.float() for part in parts]).sum()
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    _output(Report.from_json(arguments.report), arguments)
+    return 0
+
+
+def _ceilings(arguments: argparse.Namespace) -> int:
+    measured = (
+        ceilings.for_device(arguments.device, _say, again=arguments.again)
+    )
+    if arguments.json:
+        ceilings.save(measured, arguments.json)
+        _say(f"written to {arguments.json}")
+    print(measured.table(_width(arguments)), end="")
+    return 0
+
+
+# ---- shared
+
+
+def _output(report: Report, arguments: argparse.Namespace) -> None:
+    # A wrong choice of columns must not cost the profile: files first.
+    for path, write in ((arguments.json, report.to_json), (arguments.csv, report.to_csv)):
+        if path:
+            write(path)
+            _say(f"written to {path}")
+    columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
+    print(
+        report.table(
+            depth=arguments.depth,
+            sort=arguments.sort,
+            columns=columns,
+            by=arguments.by,
+            width=_width(arguments),
+            limit=arguments.limit,
+        )
+    )
+
+
+def _width(arguments: argparse.Namespace) -> int:
+    terminal = shutil.get_terminal_size((120, 0)).columns if sys.stdout.isatty() else 120
+    return max(arguments.width or terminal, 60)
+
+
+def _say(line: str) -> None:
+    """Progress, apart from the result on stdout."""
+    print(f"roofprof: {line}", file=sys.stderr, flush=True)
+
+
+# ---- the parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="roofprof",
+        description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    profile = commands.add_parser("profile", help="profile a model", description=_profile.__doc__)
+    profile.set_defaults(command=_profile)
+    profile.add_argument("target", help="package.module:callable, file.py:callable (a module, or what makes one), or a TorchScript file")
+    profile.add_argument("--input", action="append", metavar="SHAPE", help="one positional input, such as 1x3x224x224 or 1x128:int64; again for the next")
+    profile.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)")
+    profile.add_argument("--dtype", help="dtype of the model's parameters and of the inputs of --input (default: as the model is; float32)")
+    profile.add_argument("--device", default="cpu", help="where to run (default: cpu)")
+    profile.add_argument("--train", action="store_true", help="training mode, forward and backward")
+    profile.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
+    profile.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
+    profile.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
+    _add_output_options(profile)
+
+    show = commands.add_parser("show", help="print a report's JSON file as a table")
+    show.set_defaults(command=_show)
+    show.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    _add_output_options(show)
+
+    roofs = commands.add_parser("ceilings", help="measure the roofs of this machine, or show them")
+    roofs.set_defaults(command=_ceilings)
+    roofs.add_argument("--device", default="cpu", help="which device (default: cpu)")
+    roofs.add_argument("--again", action="store_true", help="measure even where they are known already")
+    roofs.add_argument("--json", type=Path, metavar="FILE", help="write them to a file, for profile --ceilings")
+    roofs.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
+    roofs.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--depth", type=int, metavar="N", help="deepest module shown")
+    parser.add_argument("--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)")
+    parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
+    parser.add_argument("--by", choices=("module", "op"), default="module", help="a row for each module or each operator")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="most rows shown")
+    parser.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows as CSV")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -1,0 +1,255 @@
+#include "core/join.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "core/fields.h"
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::ProfileBuilder;
+using testing::work_of;
+
+// stem -> conv, act; head; and a loss outside of the model. Two runs, the first is the chosen one.
+struct Net : ProfileBuilder {
+  ModuleId stem = module("stem", "Stem");
+  ModuleId conv = module("stem.conv", "Conv2d", stem);
+  ModuleId act = module("stem.act", "ReLU", stem);
+  ModuleId head = module("head", "Linear");
+
+  Net() {
+    op("aten::conv2d", conv, work_of(80'000'000, 300'000, 200'000), 150'000);  // lower bound 80,000 ns
+    op("aten::relu", act, work_of(100'000, 400'000, 400'000), 1'600);          // 800 ns
+    op("aten::linear", head, work_of(2'000, 4'000'000, 100'000), 50'000);      // 41,000 ns
+    op("aten::mse_loss", kOutside, work_of(3'000, 8'000, 4), 40);              // 8 ns
+    time(kModel, {5'000, 6'000});
+    time(stem, {1'000, 2'000});
+    time(conv, {160'000, 180'000});
+    time(act, {2'000, 2'000});
+    time(head, {52'000, 60'000});
+    time(kOutside, {100, 100});
+    data.modules[static_cast<std::size_t>(conv)].params = 1'728;
+    data.modules[static_cast<std::size_t>(stem)].params = 1'728;
+    data.modules[kModel].params = 2'728;
+  }
+};
+
+TEST(Join, RowsStandInTreeOrderWithTheirDepth) {
+  const Report report = Net().report();
+  std::vector<std::pair<std::string, std::int64_t>> seen;
+  for (const auto& row : report.rows()) seen.emplace_back(row.path, row.depth);
+  const std::vector<std::pair<std::string, std::int64_t>> expected = {{"", 0},         {"stem", 1}, {"stem.conv", 2},
+                                                                      {"stem.act", 2}, {"head", 1}, {"(outside)", 0}};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(Join, ARegionFoundLateStandsUnderItsParent) {
+  Net net;
+  net.module("stem.late", "Region", net.stem);
+  const Report report = net.report();
+  EXPECT_EQ(report.rows()[4].path, "stem.late");
+}
+
+TEST(Join, LeavesHoldTheirOwnFigures) {
+  const Report report = Net().report();
+  const RooflineRow& conv = report.row("stem.conv");
+  EXPECT_EQ(conv.time_ns, 160'000);
+  EXPECT_EQ(conv.op_time_ns, 150'000);
+  EXPECT_EQ(conv.lower_bound_ns, 80'000);
+  EXPECT_EQ(conv.wasted_ns, 160'000 - 80'000);
+  EXPECT_DOUBLE_EQ(*conv.percent_of_roof, 50.0);
+  EXPECT_EQ(conv.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(report.row("stem.act").bound, (Bound{BoundKind::memory, "L2"}));
+  EXPECT_EQ(report.row("head").bound, (Bound{BoundKind::memory, "DRAM"}));
+}
+
+TEST(Join, ParentsAreTheSumOfTheirSubtree) {
+  const Report report = Net().report();
+  const RooflineRow& stem = report.row("stem");
+  EXPECT_EQ(stem.flops, 80'000'000 + 100'000);
+  EXPECT_EQ(stem.bytes, 500'000 + 800'000);
+  EXPECT_EQ(stem.time_ns, 1'000 + 160'000 + 2'000);
+  EXPECT_EQ(stem.lower_bound_ns, 80'000 + 800);
+  EXPECT_EQ(stem.wasted_ns, 163'000 - 80'800);
+  EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 80'800 / 163'000);
+  EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(stem.self.flops, 0);
+  EXPECT_EQ(stem.self.time_ns, 1'000);
+  EXPECT_EQ(stem.self.bound.kind, BoundKind::overhead);
+  EXPECT_EQ(stem.params, 1'728);
+}
+
+TEST(Join, SelfOfAllRowsIsTheTotal) {
+  const Report report = Net().report();
+  std::int64_t time = 0;
+  std::int64_t lower = 0;
+  std::int64_t wasted = 0;
+  for (const auto& row : report.rows()) {
+    time += row.self.time_ns.value();
+    lower += row.self.lower_bound_ns.value();
+    wasted += row.self.wasted_ns.value();
+  }
+  EXPECT_EQ(report.total().time_ns, time);
+  EXPECT_EQ(report.total().lower_bound_ns, lower);
+  EXPECT_EQ(report.total().wasted_ns, wasted);
+  // Every plain count in the list of figures.
+  for_each_figure([&](std::string_view name, Unit, auto member) {
+    if constexpr (std::is_same_v<decltype(member), std::int64_t Figures::*>) {
+      std::int64_t sum = 0;
+      for (const auto& row : report.rows()) sum += row.self.*member;
+      EXPECT_EQ(sum, report.total().*member) << name;
+      EXPECT_EQ(sum, report.total().self.*member) << name;
+    }
+  });
+}
+
+TEST(Join, InclusiveIsTheSumOfSelfBelowTheSamePrefix) {
+  const Report report = Net().report();
+  for (const auto& parent : report.rows()) {
+    std::int64_t flops = 0;
+    for (const auto& row : report.rows()) {
+      const bool in_model = row.path.empty() || row.path.front() != '(';
+      const bool below =
+          parent.path.empty() ? in_model : row.path == parent.path || row.path.starts_with(parent.path + ".");
+      if (below) flops += row.self.flops;
+    }
+    EXPECT_EQ(parent.flops, flops) << parent.path;
+  }
+}
+
+TEST(Join, TheTotalIsTheModelAndWhatStandsBesideIt) {
+  const Report report = Net().report();
+  EXPECT_EQ(report.total().flops, report.row("").flops + report.row("(outside)").flops);
+  EXPECT_EQ(report.total().time_ns, *report.row("").time_ns + *report.row("(outside)").time_ns);
+  EXPECT_EQ(report.total().params, 2'728);
+}
+
+TEST(Join, ParentsAreBoundByTheLargerShareOfTheirLowerBound) {
+  Net net;
+  net.op("aten::linear", net.head, work_of(0, 40'000'000), 500'000);  // 400,000 ns of DRAM
+  net.data.times[4].self_ns = {600'000, 600'000};
+  EXPECT_EQ(net.report().row("").bound, (Bound{BoundKind::memory, "DRAM"}));
+}
+
+TEST(Join, SpreadComesFromAllRunsAndTimeFromOne) {
+  Net net;
+  net.data.runs.total_ns = {10, 20};
+  const Report report = net.report();
+  const double stem_runs[] = {163'000, 184'000};
+  EXPECT_DOUBLE_EQ(*report.row("stem").time_spread,
+                   (stem_runs[1] - stem_runs[0]) / ((stem_runs[0] + stem_runs[1]) / 2));
+  EXPECT_DOUBLE_EQ(*report.row("stem.act").self.time_spread, 0.0);
+  EXPECT_EQ(report.row("").wall_ns, 10);
+  EXPECT_EQ(report.row("stem").wall_ns, std::nullopt);
+}
+
+TEST(Join, OneRunHasNoSpread) {
+  Net net;
+  for (auto& time : net.data.times) time.self_ns.resize(1);
+  EXPECT_EQ(net.report().row("stem").time_spread, std::nullopt);
+}
+
+TEST(Join, PhasesOfAModuleAddUp) {
+  Net net;
+  net.op("aten::convolution_backward", net.conv, work_of(160'000'000, 500'000), 200'000).phase = Phase::backward;
+  net.time(net.conv, {210'000, 210'000}, 1, Phase::backward);
+  const Report report = net.report();
+  EXPECT_EQ(report.row("stem.conv").time_ns, 160'000 + 210'000);
+  EXPECT_EQ(report.row("stem.conv").flops, 80'000'000 + 160'000'000);
+  EXPECT_EQ(report.row("stem.conv").calls, 1);
+}
+
+TEST(Join, WithoutTimedRunsThereAreNoTimes) {
+  Net net;
+  for (auto& time : net.data.times) time.self_ns.clear();
+  for (auto& op : net.data.ops) op.time_ns.reset();
+  net.data.runs = {};
+  const Report report = net.report();
+  for (const auto& row : report.rows()) {
+    EXPECT_EQ(row.time_ns, std::nullopt);
+    EXPECT_EQ(row.self.time_ns, std::nullopt);
+    EXPECT_EQ(row.op_time_ns, std::nullopt);
+    EXPECT_EQ(row.bound.kind, BoundKind::unknown);
+  }
+  EXPECT_EQ(report.row("stem").lower_bound_ns, 80'800);
+  EXPECT_EQ(report.total().time_ns, std::nullopt);
+}
+
+TEST(Join, AContainerOfTimedModulesTookNoTimeItself) {
+  Net net;
+  const ModuleId list = net.module("list", "ModuleList");
+  const ModuleId item = net.module("list.0", "Linear", list);
+  net.time(item, {700, 700});
+  const Report report = net.report();
+  EXPECT_EQ(report.row("list").time_ns, 700);
+  EXPECT_EQ(report.row("list").self.time_ns, 0);
+}
+
+TEST(Join, AModuleThatNeverRanHasZeroCountsAndNoTime) {
+  Net net;
+  net.module("unused", "Linear");
+  const Report report = net.report();
+  EXPECT_EQ(report.row("unused").calls, 0);
+  EXPECT_EQ(report.row("unused").flops, 0);
+  EXPECT_EQ(report.row("unused").time_ns, std::nullopt);
+  EXPECT_EQ(report.row("unused").bound.kind, BoundKind::unknown);
+}
+
+TEST(Join, CallsThatCannotBeSeenAreUnknown) {
+  Net net;
+  net.data.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
+  EXPECT_EQ(net.report().row("stem.act").calls, std::nullopt);
+}
+
+TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
+  Net net;
+  net.data.ops.pop_back();  // the loss: "(outside)" has time but no ops
+  EXPECT_THROW((void)net.report().row("(outside)"), std::out_of_range);
+  EXPECT_EQ(net.report().total().time_ns, net.report().row("").time_ns);
+  net.data.scope = "block";
+  EXPECT_EQ(net.report().row("(outside)").time_ns, 100);
+  EXPECT_EQ(net.report().total().time_ns, *net.report().row("").time_ns + 100);
+}
+
+TEST(Join, UnknownPathsNameTheClosest) {
+  const Report report = Net().report();
+  try {
+    (void)report.row("conv");
+    FAIL() << "no exception";
+  } catch (const std::out_of_range& error) {
+    EXPECT_NE(std::string(error.what()).find("'stem.conv'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Join, DataThatContradictsItselfIsRefused) {
+  EXPECT_THROW(Report(nullptr), std::invalid_argument);
+  EXPECT_THROW(Report(std::make_shared<ProfileData>()), std::invalid_argument);
+  Net parent;
+  parent.data.modules.back().parent = 99;
+  EXPECT_THROW(parent.report(), std::invalid_argument);
+  Net owner;
+  owner.data.ops[0].module = 99;
+  EXPECT_THROW(owner.report(), std::invalid_argument);
+  Net time;
+  time.data.times[0].module = -2;
+  EXPECT_THROW(time.report(), std::invalid_argument);
+  Net chosen;
+  chosen.data.runs.chosen = 2;
+  EXPECT_THROW(chosen.report(), std::invalid_argument);
+}
+
+TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
+  Runs runs;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.total_ns = {103};
+  runs.chosen = 0;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.bare_ns = {90, 100, 110};
+  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
+}
+
+}  // namespace
+}  // namespace roofprof

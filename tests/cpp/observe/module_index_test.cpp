@@ -1,0 +1,51 @@
+#include "observe/module_index.h"
+
+#include <gtest/gtest.h>
+
+#include "observe/thread_state.h"
+
+namespace roofprof::observe {
+namespace {
+
+// model > left > shared and model > list > right > shared; the list is a container.
+class ModuleIndexTest : public ::testing::Test {
+ protected:
+  static Module place(std::string path, ModuleId parent, bool has_forward = true) {
+    Module module;
+    module.path = std::move(path);
+    module.parent = parent;
+    module.has_forward = has_forward;
+    return module;
+  }
+
+  int model = 0;
+  int left = 0;
+  int right = 0;
+  int shared = 0;
+  int stranger = 0;
+  ModuleIndex index{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("left", 0),
+                     place("left.shared", 3), place("list", 0, false), place("list.0", 5), place("list.0.shared", 6),
+                     place("right", 0), place("right.items", 8, false), place("right.items.0", 9)},
+                    {&model, nullptr, nullptr, &left, &shared, nullptr, nullptr, nullptr, &right, nullptr, &shared}};
+  ThreadState state;
+};
+
+TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state), 3); }
+
+TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state), std::nullopt); }
+
+TEST_F(ModuleIndexTest, OfSeveralPlacesTheOneUnderTheRunningParent) {
+  state.scopes = {{.module = 0}, {.module = 8}};
+  // The container "right.items" is never on the stack; its parent is.
+  EXPECT_EQ(index.place_of(&shared, state), 10);
+  state.scopes = {{.module = 0}, {.module = 3}};
+  EXPECT_EQ(index.place_of(&shared, state), 4);
+}
+
+TEST_F(ModuleIndexTest, ElseTheFirst) {
+  state.scopes = {{.module = 0}};
+  EXPECT_EQ(index.place_of(&shared, state), 4);
+}
+
+}  // namespace
+}  // namespace roofprof::observe

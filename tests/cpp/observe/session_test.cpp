@@ -1,0 +1,280 @@
+// Sessions on real ops: what is counted, where it is put, what is left behind.
+
+#include "observe/session.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "observe/assemble.h"
+
+namespace roofprof::observe {
+namespace {
+
+const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel, Phase phase = Phase::forward) {
+  for (const auto& op : pass.ops) {
+    if (op.key.op->name == name && op.key.module == module && op.key.phase == phase) return &op;
+  }
+  return nullptr;
+}
+
+Work total_work(const Pass& pass) {
+  Work work;
+  for (const auto& op : pass.ops) work += op.work;
+  return work;
+}
+
+template <class Body>
+Pass observe_in_model(Body&& body) {
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  session->enter(kModel, &body);
+  body();
+  session->leave(&body);
+  return session->stop();
+}
+
+TEST(Session, CountsTheOutermostOpWithACostOnly) {
+  const auto input = at::rand({4, 16});
+  const auto weight = at::rand({8, 16});
+  const auto bias = at::rand({8});
+  const auto pass = observe_in_model([&] { at::linear(input, weight, bias); });
+  const auto* linear = find(pass, "aten::linear");
+  ASSERT_NE(linear, nullptr);
+  EXPECT_EQ(linear->calls, 1);
+  EXPECT_EQ(linear->work.macs, 4 * 16 * 8);
+  EXPECT_EQ(linear->work.flops(), 2 * 4 * 16 * 8 + 4 * 8);
+  EXPECT_EQ(linear->work.bytes(), 4 * (4 * 16 + 8 * 16 + 8 + 4 * 8));
+  EXPECT_EQ(find(pass, "aten::addmm"), nullptr);
+  EXPECT_EQ(find(pass, "aten::t"), nullptr);
+}
+
+TEST(Session, LooksThroughWhatHasNoCost) {
+  const auto input = at::rand({3, 4, 5});
+  const auto pass = observe_in_model([&] { at::einsum("bij,bkj->bik", {input, input}); });
+  EXPECT_EQ(find(pass, "aten::einsum"), nullptr);
+  EXPECT_EQ(total_work(pass).macs, 3 * 4 * 4 * 5);
+}
+
+TEST(Session, KeepsShapesApartAndSumsCalls) {
+  const auto small = at::rand({10});
+  const auto large = at::rand({20});
+  const auto pass = observe_in_model([&] {
+    for (int i = 0; i < 3; ++i) at::add(small, small);
+    at::add(large, large);
+  });
+  std::map<std::string, std::int64_t> calls;
+  for (const auto& op : pass.ops) calls[op.shapes] += op.calls;
+  EXPECT_EQ(calls, (std::map<std::string, std::int64_t>{{"10, 10", 3}, {"20, 20", 1}}));
+  EXPECT_EQ(total_work(pass).flops(), 3 * 10 + 20);
+}
+
+TEST(Session, ReadsARepeatedInputOnce) {
+  const auto a = at::rand({100});
+  const auto b = at::rand({100});
+  const auto pass = observe_in_model([&] {
+    at::add(a, a);
+    at::add(a, b);
+  });
+  EXPECT_EQ(total_work(pass).read_bytes, 4 * (100 + 200));
+}
+
+TEST(Session, SharesABucketWhenShapesAreMany) {
+  std::int64_t elements = 0;
+  const auto pass = observe_in_model([&] {
+    for (int n = 1; n <= 500; ++n) {
+      at::neg(at::empty({n}));
+      elements += n;
+    }
+  });
+  std::size_t buckets = 0;
+  std::int64_t calls = 0;
+  std::int64_t flops = 0;
+  for (const auto& op : pass.ops) {
+    if (op.key.op->name != "aten::neg") continue;
+    ++buckets;
+    calls += op.calls;
+    flops += op.work.flops();
+  }
+  EXPECT_EQ(buckets, BucketTable::kMaxShapes + 1);
+  EXPECT_EQ(calls, 500);
+  EXPECT_EQ(flops, elements);
+}
+
+TEST(Session, CostsEachCallWhereResultsDependOnValues) {
+  const auto mostly_zero = at::zeros({100}).index_put_({at::arange(0, 7)}, at::ones({7}));
+  const auto pass = observe_in_model([&] {
+    at::nonzero(mostly_zero);
+    at::nonzero(at::ones({100}));
+  });
+  const auto* nonzero = find(pass, "aten::nonzero");
+  ASSERT_NE(nonzero, nullptr);
+  EXPECT_EQ(nonzero->work.write_bytes, 8 * (7 + 100));
+}
+
+TEST(Session, CountsTheInnerOpOfAWrapper) {
+  const auto input = at::rand({4, 16});
+  const auto weight = at::rand({8, 16});
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  const auto pass = observe_in_model([&] { at::linear(input, weight); });
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::autocast::clear_cache();
+  const auto* linear = find(pass, "aten::linear");
+  ASSERT_NE(linear, nullptr);
+  EXPECT_EQ(linear->calls, 1);
+  EXPECT_EQ(linear->work.operations_in(DType::bf16), 2 * 4 * 16 * 8);
+  EXPECT_EQ(linear->work.operations_in(DType::fp32), 0);
+  // The two casts are work of their own: fp32 in, bf16 out.
+  const auto* casts = find(pass, "aten::_to_copy");
+  ASSERT_NE(casts, nullptr);
+  EXPECT_EQ(total_work(pass).bytes() - linear->work.bytes(), (4 + 2) * (4 * 16 + 8 * 16));
+}
+
+TEST(Session, PutsBackwardWhereItsForwardRan) {
+  const auto weight = at::rand({8, 16}).set_requires_grad(true);
+  const auto input = at::rand({4, 16});
+  constexpr ModuleId kFirst = 3;
+  constexpr ModuleId kSecond = 4;
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  session->enter(kFirst, &weight);
+  auto hidden = at::linear(input, weight);
+  session->leave(&weight);
+  session->enter(kSecond, &weight);
+  auto output = at::sigmoid(hidden);
+  session->leave(&weight);
+  output.sum().backward();
+  const auto pass = session->stop();
+
+  const auto* grad_weight = find(pass, "aten::mm", kFirst, Phase::backward);
+  ASSERT_NE(grad_weight, nullptr);
+  EXPECT_EQ(grad_weight->work.macs, 4 * 16 * 8);
+  EXPECT_NE(find(pass, "aten::sigmoid_backward", kSecond, Phase::backward), nullptr);
+  EXPECT_NE(find(pass, "aten::sum", kOutside, Phase::forward), nullptr);
+}
+
+TEST(Session, FollowsThreadsWithAnOpenScopeOnly) {
+  const auto tensor = at::rand({50});
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  std::thread stranger([&] { at::add(tensor, tensor); });
+  std::thread replica([&] {
+    session->enter(kModel, &tensor);
+    at::mul(tensor, tensor);
+    session->leave(&tensor);
+  });
+  stranger.join();
+  replica.join();
+  const auto pass = session->stop();
+  EXPECT_EQ(find(pass, "aten::add", kOutside), nullptr);
+  EXPECT_NE(find(pass, "aten::mul"), nullptr);
+  EXPECT_EQ(total_work(pass).flops(), 50);
+}
+
+TEST(Session, ManyShortThreadsAddUp) {
+  const auto tensor = at::rand({10});
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  for (int i = 0; i < 300; ++i) {
+    std::thread([&] {
+      session->enter(kModel, &tensor);
+      at::add(tensor, tensor);
+      session->leave(&tensor);
+    }).join();
+  }
+  EXPECT_EQ(total_work(session->stop()).flops(), 300 * 10);
+}
+
+TEST(Session, ClosesWhatAnExceptionLeftOpen) {
+  auto session = std::make_shared<Session>();
+  int outer = 0;
+  int inner = 0;
+  session->start(kOutside);
+  session->enter(3, &outer);
+  session->enter(4, &inner);
+  EXPECT_THROW(at::add(at::rand({2}), at::rand({3})), c10::Error);
+  EXPECT_EQ(session->leave(&outer), 3);
+  at::neg(at::rand({5}));
+  const auto pass = session->stop();
+  EXPECT_NE(find(pass, "aten::neg", kOutside), nullptr);
+}
+
+TEST(Session, LeavesNoCallbackBehind) {
+  ASSERT_FALSE(at::hasGlobalCallbacks());
+  auto first = std::make_shared<Session>();
+  first->start(kOutside);
+  EXPECT_TRUE(at::hasGlobalCallbacks());
+  first->stop();
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+  EXPECT_TRUE(at::isRecordFunctionEnabled());
+}
+
+TEST(Session, RefusesToNest) {
+  const auto tensor = at::rand({5});
+  auto outer = std::make_shared<Session>();
+  auto inner = std::make_shared<Session>();
+  outer->start(kOutside);
+  EXPECT_THROW(inner->start(kOutside), std::logic_error);
+  EXPECT_THROW(outer->start(kOutside), std::logic_error);
+  at::neg(tensor);
+  EXPECT_EQ(total_work(outer->stop()).flops(), 5);
+}
+
+TEST(Session, TwoSessionsOnTwoThreadsDoNotMix) {
+  const auto work = [](std::int64_t elements, std::int64_t calls) {
+    auto session = std::make_shared<Session>();
+    session->start(kOutside);
+    const auto tensor = at::zeros({elements});
+    for (int i = 0; i < calls; ++i) at::neg(tensor);
+    const auto pass = session->stop();
+    return find(pass, "aten::neg", kOutside)->work.flops();
+  };
+  std::int64_t other = 0;
+  std::thread thread([&] { other = work(7, 500); });
+  EXPECT_EQ(work(11, 400), 11 * 400);
+  thread.join();
+  EXPECT_EQ(other, 7 * 500);
+}
+
+TEST(Session, PassesOfTheSameWorkAreEqual) {
+  const auto tensor = at::rand({10});
+  auto session = std::make_shared<Session>();
+  const auto run = [&](int calls) {
+    session->start(kOutside);
+    for (int i = 0; i < calls; ++i) at::neg(tensor);
+    return session->stop();
+  };
+  const auto first = run(3);
+  const auto second = run(3);
+  const auto third = run(4);
+  EXPECT_TRUE(same_work(first, second));
+  EXPECT_FALSE(same_work(first, third));
+}
+
+TEST(Session, TimesScopesAndOpsConsistently) {
+  auto session = std::make_shared<Session>();
+  int token = 0;
+  session->start(kOutside);
+  session->enter(kModel, &token);
+  const auto tensor = at::rand({1 << 16});
+  for (int i = 0; i < 20; ++i) at::exp(tensor);
+  session->leave(&token);
+  const auto pass = session->stop();
+  std::int64_t scopes = 0;
+  std::int64_t in_model = 0;
+  for (const auto& clock : pass.clocks) {
+    scopes += clock.self_ns;
+    if (clock.module == kModel) in_model = clock.self_ns;
+  }
+  std::int64_t ops = 0;
+  for (const auto& op : pass.ops) ops += op.time_ns;
+  EXPECT_GT(ops, 0);
+  EXPECT_LE(ops, in_model);
+  EXPECT_LE(scopes, pass.wall_ns + 1000);
+}
+
+}  // namespace
+}  // namespace roofprof::observe

@@ -1,0 +1,28 @@
+#pragma once
+// Layouts are compared with files under tests/golden/; ROOFPROF_UPDATE_GOLDEN=1 writes them anew.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace roofprof::testing {
+
+inline void expect_golden(const std::string& name, const std::string& text) {
+  const auto path = std::filesystem::path(ROOFPROF_TEST_DATA) / "golden" / name;
+  if (std::getenv("ROOFPROF_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(file) << path << " is missing; write it with ROOFPROF_UPDATE_GOLDEN=1";
+  std::stringstream expected;
+  expected << file.rdbuf();
+  EXPECT_EQ(text, expected.str()) << "layout changed; if it is meant to, run with ROOFPROF_UPDATE_GOLDEN=1";
+}
+
+}  // namespace roofprof::testing

@@ -1,0 +1,201 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+#include "report/golden.h"
+#include "report/sample_models.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The lines of rows, between the rule under the headings and the rule above the total.
+std::vector<std::string> row_lines(const std::string& table) {
+  const auto lines = lines_of(table);
+  const auto is_rule = [](const std::string& line) { return line.starts_with("─"); };
+  const auto first = std::find_if(lines.begin(), lines.end(), is_rule);
+  const auto last = std::find_if(first + 1, lines.end(), is_rule);
+  return {first + 1, last};
+}
+
+std::string table_of(const Report& report, const std::string& sort, std::vector<std::string> columns = {}) {
+  TableOptions options;
+  options.sort = sort;
+  options.columns = std::move(columns);
+  return report.table(options);
+}
+
+TEST(TableLayout, MatchesTheGoldenFiles) {
+  TableOptions by_op;
+  by_op.by = "op";
+  TableOptions narrow;
+  narrow.width = 80;
+  testing::expect_golden("table_resnet50.txt", testing::sample_resnet50().table());
+  testing::expect_golden("table_resnet50_ops.txt", testing::sample_resnet50().table(by_op));
+  testing::expect_golden("table_transformer.txt", testing::sample_transformer().table());
+  testing::expect_golden("table_transformer_counted.txt", testing::sample_transformer(false).table());
+  testing::expect_golden("table_toy.txt", testing::sample_toy().table());
+  testing::expect_golden("table_cooperative.txt", testing::sample_cooperative().table());
+  testing::expect_golden("table_cooperative_narrow.txt", testing::sample_cooperative().table(narrow));
+}
+
+TEST(Table, KeepsItsWidth) {
+  for (const std::int64_t width : {80, 100, 120, 200}) {
+    for (const char* by : {"module", "op", "op, phase", "dtype"}) {
+      TableOptions options;
+      options.width = width;
+      options.by = by;
+      for (const Report& report : {testing::sample_resnet50(), testing::sample_cooperative()}) {
+        for (const auto& line : lines_of(report.table(options))) {
+          EXPECT_LE(display_width(line), static_cast<std::size_t>(width)) << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(Table, ShowsEveryUsualColumnAt120) {
+  for (const Report& report :
+       {testing::sample_resnet50(), testing::sample_transformer(), testing::sample_cooperative()}) {
+    const std::string table = report.table();
+    for (const char* heading : {"module ", "type ", "params ", "MACs ", "FLOPs ", "bytes ", "AI ", "time ", "FLOP/s ",
+                                "B/s ", "bound ", "%roof ", "wasted\n"}) {
+      EXPECT_TRUE(contains(table, heading)) << heading << "\n" << table;
+    }
+    EXPECT_FALSE(contains(table, "no room"));
+  }
+}
+
+TEST(Table, StaysReadableAndSaysWhatItHides) {
+  const auto shown = row_lines(testing::sample_resnet50().table());
+  EXPECT_EQ(shown.size(), 1U + 10U + 16U);
+  const auto hidden = testing::sample_resnet50().rows().size() - shown.size();
+  EXPECT_TRUE(contains(testing::sample_resnet50().table(), std::to_string(hidden) + " more rows below depth 2"));
+}
+
+TEST(Table, FlatModelsShowWhatMattersMost) {
+  testing::ProfileBuilder builder;
+  for (int i = 0; i < 100; ++i) {
+    const ModuleId layer = builder.module("layer" + std::to_string(i), "Linear");
+    builder.op("aten::linear", layer, testing::work_of(1'000 * (i + 1), 1'000), 100 * (i + 1));
+    builder.time(layer, {1'000 * (i + 1)});
+  }
+  const std::string table = builder.report().table();
+  EXPECT_EQ(row_lines(table).size(), 60U);
+  EXPECT_TRUE(contains(table, "layer99"));
+  EXPECT_FALSE(contains(table, "layer40 "));
+  EXPECT_TRUE(contains(table, "41 more rows smaller than these"));
+  TableOptions all;
+  all.depth = 1;
+  EXPECT_EQ(row_lines(builder.report().table(all)).size(), 101U);
+}
+
+TEST(Table, DepthShowsWhatWasAskedFor) {
+  TableOptions options;
+  options.depth = 0;
+  EXPECT_EQ(row_lines(testing::sample_resnet50().table(options)).size(), 1U);
+  options.depth = 9;
+  EXPECT_EQ(row_lines(testing::sample_resnet50().table(options)).size(), testing::sample_resnet50().rows().size());
+}
+
+TEST(Table, SortsFlatWithFullPathsLargestFirst) {
+  const Report report = testing::sample_resnet50();
+  for (const char* sort : {"wasted_time", "time", "FLOPs", "self_flops", "percent_of_roof", "params"}) {
+    EXPECT_FALSE(row_lines(table_of(report, sort)).empty()) << sort;
+  }
+  const auto rows = row_lines(table_of(report, "self_flops"));
+  EXPECT_TRUE(rows[0].starts_with("layer1.") || rows[0].starts_with("conv1")) << rows[0];
+  const auto by_path = row_lines(table_of(report, "module"));
+  EXPECT_TRUE(by_path[1].starts_with("avgpool ")) << by_path[1];
+}
+
+TEST(Table, UnknownFiguresSortLast) {
+  const auto rows = row_lines(table_of(testing::sample_cooperative(), "time"));
+  EXPECT_TRUE(rows.back().starts_with("unused_classifier")) << rows.back();
+}
+
+TEST(Table, ShowsTheColumnsAskedFor) {
+  const auto lines = lines_of(table_of(testing::sample_toy(), "", {"calls", "self_time", "ai", "FLOP/s"}));
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "module  calls  self time     AI  FLOP/s"), lines.end());
+}
+
+TEST(Table, UnknownColumnsNameTheKnownOnes) {
+  const Report report = testing::sample_toy();
+  for (const auto& [sort, columns] : {std::pair<std::string, std::vector<std::string>>{"speed", {}}, {"", {"speed"}}}) {
+    try {
+      (void)table_of(report, sort, columns);
+      FAIL() << "no exception";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_TRUE(contains(error.what(), "'speed'")) << error.what();
+      EXPECT_TRUE(contains(error.what(), "percent_of_roof, wasted_time")) << error.what();
+    }
+  }
+  TableOptions options;
+  options.by = "layer";
+  EXPECT_THROW((void)report.table(options), std::invalid_argument);
+}
+
+TEST(Table, WithoutTimesTheirColumnsGoAndItSaysWhy) {
+  const std::string table = testing::sample_transformer(false).table();
+  for (const char* gone : {"time ", "FLOP/s", "%roof", "wasted", "bound"}) {
+    EXPECT_FALSE(contains(row_lines("─\n" + table)[0] + lines_of(table)[3], gone)) << gone;
+  }
+  EXPECT_TRUE(contains(table, "counted only: no run was timed"));
+}
+
+TEST(Table, WithoutRoofsItSaysSo) {
+  testing::ProfileBuilder builder;
+  builder.data.ceilings = {};
+  builder.op("aten::relu", kModel, testing::work_of(100, 100), 50);
+  builder.time(kModel, {100});
+  const std::string table = builder.report().table();
+  EXPECT_FALSE(contains(table, "%roof"));
+  EXPECT_TRUE(contains(table, "none given"));
+}
+
+TEST(Table, MarksLowerLimitsAndInferredRows) {
+  const std::string table = testing::sample_cooperative().table();
+  EXPECT_TRUE(contains(table, ">=63.9M"));
+  EXPECT_TRUE(contains(table, "~scripted"));
+  EXPECT_TRUE(contains(table, "PARTIAL"));
+  EXPECT_TRUE(contains(table, "cooperative_ops::warp_affine_features (7 calls)"));
+  EXPECT_TRUE(contains(table, "spconv::SubMConv3d (12 calls)"));
+  EXPECT_TRUE(contains(table, "never called: auxiliary_head, unused_classifier (3 modules"));
+}
+
+TEST(Table, OpsAreRankedByWastedTime) {
+  TableOptions options;
+  options.by = "op";
+  const auto rows = row_lines(testing::sample_resnet50().table(options));
+  EXPECT_TRUE(rows[0].starts_with("aten::conv2d ")) << rows[0];
+  EXPECT_EQ(rows.size(), 7U);
+  options.limit = 2;
+  const std::string limited = testing::sample_resnet50().table(options);
+  EXPECT_EQ(row_lines(limited).size(), 2U);
+  EXPECT_TRUE(contains(limited, "5 more rows"));
+}
+
+TEST(Table, EmptyReportsPrint) {
+  const std::string table = testing::ProfileBuilder().report().table();
+  EXPECT_EQ(row_lines(table).size(), 1U);
+  TableOptions options;
+  options.by = "op";
+  EXPECT_TRUE(contains(testing::ProfileBuilder().report().table(options), "total"));
+  std::ostringstream out;
+  out << testing::sample_toy();
+  EXPECT_EQ(out.str(), testing::sample_toy().table());
+}
+
+}  // namespace
+}  // namespace roofprof

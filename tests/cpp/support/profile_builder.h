@@ -1,0 +1,89 @@
+#pragma once
+// Profiles written by hand, with roofs in round numbers, so that tests can state every figure in closed form.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/profile_data.h"
+
+namespace roofprof::testing {
+
+inline constexpr double kFp32Peak = 1e12;       // 1,000 FLOPs take 1 ns
+inline constexpr double kL2Bandwidth = 1e12;    // 1,000 bytes take 1 ns
+inline constexpr double kDramBandwidth = 1e11;  // 100 bytes take 1 ns
+inline constexpr std::int64_t kL2Capacity = 1 << 20;
+inline constexpr double kSpread = 0.05;
+
+inline Provenance given_roof() { return {"given", "by hand", "", kSpread}; }
+
+inline Ceilings round_ceilings() {
+  Ceilings ceilings;
+  ceilings.device = "a machine in round numbers";
+  ceilings.compute = {{DType::fp32, kFp32Peak, given_roof()}};
+  ceilings.memory = {{"L2", kL2Bandwidth, kL2Capacity, given_roof()}, {"DRAM", kDramBandwidth, 0, given_roof()}};
+  return ceilings;
+}
+
+inline Work work_of(std::int64_t flops, std::int64_t read_bytes, std::int64_t write_bytes = 0,
+                    DType dtype = DType::fp32) {
+  Work work;
+  work.macs = work.causal_macs = flops / 2;
+  work.operations_in(dtype) = flops;
+  work.read_bytes = read_bytes;
+  work.write_bytes = write_bytes;
+  return work;
+}
+
+// Starts with the three roots; everything else is added by the test.
+class ProfileBuilder {
+ public:
+  ProfileBuilder() {
+    data.model = "Net";
+    data.device = "cpu";
+    data.scope = "run";
+    data.ceilings = round_ceilings();
+    data.modules.resize(3);
+    data.modules[kModel].type = "Net";
+    data.modules[kOutside].path = "(outside)";
+    data.modules[kOptimizer].path = "(optimizer)";
+    data.modules[kOutside].has_forward = data.modules[kOptimizer].has_forward = false;
+  }
+
+  ModuleId module(const std::string& path, const std::string& type, ModuleId parent = kModel) {
+    Module module;
+    module.path = path;
+    module.type = type;
+    module.parent = parent;
+    data.modules.push_back(std::move(module));
+    return static_cast<ModuleId>(data.modules.size() - 1);
+  }
+
+  OpBucket& op(const std::string& name, ModuleId module, const Work& work, std::optional<std::int64_t> time_ns = {},
+               std::int64_t calls = 1) {
+    OpBucket bucket;
+    bucket.op = name;
+    bucket.module = module;
+    bucket.dtype = DType::fp32;
+    bucket.work = work;
+    bucket.calls = calls;
+    bucket.time_ns = time_ns;
+    data.ops.push_back(std::move(bucket));
+    return data.ops.back();
+  }
+
+  // One self time for each run. The first call fixes the number of runs; run 0 is the chosen one.
+  void time(ModuleId module, std::vector<std::int64_t> self_ns, std::int64_t calls = 1, Phase phase = Phase::forward) {
+    if (data.runs.total_ns.size() < self_ns.size()) data.runs.total_ns.resize(self_ns.size());
+    for (std::size_t run = 0; run < self_ns.size(); ++run) data.runs.total_ns[run] += self_ns[run];
+    if (!self_ns.empty()) data.runs.chosen = 0;
+    data.times.push_back({module, phase, calls, std::move(self_ns)});
+  }
+
+  Report report() const { return Report(std::make_shared<ProfileData>(data)); }
+
+  ProfileData data;
+};
+
+}  // namespace roofprof::testing
