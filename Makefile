@@ -1,0 +1,131 @@
+# Everything a developer repeats; `make help` lists it. All tools come from pip into .venv, the build stays in build/.
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= $(shell nproc)
+# The folder that setup.py builds in.
+BUILD   = build/cmake
+BIN     = $(VENV)/bin
+CXX    ?= g++
+
+export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+export CTEST_PARALLEL_LEVEL = $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Nothing here needs a CUDA toolkit, and one that is set must not change the build.
+unexport CUDA_HOME
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := help
+
+say = @printf '\n==> %s\n'
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- environment: a stamp in .venv says what is installed; a change of pyproject.toml asks pip again
+
+$(VENV)/.created:
+	$(say) "creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'roofprof needs Python 3.10 or newer: set PYTHON=...'; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo 'Python has no venv module: install python3-venv'; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Before gigabytes are fetched: whether the build can work at all.
+compiler:
+	@printf '#include <bit>\n#include <source_location>\nint main() { return std::bit_cast<int>(0u); }\n' | \
+	  $(CXX) -std=c++20 -fsyntax-only -x c++ - 2>/dev/null || { echo '$(CXX) is no C++20 compiler: install g++ 11 or clang 14 or newer, or set CXX=...'; exit 1; }
+	@$(or $(wildcard $(BIN)/python),$(PYTHON)) -c 'import os, sysconfig; p = sysconfig.get_path("include"); os.stat(p + "/Python.h")' 2>/dev/null || \
+	  { echo 'Python.h is missing: install python3-dev'; exit 1; }
+
+# $(VENV)/.has-<list>: a list of requirements in pyproject.toml is installed, within the build's own limits on torch.
+$(VENV)/.has-demo $(VENV)/.has-test $(VENV)/.has-bench $(VENV)/.has-lint: $(VENV)/.has-requires
+$(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
+	$(say) "installing what pyproject.toml lists under $* $(if $(filter requires,$*),(with torch: some gigabytes the first time))"
+	@sed -n '/^$* = \[/,/^\]/s/^ *"\(.*\)",.*/\1/p' pyproject.toml > $@.txt
+	$(BIN)/python -m pip install -r $@.txt $(if $(filter-out requires,$*),--quiet -c $(VENV)/.has-requires.txt)
+	@touch $@
+
+.PRECIOUS: $(VENV)/.has-%
+
+# ---- build
+
+.PHONY: help venv compiler build demo test lint format bench clean
+
+build: $(VENV)/.has-requires  ## the extension, installed into .venv in editable form
+	$(say) "building the extension in $(BUILD)"
+	$(BIN)/python setup.py -q build_ext --inplace
+	@$(MAKE) --no-print-directory --silent $(VENV)/.installed
+
+$(VENV)/.installed: setup.py pyproject.toml
+	$(say) "installing roofprof into $(VENV)"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	@touch $@
+
+# ---- run
+
+demo: build $(VENV)/.has-demo  ## profile two models on this machine; reports go to out/
+	$(say) "profiling two models"
+	$(BIN)/python examples/demo.py
+
+test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones too; PYTEST_ARGS=...)
+	$(say) "building the C++ tests"
+	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
+	$(BIN)/cmake --build $(BUILD)
+	$(say) "C++ tests"
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --progress
+	$(say) "Python tests"
+	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
+
+bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tools (minutes)
+	$(say) "benchmarks"
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/count_llama.py
+	$(BIN)/python benchmarks/memory.py
+
+# ---- lint
+
+CPP_FILES := $(shell find csrc tests -name '*.h' -o -name '*.cpp')
+TIDY_FILES := $(shell find csrc/core csrc/ops csrc/report -name '*.cpp')
+TIDY_HEADERS := $(shell find csrc/core csrc/ops csrc/report csrc/include -name '*.h')
+
+lint: lint-format lint-python lint-types lint-tidy  ## clang-format, ruff, mypy, clang-tidy on the torch-free rooms
+
+.PHONY: lint-format lint-python lint-types lint-tidy
+lint-format: $(VENV)/.has-lint
+	$(say) "clang-format"
+	@$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
+
+lint-python: $(VENV)/.has-lint
+	$(say) "ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+lint-types: $(VENV)/.has-lint
+	$(say) "mypy"
+	@$(BIN)/mypy
+
+# A file is looked at again when it, a header of these rooms or the settings changed.
+lint-tidy: $(VENV)/.has-lint $(BUILD)/compile_commands.json
+	$(say) "clang-tidy"
+	@$(MAKE) --no-print-directory --silent -j$(JOBS) $(TIDY_FILES:%.cpp=build/tidy/%.ok)
+
+build/tidy/%.ok: %.cpp $(TIDY_HEADERS) .clang-tidy
+	@mkdir -p $(@D)
+	@echo 'clang-tidy $<'
+	@$(BIN)/clang-tidy --quiet -p $(BUILD) $<
+	@touch $@
+
+# Written by CMake, which leaves it untouched when nothing in it changes.
+$(BUILD)/compile_commands.json: CMakeLists.txt $(wildcard cmake/*.cmake) $(TIDY_FILES) | $(VENV)/.has-requires
+	$(say) "configuring"
+	$(BIN)/python setup.py -q build_ext --configure-only
+	@touch $@
+
+format: $(VENV)/.has-lint  ## clang-format and ruff, in place
+	@$(BIN)/clang-format -i $(CPP_FILES)
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+clean:  ## remove what was built (.venv stays: it is slow to bring back)
+	rm -rf build dist out python/roofprof/_C*.so python/roofprof/_build_info.py python/roofprof/lib \
+	  python/roofprof/include python/roofprof/share python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

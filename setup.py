@@ -1,0 +1,112 @@
+"""Builds roofprof by driving its CMake build, the only description of it; pyproject.toml holds what is static."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import site
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import setuptools
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = ROOT / "python" / "roofprof"
+
+# Without build isolation nothing else checks this (Python's venv brings 65), and the error would speak of licences.
+if int(setuptools.__version__.split(".")[0]) < 77:  # noqa: PLR2004
+    raise SystemExit(f"roofprof: setuptools {setuptools.__version__} is too old; pip install 'setuptools>=77'")
+
+
+def project_version() -> str:
+    """The version that CMakeLists.txt declares."""
+    return re.search(r"project\(roofprof VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+def torch_requirement() -> str:
+    """One build serves one torch minor: libtorch's C++ interface changes between them."""
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise SystemExit(f"roofprof: {sys.executable} has no torch to build against; install it first") from None
+    major, minor = version.split(".")[:2]
+    return f"torch=={major}.{minor}.*"
+
+
+def tool(name: str, folder: str) -> str:
+    """The program that pip brought as a build requirement, else the one on the PATH."""
+    if importlib.util.find_spec(name):
+        found = shutil.which(name, path=getattr(importlib.import_module(name), folder, None))
+        if found:
+            return found
+    found = shutil.which(name)
+    if not found:
+        raise SystemExit(f"roofprof: {name} is needed to build; `pip install {name}` or install it from your system")
+    return found
+
+
+def torch_is_throwaway() -> bool:
+    """Whether torch lives in pip's isolated build environment, gone (and with it every cached path) after the build."""
+    spec = importlib.util.find_spec("torch")
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    return not any(Path(spec.origin).is_relative_to(folder) for folder in folders)
+
+
+class BuildWithCMake(build_ext):
+    """Configures, builds and installs into the package's folder: a wheel's, or python/roofprof when editable."""
+
+    user_options: ClassVar = [
+        *build_ext.user_options,
+        ("configure-only", None, "stop after writing compile_commands.json"),
+    ]
+    boolean_options: ClassVar = [*build_ext.boolean_options, "configure-only"]
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.configure_only = False
+
+    def run(self) -> None:
+        # A folder that stays makes the next build one of seconds; a throw-away torch has nothing to come back to.
+        throwaway = torch_is_throwaway()
+        folder = Path(self.build_temp if throwaway else os.environ.get("ROOFPROF_BUILD_DIR", ROOT / "build" / "cmake"))
+        new = throwaway or not (folder / "CMakeCache.txt").exists()
+        cmake = tool("cmake", "CMAKE_BIN_DIR")
+
+        configure = [cmake, "-S", ROOT, "-B", folder, f"-DPython_EXECUTABLE={sys.executable}"]
+        if new:
+            ninja = tool("ninja", "BIN_DIR")
+            configure += ["--fresh", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+            configure += ["-DROOFPROF_TESTS=OFF", "-DCMAKE_INSTALL_MESSAGE=LAZY"]
+        self.step("configuring", *configure, *shlex.split(os.environ.get("CMAKE_ARGS", "")))
+        if self.configure_only:
+            return
+
+        # By name: a developer's folder may have the tests switched on, and a wheel has no use for them.
+        jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or os.cpu_count()
+        self.step("building", cmake, "--build", folder, "--parallel", jobs, "--target", "roofprof", "_C")
+
+        package = PACKAGE if self.inplace or self.editable_mode else Path(self.build_lib) / "roofprof"
+        self.step("installing", cmake, "--install", folder, "--prefix", package.resolve())
+
+    @staticmethod
+    def step(what: str, *command: object) -> None:
+        print(f"roofprof: {what}", flush=True)
+        if subprocess.run([str(part) for part in command], check=False).returncode:
+            raise SystemExit(f"roofprof: {what} failed; the reason is above")
+
+
+setup(
+    version=project_version(),
+    install_requires=[torch_requirement()],
+    ext_modules=[Extension("roofprof._C", sources=[])],
+    cmdclass={"build_ext": BuildWithCMake},
+)
