@@ -72,9 +72,10 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
 	$(BIN)/cmake --build $(BUILD)
 	$(say) "C++ tests"
-	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --progress
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure --progress --output-log $(CURDIR)/$(BUILD)/ctest.log
 	$(say) "Python tests"
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
+	@printf 'and of the C++ tests: '; grep 'tests passed' $(BUILD)/ctest.log
 
 bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tools (minutes)
 	$(say) "benchmarks"

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent
 PACKAGE = ROOT / "python" / "roofprof"
 
 # Without build isolation nothing else checks this (Python's venv brings 65), and the error would speak of licences.
-if int(setuptools.__version__.split(".")[0]) < 77:  # noqa: PLR2004
+if int(setuptools.__version__.split(".")[0]) < 77:
     raise SystemExit(f"roofprof: setuptools {setuptools.__version__} is too old; pip install 'setuptools>=77'")
 
 

@@ -46,7 +46,8 @@ Module describe(const torch::nn::Module& module, const std::string& path, Module
 void add_children(const torch::nn::Module& module, ModuleId place, std::vector<Module>& tree) {
   for (const auto& child : module.named_children()) {
     const auto& parent_path = tree[static_cast<std::size_t>(place)].path;
-    tree.push_back(describe(*child.value(), parent_path.empty() ? child.key() : parent_path + "." + child.key(), place));
+    tree.push_back(
+        describe(*child.value(), parent_path.empty() ? child.key() : parent_path + "." + child.key(), place));
     add_children(*child.value(), static_cast<ModuleId>(tree.size() - 1), tree);
   }
 }
@@ -121,7 +122,8 @@ struct ProfilerCore::State {
     data->runs = std::move(runs);
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
-    data->notes.push_back("ops of torch::nn submodules stand in the model's row: their calls are not seen from C++ yet");
+    data->notes.push_back(
+        "ops of torch::nn submodules stand in the model's row: their calls are not seen from C++ yet");
     observe::assemble(counting, timed, *data);
     return Report(std::move(data));
   }

@@ -7,14 +7,16 @@
 namespace roofprof::observe {
 namespace {
 
+// Signatures that no hash is given to but by chance.
 constexpr std::uint64_t kOtherShapes = ~std::uint64_t{0};
+constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
 }  // namespace
 
 BucketTable::Index BucketTable::find(const BucketKey& key) const {
   if (slots_.empty()) return kNone;
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t slot = BucketKeyHash{}(key) & mask;; slot = (slot + 1) & mask) {
+  for (std::size_t slot = BucketKeyHash{}(key)&mask;; slot = (slot + 1) & mask) {
     const Index index = slots_[slot];
     if (index == kNone || buckets_[index].key == key) return index;
   }
@@ -81,6 +83,16 @@ BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall
   }
   buckets_[index].costed &= costed;
   return index;
+}
+
+BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
+  key.signature = kNotDescribed;
+  const Index found = find(key);
+  if (found != kNone) return found;
+  Bucket bucket;
+  bucket.key = key;
+  bucket.costed = false;
+  return insert(std::move(bucket));
 }
 
 ModuleClock& BucketTable::clock(ModuleId module, Phase phase) {

@@ -1,5 +1,6 @@
 #pragma once
-// What one thread observed in one session: a bucket per (operator, module, phase, signature), a clock per (module, phase).
+// What one thread observed in one session: a bucket per (operator, module, phase, signature), a clock per (module,
+// phase).
 
 #include <atomic>
 #include <cstdint>
@@ -73,6 +74,9 @@ class BucketTable {
   // Costs the call and returns its bucket, made where it is new. `call` has inputs and results. What the cost of this
   // one call is where the bucket is per_call goes to `work`.
   Index describe(const BucketKey& key, const ops::OpCall& call, bool per_call, Work& work);
+
+  // The bucket for calls of that operator that could not be described.
+  Index add_uncosted(BucketKey key);
 
   Bucket& operator[](Index index) { return buckets_[index]; }
   const std::vector<Bucket>& buckets() const { return buckets_; }

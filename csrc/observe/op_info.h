@@ -45,8 +45,8 @@ struct OpInfo {
   std::vector<bool> result_written;         // the result is a written argument (in-place, out=)
 };
 
-// The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's range).
-// The pointer stays valid for the life of the process.
+// The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
+// range). The pointer stays valid for the life of the process.
 OpInfo* op_info(const at::RecordFunction& fn);
 
 }  // namespace roofprof::observe

@@ -84,16 +84,22 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.key.module = state.last_node_module;
     running.key.phase = Phase::backward;
   }
-  if (op->kind == OpKind::counted) {
-    const auto signature = signature_of(*op, fn.inputs());
-    running.key.signature = signature.hash;
-    running.wraps = signature.may_wrap;
-    running.closed = !running.wraps;
-  } else {
-    running.closed = op->kind == OpKind::view;
+  running.closed = op->kind == OpKind::view;
+  try {
+    if (op->kind == OpKind::counted) {
+      const auto signature = signature_of(*op, fn.inputs());
+      running.key.signature = signature.hash;
+      running.wraps = signature.may_wrap;
+      running.closed = !running.wraps;
+    }
+    if (op->kind != OpKind::transparent) find_bucket(state, fn, running);
+  } catch (const std::exception& error) {
+    // A tensor that does not tell its sizes: the call must still appear, as uncosted.
+    running.call.reset();
+    const std::lock_guard guard(state.table->lock);
+    state.table->failures.try_emplace(op->name, error.what());
   }
   if (state.wrapping_ops > 0) mark_wrapped(state, op);
-  if (op->kind != OpKind::transparent) find_bucket(state, fn, running);
   if (running.wraps) ++state.wrapping_ops;
   // Thread-local observers (torch.profiler) would lose what is muted.
   running.muted = running.closed && op->nested.load(std::memory_order_relaxed) >= kWorthMuting &&
@@ -118,13 +124,24 @@ bool is_counted(const RunningOp& running) {
     case OpKind::view:
       return true;
     case OpKind::unknown:
-      // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates and
-      // fills its output through the dispatcher is still unknown.
+      // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates
+      // and fills its output through the dispatcher is still unknown.
       return !running.operations_inside && !(running.op->composite_explicit && running.bytes_inside);
     case OpKind::transparent:
       break;
   }
   return false;
+}
+
+BucketTable::Index make_bucket(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
+  if (!running.call) return state.table->add_uncosted(running.key);
+  try {
+    describe_results(*running.op, fn.outputs(), *running.call);
+  } catch (const std::exception& error) {
+    state.table->failures.try_emplace(running.op->name, error.what());
+    return state.table->add_uncosted(running.key);
+  }
+  return state.table->describe(running.key, *running.call, running.op->data_dependent, work);
 }
 
 void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
@@ -140,10 +157,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   const std::lock_guard guard(state.table->lock);
   if (is_counted(running)) {
     Work work;
-    if (running.bucket == BucketTable::kNone) {
-      describe_results(*running.op, fn.outputs(), *running.call);
-      running.bucket = state.table->describe(running.key, *running.call, running.op->data_dependent, work);
-    }
+    if (running.bucket == BucketTable::kNone) running.bucket = make_bucket(state, fn, running, work);
     Ticks ticks = now - running.start;
     if (running.op->kind == OpKind::unknown) {
       ticks -= running.inner_ticks;  // what stands inside (views, allocations) has its own buckets

@@ -14,9 +14,9 @@ constexpr std::size_t kMaxCompared = 32;
 
 const c10::DispatchKeySet kWrappingKeys =
     c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonDispatcher,
-                         c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode,
-                         c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode,
-                         c10::DispatchKey::FuncTorchGradWrapper}) |
+                         c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                         c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
+                         c10::DispatchKey::FuncTorchVmapMode, c10::DispatchKey::FuncTorchGradWrapper}) |
     c10::autocast_dispatch_keyset;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -172,7 +172,8 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
   call.overload = info.overload;
   call.trait = info.trait;
   Seen seen;
-  for (std::size_t i = 0; i < info.argument_names.size(); ++i) call.arguments.push_back({info.argument_names[i], {}, {}, false});
+  for (std::size_t i = 0; i < info.argument_names.size(); ++i)
+    call.arguments.push_back({info.argument_names[i], {}, {}, false});
   for (const auto& slot : info.slots) {
     if (slot.position >= inputs.size()) break;
     auto& argument = call.arguments[slot.position];
@@ -181,7 +182,8 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
     if (slot.kind == OpInfo::Slot::Kind::scalar) {
       argument.scalar = describe_scalar(value);
     } else {
-      for_each_tensor(value, [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });
+      for_each_tensor(value,
+                      [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });
     }
   }
   return call;
@@ -191,7 +193,8 @@ void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, op
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ops::Argument result;
     result.written = i < info.result_written.size() && info.result_written[i];
-    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });
+    for_each_tensor(outputs[i],
+                    [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });
     call.results.push_back(std::move(result));
   }
 }

@@ -1,8 +1,8 @@
 #pragma once
 // What the observer keeps for one thread: the stack of open scopes and the stack of running ops.
 //
-// Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in this
-// file is touched by its own thread only, except the bucket table, which has a lock.
+// Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in
+// this file is touched by its own thread only, except the bucket table, which has a lock.
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@ struct Scope {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   ScopeKind kind = ScopeKind::module;
-  bool grad_mode = false;      // node: grad mode at its start (on where the backward itself is differentiated)
+  bool grad_mode = false;       // node: grad mode at its start (on where the backward itself is differentiated)
   const void* token = nullptr;  // who opened it: the module object, the RecordFunction of a node
 };
 
@@ -35,16 +35,16 @@ struct RunningOp {
   OpInfo* op = nullptr;
   BucketKey key;
   BucketTable::Index bucket = BucketTable::kNone;
-  bool closed = false;        // what it dispatches inside is not counted
-  bool muted = false;         // ... and not even reported
-  bool wraps = false;         // it may dispatch itself again inside
-  bool wrapped = false;       // ... and it did: the inner one is the work
+  bool closed = false;             // what it dispatches inside is not counted
+  bool muted = false;              // ... and not even reported
+  bool wraps = false;              // it may dispatch itself again inside
+  bool wrapped = false;            // ... and it did: the inner one is the work
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
-  int nested = 0;               // records seen inside, while closed
+  int nested = 0;                  // records seen inside, while closed
   std::size_t pending_mark = 0;
   Ticks start = 0;
-  Ticks inner_ticks = 0;        // of the ops that were counted inside
+  Ticks inner_ticks = 0;              // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> call;  // only where the bucket is still unknown
 };
 
@@ -56,17 +56,17 @@ struct PendingOp {
 };
 
 struct ThreadState {
-  std::shared_ptr<Session> session;  // of the open scopes; null where there are none
-  std::uint64_t pass = 0;            // of that session, to tell scopes that outlived theirs
-  BucketTable* table = nullptr;      // lent by the session while scopes are open
+  std::shared_ptr<Session> session;    // of the open scopes; null where there are none
+  std::uint64_t pass = 0;              // of that session, to tell scopes that outlived theirs
+  BucketTable* table = nullptr;        // lent by the session while scopes are open
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
   std::vector<PendingOp> pending;
-  int wrapping_ops = 0;              // among ops: those that may wrap
-  int nodes = 0;                     // among scopes: running autograd nodes
-  Ticks last_switch = 0;             // when the innermost scope last changed
-  std::uint64_t next_sequence = 0;   // first autograd sequence number that no module has been given yet
+  int wrapping_ops = 0;             // among ops: those that may wrap
+  int nodes = 0;                    // among scopes: running autograd nodes
+  Ticks last_switch = 0;            // when the innermost scope last changed
+  std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 

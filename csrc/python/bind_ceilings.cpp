@@ -60,8 +60,9 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("compute", &Ceilings::compute)
       .def_readonly("memory", &Ceilings::memory)
       .def("to_dict", [](const Ceilings& self) { return to_dict(self); })
-      .def("table", [](const Ceilings& self, std::size_t width) { return ceilings_table(self, width); },
-           py::arg("width") = 120)
+      .def(
+          "table", [](const Ceilings& self, std::size_t width) { return ceilings_table(self, width); },
+          py::arg("width") = 120)
       .def("__str__", [](const Ceilings& self) { return ceilings_table(self, 120); })
       .def(py::self == py::self)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });

@@ -17,7 +17,8 @@ py::dict by_dtype(const std::array<std::int64_t, kDTypeCount>& operations, bool 
   py::dict result;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    if (operations[i] != 0 && is_floating(dtype) == floating) result[py::str(std::string(name_of(dtype)))] = operations[i];
+    if (operations[i] != 0 && is_floating(dtype) == floating)
+      result[py::str(std::string(name_of(dtype)))] = operations[i];
   }
   return result;
 }
@@ -45,22 +46,27 @@ template <class Row, class Binding>
 void bind_figures(Binding& binding) {
   for_each_figure([&](std::string_view name, Unit unit, auto member) {
     if (unit == Unit::by_dtype) return;  // below, floating-point types apart
-    bind_field<Row>(binding, std::string(name), unit, [member](const Row& row) -> const auto& { return row.*member; });
+    bind_field<Row>(
+        binding, std::string(name), unit, [member](const Row& row) -> const auto& { return row.*member; });
   });
-  binding.def_property_readonly("flops_by_dtype", [](const Row& row) { return by_dtype(row.operations_by_dtype, true); });
-  binding.def_property_readonly("int_ops_by_dtype", [](const Row& row) { return by_dtype(row.operations_by_dtype, false); });
+  binding.def_property_readonly("flops_by_dtype",
+                                [](const Row& row) { return by_dtype(row.operations_by_dtype, true); });
+  binding.def_property_readonly("int_ops_by_dtype",
+                                [](const Row& row) { return by_dtype(row.operations_by_dtype, false); });
 }
 
 void bind_rows(py::module_& module) {
   py::class_<RooflineRow> row(module, "Row");
   bind_figures<RooflineRow>(row);
   for_each_row_field([&](std::string_view name, Unit unit, auto member) {
-    bind_field<RooflineRow>(row, std::string(name), unit, [member](const auto& self) -> const auto& { return self.*member; });
+    bind_field<RooflineRow>(
+        row, std::string(name), unit, [member](const auto& self) -> const auto& { return self.*member; });
   });
   for_each_figure([&](std::string_view name, Unit unit, auto member) {
     if (unit == Unit::by_dtype) return;
-    bind_field<RooflineRow>(row, "self_" + std::string(name), unit,
-                            [member](const RooflineRow& self) -> const auto& { return self.self.*member; });
+    bind_field<RooflineRow>(
+        row, "self_" + std::string(name),
+        unit, [member](const RooflineRow& self) -> const auto& { return self.self.*member; });
   });
   row.def_property_readonly("self_flops_by_dtype",
                             [](const RooflineRow& self) { return by_dtype(self.self.operations_by_dtype, true); });
@@ -72,7 +78,8 @@ void bind_rows(py::module_& module) {
   py::class_<GroupRow> group(module, "GroupRow");
   bind_figures<GroupRow>(group);
   for_each_group_field([&](std::string_view name, Unit unit, auto member) {
-    bind_field<GroupRow>(group, std::string(name), unit, [member](const auto& self) -> const auto& { return self.*member; });
+    bind_field<GroupRow>(
+        group, std::string(name), unit, [member](const auto& self) -> const auto& { return self.*member; });
   });
   group.def_readonly("keys", &GroupRow::keys);
   group.def("__repr__", [](const GroupRow& self) {
@@ -115,7 +122,8 @@ void bind_report(py::module_& module) {
       .def_property_readonly("environment",
                              [](const Report& self) {
                                py::dict result;
-                               for (const auto& [key, value] : self.environment()) result[py::str(key)] = py::cast(value);
+                               for (const auto& [key, value] : self.environment())
+                                 result[py::str(key)] = py::cast(value);
                                return result;
                              })
       .def_property_readonly("model", [](const Report& self) { return self.data().model; })

@@ -67,8 +67,8 @@ template <auto function>
 py::object make_callable(const char* name, const py::object& owner) {
   static PyMethodDef definition = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
                                    METH_FASTCALL, nullptr};
-  auto capsule = py::reinterpret_steal<py::object>(
-      PyCapsule_New(&owner.cast<ModuleHooks&>(), nullptr, [](PyObject* self) {
+  auto capsule =
+      py::reinterpret_steal<py::object>(PyCapsule_New(&owner.cast<ModuleHooks&>(), nullptr, [](PyObject* self) {
         Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(self)));
       }));
   PyCapsule_SetContext(capsule.ptr(), owner.inc_ref().ptr());
@@ -84,7 +84,10 @@ std::vector<const void*> addresses(const py::list& objects) {
 }  // namespace
 
 ModuleHooks::ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<Module> modules, py::list objects)
-    : session_(std::move(session)), index_(modules, addresses(objects)), modules_(std::move(modules)), objects_(objects) {}
+    : session_(std::move(session)),
+      index_(modules, addresses(objects)),
+      modules_(std::move(modules)),
+      objects_(objects) {}
 
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;

@@ -22,7 +22,8 @@ import torch
 # Nothing to look into, and most of what containers hold: told apart by type alone.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, torch.Size})
 
-# Classes of the standard library and of torch look after themselves: to put back half of a thread pool would break it.
+# Classes of the standard library, of torch and of ours look after themselves: to put back half of a thread pool would
+# break it.
 _OPEN_STDLIB = frozenset({"__main__", "argparse", "collections", "types"})
 _OPEN_TORCH = (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
 _CLOSED = (
@@ -64,9 +65,12 @@ class Contents:
         for kind, access in _CONTAINERS:
             if isinstance(value, kind):
                 return [*self._remember(value, access), *self._attributes(value)]
-        for kinds, found in ((torch.Tensor, self.tensors), (_generators(), self.generators), (_arrays(), self.arrays)):
-            if isinstance(value, kinds):
-                found.append(value)
+        if isinstance(value, torch.Tensor):
+            self.tensors.append(value)
+        elif isinstance(value, _generators()):
+            self.generators.append(value)
+        elif isinstance(value, _arrays()):
+            self.arrays.append(value)
         parts = _parts(value)
         if parts is None:
             parts = self._attributes(value) if _is_open(value) else []
@@ -202,8 +206,8 @@ def _parts(value: Any) -> list[Any] | None:
     """What is held by a value that cannot be changed itself; None where it is no such holder."""
     if isinstance(value, torch.Tensor):
         return [value.grad] if value.is_leaf else []
-    if isinstance(value, tuple):
-        return list(tuple.__iter__(value))
+    if isinstance(value, (tuple, frozenset)):
+        return list(value)
     if isinstance(value, types.MethodType):
         return [value.__self__]
     if isinstance(value, functools.partial):
@@ -218,5 +222,5 @@ def _is_open(value: object) -> bool:
     if isinstance(value, _OPEN_TORCH):
         return True
     package = type(value).__module__.partition(".")[0]
-    closed = package == "torch" or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)
+    closed = package in {"torch", "roofprof"} or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)
     return not closed and not isinstance(value, _CLOSED)

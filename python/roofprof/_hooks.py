@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from roofprof import _C
@@ -24,8 +24,8 @@ def global_hooks(session: _C.Session) -> Iterator[None]:
         session.leave_optimizer(optimizer)
 
     handles = [
-        register_module_forward_pre_hook(session.enter_hook),
-        register_module_forward_hook(session.leave_hook, with_kwargs=True, always_call=True),
+        nn_module.register_module_forward_pre_hook(session.enter_hook),
+        nn_module.register_module_forward_hook(session.leave_hook, with_kwargs=True, always_call=True),
         register_optimizer_step_pre_hook(enter_optimizer),
         register_optimizer_step_post_hook(leave_optimizer),
     ]
@@ -34,3 +34,5 @@ def global_hooks(session: _C.Session) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+            # torch removes the hook, but not its entry in here.
+            nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)

@@ -18,9 +18,7 @@ class ModelTree:
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
 
-    def add(
-        self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool
-    ) -> int:
+    def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
         """Append a place and return its number."""
         facts = {
             "path": path,
@@ -58,26 +56,39 @@ def name_of(model: object) -> str:
     return kind if isinstance(model, torch.nn.Module) else getattr(model, "__name__", kind)
 
 
-def changed_facts(tree: ModelTree) -> dict[int, dict[str, Any]]:
-    """What is no longer so: lazy modules get their type and sizes in their first call."""
-    now = {facts["path"]: facts for facts in model_tree(tree.objects[0]).modules}
-    changed = {}
-    for place, facts in enumerate(tree.modules):
-        latest = {key: now.get(facts["path"], facts)[key] for key in ("type", *_sizes({}, {}))}
-        if tree.objects[place] is not None and latest != {key: facts[key] for key in latest}:
-            changed[place] = latest
-    return changed
+def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
+    """What is no longer so, by place: lazy modules get their type and sizes in their first call."""
+    latest = {facts["path"]: {key: facts[key] for key in ("type", *_sizes({}, {}))} for facts in now.modules}
+    return {
+        place: latest[facts["path"]]
+        for place, facts in enumerate(before.modules)
+        if facts["path"] in latest and not latest[facts["path"]].items() <= facts.items()
+    }
 
 
-def notes_on(tree: ModelTree) -> list[str]:
-    """What the reader should know of modules that came after the tree was made."""
-    model = tree.objects[0]
-    known = {id(module) for module in tree.objects}
-    new = [] if model is None else [path for path, module in model.named_modules() if id(module) not in known]
-    if not new:
-        return []
-    names = ", ".join(new[:3]) + (", ..." if new[3:] else "")
-    return [f"modules came while it ran ({names}): they have no rows, their work stands in what called them"]
+def notes_on(before: ModelTree, now: ModelTree) -> list[str]:
+    """What the reader should know of modules that have no rows."""
+    notes = []
+    scripted = [
+        facts["path"] or "the model"
+        for facts, module in zip(before.modules, before.objects, strict=True)
+        if _hides_children(module)
+    ]
+    if scripted:
+        notes.append(f"TorchScript ({_some(scripted)}): the modules inside have no rows, their work stands in it")
+    known = {id(module) for module in before.objects}
+    new = [
+        facts["path"]
+        for facts, module in zip(now.modules, now.objects, strict=True)
+        if module is not None and id(module) not in known
+    ]
+    if new:
+        notes.append(f"modules came while it ran ({_some(new)}): they have no rows, their work stands in their callers")
+    return notes
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if names[3:] else "")
 
 
 _Tensors = dict[int, torch.Tensor]
@@ -87,11 +98,12 @@ def _add_children(
     tree: ModelTree, place: int, module: torch.nn.Module, ancestors: list[torch.nn.Module]
 ) -> tuple[_Tensors, _Tensors]:
     """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
-    parameters: _Tensors = {id(p): p for p in module._parameters.values() if p is not None}
-    buffers: _Tensors = {id(b): b for b in module._buffers.values() if b is not None}
+    deep = _hides_children(module)
+    parameters: _Tensors = {id(p): p for p in module.parameters(recurse=deep)}
+    buffers: _Tensors = {id(b): b for b in module.buffers(recurse=deep)}
     path = tree.modules[place]["path"]
     seen: set[int] = set()
-    for name, child in module._modules.items():
+    for name, child in () if deep else module._modules.items():
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
         if child is None or id(child) in seen or any(child is ancestor for ancestor in ancestors):
             continue
@@ -111,7 +123,13 @@ def _add_children(
 
 
 def _has_forward(module: torch.nn.Module) -> bool:
-    return type(module).forward is not torch.nn.Module.forward or "forward" in vars(module)
+    forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
+    return forward is not torch.nn.Module.forward or "forward" in vars(module)
+
+
+def _hides_children(module: torch.nn.Module | None) -> bool:
+    """Whether its modules run inside the TorchScript interpreter, where no hook sees them."""
+    return isinstance(module, torch.jit.ScriptModule) and any(True for _ in module.children())
 
 
 def _sizes(parameters: _Tensors, buffers: _Tensors) -> dict[str, int]:

@@ -14,7 +14,7 @@ from roofprof._arguments import Contents, used_by
 
 # A tensor of the model that no call was seen to write is kept by value as well, until this much is: writes through
 # `tensor.data` go unseen.
-_BYTES_KEPT = 1 << 30
+_BYTES_KEPT = 1 << 28
 
 
 class Rewind:
@@ -62,7 +62,9 @@ class Rewind:
                     array[...] = values
             lost = sum(tensor.is_lost for tensor in tensors)
             if lost:
-                self.notes.append(f"further calls wrote to {lost} tensors that the first did not: they are not as it left them")
+                self.notes.append(
+                    f"further calls wrote to {lost} tensors that the first did not: they are not as it left them"
+                )
             ambient.restore()
 
     def _keep(self, after: Contents) -> list[KeptTensor]:
@@ -152,7 +154,7 @@ def _generator_resetter(generator: Any) -> Callable[[], None]:
 
 def _version(tensor: torch.Tensor) -> int | None:
     # Tensors made in inference mode do not keep count: they are always kept by value.
-    return None if tensor.is_inference() else tensor._version
+    return None if torch.nn.parameter.is_lazy(tensor) or tensor.is_inference() else tensor._version
 
 
 def _has_values(tensor: torch.Tensor) -> bool:

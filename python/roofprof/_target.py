@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import re
@@ -24,16 +25,13 @@ def load_object(target: str) -> Any:
         raise TargetError(f"'{target}' names no object; write package.module:callable or file.py:callable")
     value: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     for part in name.split("."):
-        try:
-            value = getattr(value, part)
-        except AttributeError:
-            raise TargetError(f"{place} has no '{part}'{_similar(value, part)}") from None
+        if not hasattr(value, part):
+            raise TargetError(f"{place} has no '{part}'{_similar(value, part)}")
+        value = getattr(value, part)
     return value
 
 
 def _similar(value: object, name: str) -> str:
-    import difflib  # noqa: PLC0415
-
     close = difflib.get_close_matches(name, dir(value), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
@@ -56,7 +54,8 @@ def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise TargetError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Under its name and beside its folder, so that it can import its neighbours and pickle what it defines.
     sys.modules.setdefault(path.stem, module)
@@ -102,7 +101,9 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
     """A tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, zeros where the dtype is no float."""
     shape, _, own = text.partition(":")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
-        raise TargetError(f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64")
+        raise TargetError(
+            f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64"
+        )
     sizes = [int(size) for size in shape.split("x")]
     kind = parse_dtype(own) if own else dtype
     try:
@@ -114,8 +115,11 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
 
 
 def call_inputs(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What ``file.py:callable`` returns, as arguments: a tuple is positional, a dict with only string keys that is the
-    second of a pair is keywords, anything else is the one argument."""
+    """What ``file.py:callable`` returns, as arguments of the model.
+
+    A pair of a tuple and a dict is positional arguments and keywords, another tuple is positional arguments, anything
+    else is the one argument.
+    """
     function = load_object(target)
     if not callable(function):
         raise TargetError(f"{target} is a {type(function).__name__}; a callable that returns the inputs is needed")
@@ -123,9 +127,13 @@ def call_inputs(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         value = function()
     except Exception as error:
         raise TargetError(f"{target}() failed: {type(error).__name__}: {error}") from error
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict):
-        return value
-    return (value if isinstance(value, tuple) else (value,)), {}
+    match value:
+        case (tuple() as args, dict() as kwargs):
+            return args, kwargs
+        case tuple():
+            return value, {}
+        case _:
+            return (value,), {}
 
 
 def _first_line(error: BaseException) -> str:

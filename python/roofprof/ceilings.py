@@ -219,4 +219,4 @@ def _tell_notes(notes: list[str], progress: Progress | None) -> None:
 # Users look for these on the class: roofprof.Ceilings.measure(), roofprof.Ceilings.load(path), ceilings.save(path).
 _C.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
 _C.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
-_C.Ceilings.save = save  # type: ignore[method-assign]
+_C.Ceilings.save = save  # type: ignore[method-assign, assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from roofprof import RooflineProfiler, __version__, ceilings
+from roofprof._arguments import tensors_in
 from roofprof._target import TargetError, call_inputs, load_model, make_input, parse_dtype
 from roofprof.report import Report
 
@@ -56,6 +58,7 @@ def _profile(arguments: argparse.Namespace) -> int:
     except (RuntimeError, AssertionError) as error:
         raise TargetError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
+    roofs = ceilings.load(arguments.ceilings) if arguments.ceilings else None
     model = load_model(arguments.target)
     args, kwargs = _inputs(arguments, dtype or torch.float32, device)
     if isinstance(model, torch.nn.Module):
@@ -66,11 +69,14 @@ def _profile(arguments: argparse.Namespace) -> int:
         warmup=arguments.warmup,
         repeat=arguments.repeat,
         device=device,
-        ceilings=arguments.ceilings,
+        ceilings=roofs,
     )
     try:
         with torch.set_grad_enabled(arguments.train):
-            report = _train_step(profiler, model, args, kwargs) if arguments.train else profiler.run(*args, **kwargs)
+            if arguments.train:
+                report = _train_step(profiler, model, args, kwargs, arguments.warmup)
+            else:
+                report = profiler.run(*args, **kwargs)
     except Exception as error:
         _output(profiler.report(), arguments)
         message = f"{arguments.target} raised {type(error).__name__}: {error}"
@@ -90,14 +96,18 @@ def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> t
     return tuple(make_input(text, dtype, device) for text in arguments.input or []), {}
 
 
-def _train_step(profiler: RooflineProfiler, model: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Report:
+def _train_step(
+    profiler: RooflineProfiler, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], warmup: int
+) -> Report:
     """Forward and backward, once under observation after plain ones for warm-up."""
 
     def step() -> None:
         loss_of(model(*args, **kwargs)).backward()  # type: ignore[no-untyped-call]
 
-    for _ in range(profiler.warmup):
-        step()
+    # What raises here raises again below, where the profiler keeps what ran before.
+    with contextlib.suppress(Exception):
+        for _ in range(warmup):
+            step()
     with profiler:
         step()
     return profiler.report()
@@ -108,8 +118,6 @@ def loss_of(output: Any) -> torch.Tensor:
     named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
     if isinstance(named, torch.Tensor):
         return named
-    from roofprof._arguments import tensors_in  # noqa: PLC0415
-
     parts = [tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad]
     if not parts:
         raise TargetError("--train needs an output that depends on parameters; this model's output needs no gradient")
@@ -122,9 +130,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _ceilings(arguments: argparse.Namespace) -> int:
-    measured = (
-        ceilings.for_device(arguments.device, _say, again=arguments.again)
-    )
+    measured = ceilings.for_device(arguments.device, _say, again=arguments.again)
     if arguments.json:
         ceilings.save(measured, arguments.json)
         _say(f"written to {arguments.json}")
@@ -179,10 +185,24 @@ def _parser() -> argparse.ArgumentParser:
 
     profile = commands.add_parser("profile", help="profile a model", description=_profile.__doc__)
     profile.set_defaults(command=_profile)
-    profile.add_argument("target", help="package.module:callable, file.py:callable (a module, or what makes one), or a TorchScript file")
-    profile.add_argument("--input", action="append", metavar="SHAPE", help="one positional input, such as 1x3x224x224 or 1x128:int64; again for the next")
-    profile.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)")
-    profile.add_argument("--dtype", help="dtype of the model's parameters and of the inputs of --input (default: as the model is; float32)")
+    profile.add_argument(
+        "target", help="package.module:callable, file.py:callable (a module, or what makes one), or a TorchScript file"
+    )
+    profile.add_argument(
+        "--input",
+        action="append",
+        metavar="SHAPE",
+        help="one positional input, such as 1x3x224x224 or 1x128:int64; again for the next",
+    )
+    profile.add_argument(
+        "--inputs",
+        metavar="FILE.py:CALLABLE",
+        help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)",
+    )
+    profile.add_argument(
+        "--dtype",
+        help="dtype of the model's parameters and of the inputs of --input (default: as the model is; float32)",
+    )
     profile.add_argument("--device", default="cpu", help="where to run (default: cpu)")
     profile.add_argument("--train", action="store_true", help="training mode, forward and backward")
     profile.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
@@ -207,9 +227,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, metavar="N", help="deepest module shown")
-    parser.add_argument("--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)")
+    parser.add_argument(
+        "--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)"
+    )
     parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
-    parser.add_argument("--by", choices=("module", "op"), default="module", help="a row for each module or each operator")
+    parser.add_argument(
+        "--by", choices=("module", "op"), default="module", help="a row for each module or each operator"
+    )
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="most rows shown")
     parser.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")

@@ -114,7 +114,9 @@ class RooflineProfiler:
         self._count_call(args, kwargs)
         if self._place.untimed is None:
             if rewind.consumes_inputs:
-                self._notes.append("timed in the first call alone: further ones would use up an iterator among its inputs")
+                self._notes.append(
+                    "timed in the first call alone: further ones would use up an iterator among its inputs"
+                )
             else:
                 with rewind.undoing():
                     self._repeat_call(args, kwargs, rewind)
@@ -241,7 +243,8 @@ class RooflineProfiler:
 
     def _make_report(self) -> Report:
         device = self._device or self._place.device
-        notes = [*self._notes, *notes_on(self._tree)]
+        tree_now = model_tree(self.model)
+        notes = [*self._notes, *notes_on(self._tree, tree_now)]
         if self._place.untimed is not None and self._scope != "count":
             notes.append(self._place.untimed)
         info = {
@@ -257,7 +260,7 @@ class RooflineProfiler:
             "environment": list(_C.cpu_environment()),
         }
         report = Report(_C.make_report(self._session, self._counted, self._timed, info))
-        changed = changed_facts(self._tree)
+        changed = changed_facts(self._tree, tree_now)
         if changed:
             document = report.to_dict()
             for place, facts in changed.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     import pandas
 
 SCHEMA_VERSION = 1
+
+_TEXT_COLUMNS = (
+    "path",
+    "type",
+    "input_shapes",
+    "output_shapes",
+    "operations_by_dtype",
+    "bound",
+    "self_operations_by_dtype",
+    "self_bound",
+)
 
 
 class Report:
@@ -121,6 +132,8 @@ class Report:
         columns to show; by: "module" or "op"; width in characters; limit: most rows shown, 0 for all.
         Raises ValueError for a name that is not known, listing those that are.
         """
+        if (depth or 0) < 0 or limit < 0:
+            raise ValueError(f"depth and limit must be 0 or more, not depth={depth}, limit={limit}")
         return self._compiled.table(depth, sort, list(columns), by, width, limit)
 
     def __str__(self) -> str:
@@ -139,13 +152,13 @@ class Report:
     def to_json(self, path: str | Path | None = None) -> str:
         """The JSON text; with a path it is written there as well, whole or not at all."""
         if path is not None:
-            self._compiled.write_json(str(path))
+            _write(self._compiled.write_json, path)
         return self._compiled.to_json()
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """A line for each row, units in the header; with a path it is written there as well, whole or not at all."""
         if path is not None:
-            self._compiled.write_csv(str(path))
+            _write(self._compiled.write_csv, path)
         return self._compiled.to_csv()
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -156,33 +169,38 @@ class Report:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
         import io
 
-        # The model's path is "", which pandas would read as missing.
-        text = {"path": str, "type": str}
-        frame: pandas.DataFrame = pandas.read_csv(io.StringIO(self.to_csv()), dtype=text, keep_default_na=True)
-        return frame.fillna({"path": "", "type": ""})
+        text = self.to_csv()
+        # In text nothing means missing: the model's path is "", and a module may be called "nan".
+        numbers = [name for name in text.splitlines()[0].split(",") if name not in _TEXT_COLUMNS]
+        frame: pandas.DataFrame = pandas.read_csv(
+            io.StringIO(text),
+            dtype=dict.fromkeys(_TEXT_COLUMNS, str),
+            keep_default_na=False,
+            na_values={name: [""] for name in numbers},
+        )
+        return frame
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
-        version = report.get("schema_version") if isinstance(report, dict) else None
-        if version != SCHEMA_VERSION:
-            raise ValueError(
-                f"not a roofprof report of schema version {SCHEMA_VERSION} (its schema_version: {version!r})"
-            )
         try:
-            return Report(_C.report_from_dict(report))
+            version = report["schema_version"]
+            if version == SCHEMA_VERSION:
+                return Report(_C.report_from_dict(report))
         except KeyError as error:
             raise ValueError(f"not a roofprof report: it lacks the key {error}") from None
         except (TypeError, IndexError, RuntimeError) as error:
             raise ValueError(f"not a roofprof report: {error}") from None
+        raise ValueError(f"not a report of schema version {SCHEMA_VERSION}, which this roofprof reads, but {version!r}")
 
     @staticmethod
     def from_json(path: str | Path) -> Report:
         """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
-        text = Path(path).read_text(encoding="utf-8")
         try:
-            return Report.from_dict(json.loads(text))
-        except ValueError as error:  # json.JSONDecodeError among them
+            return Report.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"{path}: not a roofprof report: not JSON ({error})") from None
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
     def __eq__(self, other: object) -> bool:
@@ -190,3 +208,11 @@ class Report:
 
     def __hash__(self) -> int:
         return hash(self._compiled.to_json())
+
+
+def _write(write: Callable[[str], None], path: str | Path) -> None:
+    """Files that cannot be written raise OSError, as Python's own do."""
+    try:
+        write(str(path))
+    except RuntimeError as error:
+        raise OSError(str(error)) from None

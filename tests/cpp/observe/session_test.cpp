@@ -13,7 +13,8 @@
 namespace roofprof::observe {
 namespace {
 
-const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel, Phase phase = Phase::forward) {
+const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel,
+                     Phase phase = Phase::forward) {
   for (const auto& op : pass.ops) {
     if (op.key.op->name == name && op.key.module == module && op.key.phase == phase) return &op;
   }

@@ -16,7 +16,8 @@ ProfilerOptions quick() {
   ProfilerOptions options;
   options.warmup = 1;
   options.repeat = 3;
-  options.ceilings = Ceilings{"by hand", {{DType::fp32, 1e9, {"given", "test", "", {}}}}, {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}};
+  options.ceilings = Ceilings{
+      "by hand", {{DType::fp32, 1e9, {"given", "test", "", {}}}}, {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}};
   return options;
 }
 

@@ -1,0 +1,114 @@
+"""Small models that several tests share, in plain torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class LeNet(nn.Module):
+    """Two convolutions and three linear layers, for one image of 1x32x32."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 3), nn.Conv2d(6, 16, 3)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(576, 120), nn.Linear(120, 84), nn.Linear(84, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        x = F.relu(self.fc1(x.flatten(1)))
+        return self.fc3(F.relu(self.fc2(x)))
+
+
+class Residual(nn.Module):
+    """x + f(x) twice: gradients meet, so that the engine itself adds them up."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        x = x + torch.tanh(self.first(x))
+        return x + torch.tanh(self.second(x))
+
+
+# ---- decoders
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """GPT-2's plan in small: learned positions, LayerNorm first, GELU, the head shares the embedding."""
+
+    def __init__(self, layers=2, width=32, heads=4, vocabulary=97, longest=64):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(longest, width)
+        self.blocks = nn.ModuleList(Gpt2Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.positions(torch.arange(tokens.shape[-1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class LlamaBlock(nn.Module):
+    """Grouped queries, rotary positions, SwiGLU."""
+
+    def __init__(self, width, heads, key_heads, hidden):
+        super().__init__()
+        self.head = width // heads
+        self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.q, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.k, self.v = (nn.Linear(width, key_heads * self.head, bias=False) for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x, cos, sin):
+        y = self.norm1(x)
+        q, k, v = (part(y).unflatten(-1, (-1, self.head)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        y = self.norm2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+def rotate(x, cos, sin):
+    left, right = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-right, left), dim=-1) * sin
+
+
+class Llama(nn.Module):
+    def __init__(self, layers=2, width=32, heads=4, key_heads=2, hidden=88, vocabulary=97):
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(LlamaBlock(width, heads, key_heads, hidden) for _ in range(layers))
+        self.norm = nn.RMSNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.register_buffer("frequencies", 10000.0 ** (-torch.arange(0, width // heads, 2) / (width // heads)))
+
+    def forward(self, tokens):
+        angles = torch.outer(torch.arange(tokens.shape[-1], device=tokens.device), self.frequencies).repeat(1, 2)
+        x, cos, sin = self.words(tokens), angles.cos(), angles.sin()
+        for block in self.blocks:
+            x = block(x, cos, sin)
+        return self.head(self.norm(x))
