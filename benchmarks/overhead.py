@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import importlib.util
 import os
 import statistics
 import time
@@ -115,7 +116,9 @@ class CountOps(TorchDispatchMode):
 
 
 def measure(workload: Workload, clock: Clock) -> dict[str, Timing]:
-    timings = {name: Timing([], []) for name in [*tools(workload), "fvcore"]}
+    timings = {name: Timing([], []) for name in tools(workload)}
+    if importlib.util.find_spec("fvcore"):  # `make bench` brings it
+        timings["fvcore"] = Timing([], [])
     gc.disable()  # as timeit does: a collection belongs to no tool in particular
     for _ in range(workload.rounds):
         for name, open_block in tools(workload).items():
@@ -123,8 +126,9 @@ def measure(workload: Workload, clock: Clock) -> dict[str, Timing]:
             timings[name].inside.append(inside)
             timings[name].whole.append(whole)
             gc.collect()
-        timings["fvcore"].whole.append(run_fvcore(workload, clock))
-        gc.collect()
+        if "fvcore" in timings:
+            timings["fvcore"].whole.append(run_fvcore(workload, clock))
+            gc.collect()
     gc.enable()
     return timings
 

@@ -146,10 +146,19 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   }
 
   const auto calls = calls_by_module(data);
+  // A module with several places ran if it did at one of them.
+  std::vector<bool> ran(data.modules.size());
+  const auto first_place = [&](std::size_t id) {
+    const ModuleId first = data.modules[id].same_as;
+    return first < 0 ? id : static_cast<std::size_t>(first);
+  };
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    if (calls[id] > 0) ran[first_place(id)] = true;
+  }
   for (std::size_t id = 0; id < data.modules.size(); ++id) {
     const Module& module = data.modules[id];
     const bool pseudo = id == kOutside || id == kOptimizer;
-    if (!pseudo && module.has_forward && module.calls_visible && calls[id] == 0) {
+    if (!pseudo && module.has_forward && module.calls_visible && !ran[first_place(id)]) {
       coverage.uncalled_modules.push_back(module.path);
     }
   }

@@ -144,6 +144,9 @@ void check_consistent(const ProfileData& data) {
   }
   for (ModuleId id = 0; id < count; ++id) {
     const auto& module = data.modules[at(id)];
+    if (module.same_as >= id) {
+      throw std::invalid_argument("module '" + module.path + "' stands before the place that it repeats");
+    }
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
       throw std::invalid_argument("module '" + module.path + "' stands before its parent");
     }

@@ -31,6 +31,7 @@ struct Module {
   bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
   bool calls_visible = true;
   bool inferred = false;
+  ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
   // Of the subtree, tied parameters once.
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;

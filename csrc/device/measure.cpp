@@ -16,8 +16,8 @@
 
 #include "device/cpu/bandwidth.h"
 #include "device/cpu/caches.h"
+#include "device/cpu/compute_peak.h"
 #include "device/cpu/environment.h"
-#include "device/cpu/gemm.h"
 #include "device/cpu/host.h"
 #include "device/cpu/torch_threads.h"
 #include "device/dispatch_defaults.h"
@@ -201,10 +201,10 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
 
   double fp32_rate = 0;
   for (const DType dtype : {DType::fp32, DType::fp64, DType::bf16, DType::fp16, DType::int8}) {
-    tell(std::string(name_of(dtype)) + " GEMM");
+    tell(std::string(name_of(dtype)) + " products and convolutions");
     // A narrow dtype without a fast product still has fast elementwise kernels, which would stand above such a "roof".
     const double sane_rate = dtype == DType::fp64 ? 0 : fp32_rate / 8;
-    const GemmPeak peak = measure_gemm(dtype, kSecondsPerDtype, sane_rate);
+    const ComputePeak peak = measure_compute_peak(dtype, kSecondsPerDtype, sane_rate);
     if (!peak.left_out.empty()) {
       result.notes.push_back(std::string(name_of(dtype)) + " was left out: " + peak.left_out);
       continue;

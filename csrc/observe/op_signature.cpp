@@ -124,7 +124,8 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
   const auto type = c10::typeMetaToScalarType(tensor.dtype());
   desc.dtype = dtype_of(type);
   desc.is_complex = c10::isComplexType(type);
-  desc.item_bytes = static_cast<std::int64_t>(tensor.dtype().itemsize());
+  // A Python scalar comes along with the call, whatever memory torch wraps it in.
+  desc.item_bytes = tensor.is_wrapped_number() ? 0 : static_cast<std::int64_t>(tensor.dtype().itemsize());
   bool any_expanded = false;
   for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
     desc.sizes.push_back(size);
@@ -154,7 +155,7 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
     for_each_tensor(value, [&](const at::TensorImpl& tensor) {
       keys = keys | tensor.key_set();
       const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
-      hash = mix(hash, type * 2 + (seen.repeats(&tensor) ? 1 : 0));
+      hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
       for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
         hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
       });

@@ -127,6 +127,8 @@ bool Session::enter(ModuleId module, const void* token) {
   if (!state.scopes.empty() && state.session.get() != this) return false;
   Phase phase = Phase::forward;
   if (!state.scopes.empty()) phase = state.nodes > 0 ? Phase::recompute : state.scopes.back().phase;
+  // An optimizer's closure runs the model.
+  if (phase == Phase::optimizer) phase = Phase::forward;
   return state.open(shared_from_this(), module, phase, ScopeKind::module, token);
 }
 

@@ -52,6 +52,10 @@ void bind_session(py::module_& module) {
            py::arg("modules"), py::arg("objects"))
       .def_property_readonly("enter_hook", [](const py::object& self) { return ModuleHooks::enter_hook(self); })
       .def_property_readonly("leave_hook", [](const py::object& self) { return ModuleHooks::leave_hook(self); })
+      .def(
+          "update",
+          [](ModuleHooks& hooks, ModuleId place, const py::dict& facts) { hooks.update(place, read_module(facts)); },
+          py::arg("place"), py::arg("facts"))
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def(
           "start",

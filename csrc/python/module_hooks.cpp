@@ -33,16 +33,22 @@ struct ShapeReader {
       PyObject* item = nullptr;
       for (Py_ssize_t position = 0; PyDict_Next(value, &position, &key, &item);) read(item, nesting + 1);
     } else if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__dataclass_fields__") != 0) {
-      const auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(value, "__dict__"));
-      if (attributes) {
-        read(attributes.ptr(), nesting);
-      } else {
-        PyErr_Clear();  // a dataclass with slots
-      }
+      read_fields(value, nesting);
     }
   }
 
  private:
+  void read_fields(PyObject* dataclass, int nesting) {
+    const auto fields = py::reinterpret_steal<py::object>(PyObject_GetAttrString(dataclass, "__dataclass_fields__"));
+    PyObject* name = nullptr;
+    PyObject* field = nullptr;
+    for (Py_ssize_t position = 0; fields && PyDict_Next(fields.ptr(), &position, &name, &field);) {
+      const auto value = py::reinterpret_steal<py::object>(PyObject_GetAttr(dataclass, name));
+      read(value.ptr(), nesting + 1);
+    }
+    PyErr_Clear();  // a field that was never set
+  }
+
   void read_tensor(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
     shapes.push_back(tensor.sizes().vec());
@@ -59,6 +65,8 @@ PyObject* call_enter(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
 
 PyObject* call_leave(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   if (count == 4) hooks_of(self).leave(arguments[0], arguments[1], arguments[2], arguments[3]);
+  // torch leaves the keywords out where it calls a hook after forward raised.
+  if (count == 3) hooks_of(self).leave(arguments[0], arguments[1], nullptr, arguments[2]);
   Py_RETURN_NONE;
 }
 
@@ -107,6 +115,16 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
   entry.input_shapes = std::move(inputs.shapes);
   entry.output_shapes = std::move(outputs.shapes);
   entry.output_bytes = outputs.bytes;
+}
+
+void ModuleHooks::update(ModuleId place, const Module& facts) {
+  const std::lock_guard lock(mutex_);
+  auto& module = modules_.at(static_cast<std::size_t>(place));
+  module.type = facts.type;
+  module.params = facts.params;
+  module.trainable_params = facts.trainable_params;
+  module.param_bytes = facts.param_bytes;
+  module.buffer_bytes = facts.buffer_bytes;
 }
 
 std::vector<Module> ModuleHooks::modules() const {

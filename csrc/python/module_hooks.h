@@ -23,6 +23,9 @@ class ModuleHooks {
   // `arguments` and `keywords` may be null, `output` None where the module raised.
   void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
 
+  // Type and sizes as they are now: lazy modules get theirs in their first call.
+  void update(ModuleId place, const Module& facts);
+
   // Callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);

@@ -78,24 +78,6 @@ MemoryCeiling read_memory(const py::dict& from) {
   return ceiling;
 }
 
-Module read_module(const py::dict& from) {
-  Module module;
-  read(from, "path", module.path);
-  read(from, "type", module.type);
-  read(from, "parent", module.parent);
-  read(from, "has_forward", module.has_forward);
-  read(from, "calls_visible", module.calls_visible);
-  read(from, "inferred", module.inferred);
-  read(from, "params", module.params);
-  read(from, "trainable_params", module.trainable_params);
-  read(from, "param_bytes", module.param_bytes);
-  read(from, "buffer_bytes", module.buffer_bytes);
-  read(from, "input_shapes", module.input_shapes);
-  read(from, "output_shapes", module.output_shapes);
-  read(from, "output_bytes", module.output_bytes);
-  return module;
-}
-
 Work read_work(const py::dict& from) {
   Work work;
   read(from, "macs", work.macs);
@@ -132,6 +114,25 @@ ModuleTime read_time(const py::dict& from) {
 }
 
 }  // namespace
+
+Module read_module(const py::dict& from) {
+  Module module;
+  read(from, "path", module.path);
+  read(from, "type", module.type);
+  read(from, "parent", module.parent);
+  read(from, "has_forward", module.has_forward);
+  read(from, "calls_visible", module.calls_visible);
+  read(from, "inferred", module.inferred);
+  read(from, "same_as", module.same_as);
+  read(from, "params", module.params);
+  read(from, "trainable_params", module.trainable_params);
+  read(from, "param_bytes", module.param_bytes);
+  read(from, "buffer_bytes", module.buffer_bytes);
+  read(from, "input_shapes", module.input_shapes);
+  read(from, "output_shapes", module.output_shapes);
+  read(from, "output_bytes", module.output_bytes);
+  return module;
+}
 
 std::vector<Module> read_modules(const py::list& modules) {
   std::vector<Module> result;

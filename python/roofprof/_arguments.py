@@ -24,7 +24,7 @@ _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type, tor
 
 # Classes of the standard library, of torch and of ours look after themselves: to put back half of a thread pool would
 # break it.
-_OPEN_STDLIB = frozenset({"__main__", "argparse", "collections", "types"})
+_OPEN_STDLIB = frozenset({"argparse", "collections", "types"})
 _OPEN_TORCH = (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
 _CLOSED = (
     threading.Thread,
@@ -104,9 +104,27 @@ def tensors_in(value: object) -> list[torch.Tensor]:
 
 
 def used_by(function: object) -> list[Any]:
-    """What a function reaches beside its arguments: the values of its closure and the globals that it names."""
+    """What a function reaches beside its arguments: what it names, and what the user's functions among that name.
+
+    For anything but a function, that is itself.
+    """
     if not isinstance(function, types.FunctionType):
         return [function]
+    found: list[Any] = []
+    pending = [function]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop()
+        seen.add(id(current))
+        named = _named_by(current)
+        found += named
+        functions = [value for value in named if isinstance(value, types.FunctionType) and not _is_library(value)]
+        pending += [value for value in functions if id(value) not in seen]
+    return found
+
+
+def _named_by(function: types.FunctionType) -> list[Any]:
+    """The values of its closure, and the globals that it names."""
     try:
         names = inspect.getclosurevars(function)
     except ValueError:  # a variable of its closure has no value yet
@@ -221,6 +239,9 @@ def _is_open(value: object) -> bool:
     """Whether the value's attributes are the user's own data."""
     if isinstance(value, _OPEN_TORCH):
         return True
-    package = type(value).__module__.partition(".")[0]
-    closed = package in {"torch", "roofprof"} or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)
-    return not closed and not isinstance(value, _CLOSED)
+    return not isinstance(value, _CLOSED) and not _is_library(type(value))
+
+
+def _is_library(value: type | types.FunctionType) -> bool:
+    package = str(value.__module__).partition(".")[0]
+    return package in {"torch", "roofprof"} or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)

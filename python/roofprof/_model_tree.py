@@ -17,6 +17,7 @@ class ModelTree:
 
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
+    _first_places: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
         """Append a place and return its number."""
@@ -27,10 +28,13 @@ class ModelTree:
             "has_forward": has_forward,
             "calls_visible": True,
             "inferred": False,
+            "same_as": self._first_places.get(id(module), -1),
             "input_shapes": [],
             "output_shapes": [],
             "output_bytes": None,
         }
+        if module is not None:
+            self._first_places.setdefault(id(module), len(self.modules))
         self.modules.append(facts | _sizes({}, {}))
         self.objects.append(module)
         return len(self.modules) - 1
@@ -58,11 +62,11 @@ def name_of(model: object) -> str:
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
     """What is no longer so, by place: lazy modules get their type and sizes in their first call."""
-    latest = {facts["path"]: {key: facts[key] for key in ("type", *_sizes({}, {}))} for facts in now.modules}
+    latest = {facts["path"]: facts for facts in now.modules}
     return {
         place: latest[facts["path"]]
         for place, facts in enumerate(before.modules)
-        if facts["path"] in latest and not latest[facts["path"]].items() <= facts.items()
+        if latest.get(facts["path"], facts) != facts
     }
 
 

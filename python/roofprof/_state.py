@@ -12,8 +12,8 @@ import torch
 
 from roofprof._arguments import Contents, used_by
 
-# A tensor of the model that no call was seen to write is kept by value as well, until this much is: writes through
-# `tensor.data` go unseen.
+# What no call was seen to write is kept by value as well, until this much is: torch does not tell of writes through
+# `tensor.data` or to tensors made in inference mode, nor numpy of any.
 _BYTES_KEPT = 1 << 28
 
 
@@ -21,7 +21,7 @@ class Rewind:
     """Lets a call be made again and again, and leaves all within reach as its first call left it.
 
     Made before the first call. Within reach are the model's and the arguments' containers, attributes, tensors and
-    gradients, the random number generators, and for a plain function its closure and the globals that it names.
+    gradients, the random number generators, and for a function what it and the functions that it calls name.
     """
 
     def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ class Rewind:
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         tensors = self._keep(after)
-        arrays = [(array, array.copy()) for array in after.arrays]
+        arrays = [(array, array.copy()) for array in after.arrays if array.nbytes <= _BYTES_KEPT]
         try:
             yield
         finally:
@@ -74,10 +74,10 @@ class Rewind:
         for tensor in after.tensors:
             if not _has_values(tensor):
                 continue
-            before = self._versions.get(id(tensor))
-            written = before is None or before != _version(tensor)
+            version = _version(tensor)
+            written = id(tensor) not in self._versions or self._versions[id(tensor)] != version
             size = tensor.numel() * tensor.element_size()
-            affordable = id(tensor) not in inputs and size <= spare
+            affordable = size <= spare and (version is None or id(tensor) not in inputs)
             if affordable and not written:
                 spare -= size
             kept.append(KeptTensor(tensor, by_value=written or affordable))
@@ -153,7 +153,7 @@ def _generator_resetter(generator: Any) -> Callable[[], None]:
 
 
 def _version(tensor: torch.Tensor) -> int | None:
-    # Tensors made in inference mode do not keep count: they are always kept by value.
+    # Tensors made in inference mode do not keep count.
     return None if torch.nn.parameter.is_lazy(tensor) or tensor.is_inference() else tensor._version
 
 

@@ -247,6 +247,8 @@ class RooflineProfiler:
         notes = [*self._notes, *notes_on(self._tree, tree_now)]
         if self._place.untimed is not None and self._scope != "count":
             notes.append(self._place.untimed)
+        roofs, notes_on_roofs = self._roofs(device) if self._timed else (_C.Ceilings(), [])
+        notes += [f"roofs: {note}" for note in notes_on_roofs]
         info = {
             "model": name_of(self.model),
             "device": device,
@@ -256,20 +258,15 @@ class RooflineProfiler:
             "bare_ns": self._bare_ns,
             "warmup": self._warmed_up,
             "steps": self._steps,
-            "ceilings": self._roofs(device) if self._timed else _C.Ceilings(),
+            "ceilings": roofs,
             "environment": list(_C.cpu_environment()),
         }
-        report = Report(_C.make_report(self._session, self._counted, self._timed, info))
-        changed = changed_facts(self._tree, tree_now)
-        if changed:
-            document = report.to_dict()
-            for place, facts in changed.items():
-                document["modules"][place] |= facts
-            report = Report.from_dict(document)
-        return report
+        for place, facts in changed_facts(self._tree, tree_now).items():
+            self._session.update(place, facts)
+        return Report(_C.make_report(self._session, self._counted, self._timed, info))
 
-    def _roofs(self, device: str) -> _C.Ceilings:
-        return ceilings.for_device(device) if self._ceilings is None else self._ceilings
+    def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
+        return ceilings.for_device_with_notes(device) if self._ceilings is None else (self._ceilings, [])
 
 
 def _given(roofs: _C.Ceilings | str | Path | None) -> _C.Ceilings | None:

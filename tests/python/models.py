@@ -6,6 +6,22 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+# Of torchvision's classification models, those that every run takes; the rest are marked slow.
+ONE_OF_EACH_KIND = {
+    "convnext_tiny",
+    "efficientnet_b0",
+    "googlenet",
+    "inception_v3",
+    "maxvit_t",
+    "mobilenet_v2",
+    "regnet_y_400mf",
+    "resnet18",
+    "shufflenet_v2_x1_0",
+    "squeezenet1_1",
+    "swin_t",
+    "vit_b_16",
+}
+
 
 class LeNet(nn.Module):
     """Two convolutions and three linear layers, for one image of 1x32x32."""

@@ -9,29 +9,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torchvision
+from models import ONE_OF_EACH_KIND
 from torchvision.models import detection, optical_flow, segmentation, video
 from truths import assert_conserved, macs_by
 
 import roofprof
 
 pytestmark = pytest.mark.usefixtures("uninitialised")
-
-
-# Of the 86 classification entries, those that every run takes: one of each kind.
-QUICK = {
-    "convnext_tiny",
-    "efficientnet_b0",
-    "googlenet",
-    "inception_v3",
-    "maxvit_t",
-    "mobilenet_v2",
-    "regnet_y_400mf",
-    "resnet18",
-    "shufflenet_v2_x1_0",
-    "squeezenet1_1",
-    "swin_t",
-    "vit_b_16",
-}
 
 
 def weights_of(module, quick=None):
@@ -65,7 +49,7 @@ def assert_published(report, weights):
 # ---- torchvision, whole models on the meta device
 
 
-@pytest.mark.parametrize(("name", "weights"), weights_of(torchvision.models, QUICK))
+@pytest.mark.parametrize(("name", "weights"), weights_of(torchvision.models, ONE_OF_EACH_KIND))
 def test_classification(name, weights):
     (size,) = set(weights.transforms().crop_size)
     options = {

@@ -538,11 +538,11 @@ def test_hooks_are_gone_and_the_model_s_own_stay(way):
         model[0].register_full_backward_hook(lambda *_: calls.append("backward")),
     ]
     tables = [dict(vars(module)) for module in model.modules()]
-    WAYS[way](model, (torch.ones(2, 8),), {})
+    WAYS[way](model, (torch.ones(2, 8, requires_grad=True),), {})
     assert_nothing_observes()
     assert tables == [dict(vars(module)) for module in model.modules()]
     calls.clear()
-    model(torch.ones(2, 8)).sum().backward()
+    model(torch.ones(2, 8, requires_grad=True)).sum().backward()
     assert calls == ["before", "after", "backward"]
     for handle in handles:
         handle.remove()
@@ -667,6 +667,20 @@ def test_function_over_a_global_module():
     assert GLOBAL_NORM.num_batches_tracked == 1
 
 
+def test_function_in_wrappers_and_helpers():
+    model = nn.BatchNorm1d(3)
+
+    def helper(value):
+        return model(value)
+
+    @torch.no_grad()
+    def function(value):
+        return helper(value)
+
+    profiler(function).run(torch.rand(4, 3))
+    assert model.num_batches_tracked == 1
+
+
 def test_iterators_are_not_used_up():
     batches = iter([torch.ones(2, 8)] * 5)
     model = nn.Linear(8, 4)
@@ -716,6 +730,20 @@ def test_large_inputs_are_not_copied():
     with Sizes() as sizes:
         profiler(lambda value: value[:2] + 1).run(torch.ones(1000, 1000))
     assert sizes.largest < 1000
+
+
+def test_large_arrays_and_models_are_not_copied(monkeypatch, tmp_path):
+    monkeypatch.setattr(roofprof._state, "_BYTES_KEPT", 100)
+    file = np.memmap(tmp_path / "large", np.float32, "w+", shape=(1000,))
+    with torch.inference_mode():
+        model = nn.Linear(100, 100)
+        model.file = file
+        copied = []
+        monkeypatch.setattr(np.memmap, "copy", lambda *_: copied.append(1), raising=False)
+        clone = torch.Tensor.clone
+        monkeypatch.setattr(torch.Tensor, "clone", lambda tensor: copied.append(tensor.numel()) or clone(tensor))
+        profiler(model).run(torch.ones(2, 100))
+    assert copied == []
 
 
 def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_said(monkeypatch):
