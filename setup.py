@@ -61,6 +61,16 @@ def torch_is_throwaway() -> bool:
     return not any(Path(spec.origin).is_relative_to(folder) for folder in folders)
 
 
+def configured_for_this_python(folder: Path) -> bool:
+    """Whether the folder is of use: CMake keeps the first Python's headers, whatever Python it is told later."""
+    cache = folder / "CMakeCache.txt"
+    found = re.search(r"^Python_EXECUTABLE:\w+=(.+)$", cache.read_text(), re.MULTILINE) if cache.exists() else None
+    if not found:
+        return False
+    before, now = Path(found[1]), Path(sys.executable)  # .venv/bin/python and .venv/bin/python3 are one
+    return before.parent == now.parent and before.resolve() == now.resolve()
+
+
 class BuildWithCMake(build_ext):
     """Configures, builds and installs into the package's folder: a wheel's, or python/roofprof when editable."""
 
@@ -78,7 +88,7 @@ class BuildWithCMake(build_ext):
         # A folder that stays makes the next build one of seconds; a throw-away torch has nothing to come back to.
         throwaway = torch_is_throwaway()
         folder = Path(self.build_temp if throwaway else os.environ.get("ROOFPROF_BUILD_DIR", ROOT / "build" / "cmake"))
-        new = throwaway or not (folder / "CMakeCache.txt").exists()
+        new = throwaway or not configured_for_this_python(folder)
         cmake = tool("cmake", "CMAKE_BIN_DIR")
 
         configure = [cmake, "-S", ROOT, "-B", folder, f"-DPython_EXECUTABLE={sys.executable}"]

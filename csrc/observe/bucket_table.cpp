@@ -11,6 +11,9 @@ namespace {
 constexpr std::uint64_t kOtherShapes = ~std::uint64_t{0};
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
+// Inputs read alike in every module and phase.
+BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, key.signature}; }
+
 }  // namespace
 
 BucketTable::Index BucketTable::find(const BucketKey& key) const {
@@ -45,7 +48,7 @@ BucketTable::Index BucketTable::insert(Bucket bucket) {
   return static_cast<Index>(buckets_.size() - 1);
 }
 
-BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall& call, bool per_call, Work& work) {
+BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall& call, Work& work) {
   bool costed = key.op->kind == OpKind::counted || key.op->kind == OpKind::view;
   work = Work{};
   if (key.op->kind == OpKind::counted) {
@@ -60,29 +63,32 @@ BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall
   }
 
   BucketKey stored = key;
-  if (find(key) == kNone) {
-    BucketKey any_shape = key;
-    any_shape.signature = 0;
-    if (++shapes_seen_[any_shape] > kMaxShapes) {
-      stored.signature = kOtherShapes;
-      per_call = true;
-    }
-  }
+  BucketKey any_shape = key;
+  any_shape.signature = 0;
+  const bool shared = ++shapes_seen_[any_shape] > kMaxShapes;
+  if (shared) stored.signature = kOtherShapes;
   Index index = find(stored);
   if (index == kNone) {
     Bucket bucket;
     bucket.key = stored;
     bucket.dtype = call.compute_dtype();
     bucket.costed = costed;
-    bucket.per_call = per_call;
-    if (key.op->kind == OpKind::counted) {
-      bucket.shapes = stored.signature == kOtherShapes ? "other shapes" : shapes_of(call);
-    }
+    bucket.per_call = shared;
+    if (key.op->kind == OpKind::counted) bucket.shapes = shared ? "other shapes" : shapes_of(call);
     bucket.work = work;
     index = insert(std::move(bucket));
   }
   buckets_[index].costed &= costed;
   return index;
+}
+
+const ops::OpCall* BucketTable::inputs_of(const BucketKey& key) const {
+  const auto found = inputs_.find(anywhere(key));
+  return found == inputs_.end() ? nullptr : found->second.get();
+}
+
+void BucketTable::keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs) {
+  if (inputs_.size() < kMaxInputs) inputs_.try_emplace(anywhere(key), std::move(inputs));
 }
 
 BucketTable::Index BucketTable::add_uncosted(BucketKey key) {

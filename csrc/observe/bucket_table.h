@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,7 +37,7 @@ struct Bucket {
   BucketKey key;
   DType dtype = DType::other;
   bool costed = true;
-  bool per_call = false;  // costed call by call into work_sum: data-dependent, or many shapes in one bucket
+  bool per_call = false;  // many shapes in one bucket: costed call by call into work_sum
   std::string shapes;
   Work work;      // of one call
   Work work_sum;  // where per_call
@@ -68,12 +69,18 @@ class BucketTable {
   static constexpr Index kNone = ~Index{0};
   // Distinct shapes kept apart per operator, module and phase; further ones share the bucket "other shapes".
   static constexpr std::size_t kMaxShapes = 64;
+  // Distinct inputs remembered; further ones are described anew in each call.
+  static constexpr std::size_t kMaxInputs = 1 << 14;
 
-  // The bucket of that key; kNone where it has to be described first (or is costed call by call).
+  // The bucket of that key; kNone where it has to be described first.
   Index find(const BucketKey& key) const;
-  // Costs the call and returns its bucket, made where it is new. `call` has inputs and results. What the cost of this
-  // one call is where the bucket is per_call goes to `work`.
-  Index describe(const BucketKey& key, const ops::OpCall& call, bool per_call, Work& work);
+  // Costs the call, whose key find() does not know, and returns its bucket: a new one, or that of the other shapes.
+  // `work` is set to this call's own.
+  Index describe(const BucketKey& key, const ops::OpCall& call, Work& work);
+
+  // What is known of inputs with that operator and signature (key.signature), in whatever module; null where nothing.
+  const ops::OpCall* inputs_of(const BucketKey& key) const;
+  void keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs);
 
   // The bucket for calls of that operator that could not be described.
   Index add_uncosted(BucketKey key);
@@ -99,6 +106,7 @@ class BucketTable {
   std::vector<Bucket> buckets_;
   std::vector<Index> slots_;  // open addressing, a power of two
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
+  std::unordered_map<BucketKey, std::unique_ptr<ops::OpCall>, BucketKeyHash> inputs_;
   std::vector<ModuleClock> clocks_;  // module * kPhaseCount + phase
 };
 

@@ -78,7 +78,6 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
     info->trait = ops::Trait::reduction;
   }
   info->composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-  info->data_dependent = op.hasTag(at::Tag::dynamic_output_shape);
   if (info->cost != nullptr || info->trait == ops::Trait::pointwise || info->trait == ops::Trait::reduction) {
     info->kind = OpKind::counted;
   } else if (info->trait == ops::Trait::view) {

@@ -36,8 +36,6 @@ struct OpInfo {
   const ops::OpCost* cost = nullptr;
   // Without a cost of its own: what it does is all dispatched inside, so that copies there can be the whole work.
   bool composite_explicit = false;
-  // Result sizes depend on values (nonzero), so each call is costed on its own.
-  bool data_dependent = false;
   // Learned: the most records that a call of it had inside.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;

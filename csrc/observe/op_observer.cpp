@@ -1,7 +1,5 @@
 #include "observe/op_observer.h"
 
-#include <torch/csrc/autograd/graph_task.h>
-
 #include "observe/op_signature.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -55,14 +53,23 @@ void mark_wrapped(ThreadState& state, const OpInfo* op) {
   }
 }
 
-// Finds the bucket, or keeps the inputs to make it from: they are gone when the op ends.
-void find_bucket(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
-  if (!running.op->data_dependent) {
+// Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
+// ends.
+void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
+  try {
+    const auto signature = signature_of(*running.op, fn.inputs());
+    running.key.signature = signature.hash;
+    running.wraps = signature.may_wrap;
+    {
+      const std::lock_guard guard(state.table->lock);
+      if (state.table->inputs_of(running.key) != nullptr) return;
+    }
+    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
+  } catch (const std::exception& error) {
+    // A tensor that does not tell its sizes: the call must still appear, as uncosted.
+    running.described = false;
     const std::lock_guard guard(state.table->lock);
-    running.bucket = state.table->find(running.key);
-  }
-  if (running.bucket == BucketTable::kNone) {
-    running.call = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
+    state.table->failures.try_emplace(running.op->name, error.what());
   }
 }
 
@@ -79,26 +86,12 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.op = op;
   running.pending_mark = state.pending.size();
   running.key = {op, state.scopes.back().module, state.phase_now(), 0};
-  // Between its nodes the engine sums gradients.
-  if (state.nodes == 0 && torch::autograd::get_current_graph_task_id() != -1) {
+  if (state.between_nodes()) {
     running.key.module = state.last_node_module;
     running.key.phase = Phase::backward;
   }
-  running.closed = op->kind == OpKind::view;
-  try {
-    if (op->kind == OpKind::counted) {
-      const auto signature = signature_of(*op, fn.inputs());
-      running.key.signature = signature.hash;
-      running.wraps = signature.may_wrap;
-      running.closed = !running.wraps;
-    }
-    if (op->kind != OpKind::transparent) find_bucket(state, fn, running);
-  } catch (const std::exception& error) {
-    // A tensor that does not tell its sizes: the call must still appear, as uncosted.
-    running.call.reset();
-    const std::lock_guard guard(state.table->lock);
-    state.table->failures.try_emplace(op->name, error.what());
-  }
+  if (op->kind == OpKind::counted) read_inputs(state, fn, running);
+  running.closed = op->kind == OpKind::view || (op->kind == OpKind::counted && !running.wraps);
   if (state.wrapping_ops > 0) mark_wrapped(state, op);
   if (running.wraps) ++state.wrapping_ops;
   // Thread-local observers (torch.profiler) would lose what is muted.
@@ -133,15 +126,25 @@ bool is_counted(const RunningOp& running) {
   return false;
 }
 
-BucketTable::Index make_bucket(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
-  if (!running.call) return state.table->add_uncosted(running.key);
+// The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
+BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
+  auto& table = *state.table;
+  if (!running.described) return table.add_uncosted(running.key);
+  auto key = running.key;
   try {
-    describe_results(*running.op, fn.outputs(), *running.call);
+    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
+    const auto found = table.find(key);
+    if (found != BucketTable::kNone) return found;
+    // Inputs of the same signature read alike, so those of an earlier call will do.
+    const ops::OpCall* known = table.inputs_of(running.key);
+    ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
+    describe_results(*running.op, fn.outputs(), call);
+    if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
+    return table.describe(key, call, work);
   } catch (const std::exception& error) {
-    state.table->failures.try_emplace(running.op->name, error.what());
-    return state.table->add_uncosted(running.key);
+    table.failures.try_emplace(running.op->name, error.what());
+    return table.add_uncosted(running.key);
   }
-  return state.table->describe(running.key, *running.call, running.op->data_dependent, work);
 }
 
 void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
@@ -157,7 +160,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   const std::lock_guard guard(state.table->lock);
   if (is_counted(running)) {
     Work work;
-    if (running.bucket == BucketTable::kNone) running.bucket = make_bucket(state, fn, running, work);
+    const auto index = bucket_of(state, fn, running, work);
     Ticks ticks = now - running.start;
     if (running.op->kind == OpKind::unknown) {
       ticks -= running.inner_ticks;  // what stands inside (views, allocations) has its own buckets
@@ -165,8 +168,8 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
       state.pending.resize(running.pending_mark);
     }
     running.inner_ticks = running.op->kind == OpKind::unknown ? running.inner_ticks + ticks : ticks;
-    state.pending.push_back({running.bucket, ticks, work});
-    const auto& bucket = (*state.table)[running.bucket];
+    state.pending.push_back({index, ticks, work});
+    const auto& bucket = (*state.table)[index];
     running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
     running.operations_inside |= bucket.per_call || bucket.work.operations != Work{}.operations;
   }
@@ -192,15 +195,25 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != &fn) continue;
     while (state.ops.size() > i) finish_op(state, fn, now);
-    return;
+    break;
   }
+  if (state.scopes.back().token == &fn) state.close(&fn);
+}
+
+// Autograd's own threads have no scope between nodes; what the engine does there belongs to the last node.
+bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
+  // The engine's own ranges around each node are no ops, and begin before the node is known.
+  if (!state.between_nodes() || op_info(fn) == nullptr) return false;
+  const auto session = state.last_session.lock();
+  return session && session->active() &&
+         state.open(session, state.last_node_module, Phase::backward, ScopeKind::node, &fn);
 }
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     start_node(state, fn);
-  } else if (!state.scopes.empty() && state.session->active()) {
+  } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {
     start_op(state, fn);
   }
   return nullptr;

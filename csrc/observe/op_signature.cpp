@@ -167,6 +167,19 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
   return signature;
 }
 
+std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
+  std::uint64_t hash = mix(inputs_hash, outputs.size());
+  for (const auto& output : outputs) {
+    for_each_tensor(output, [&](const at::TensorImpl& tensor) {
+      hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
+      for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+        hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
+      });
+    });
+  }
+  return hash;
+}
+
 ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
   ops::OpCall call;
   call.name = info.name;

@@ -12,7 +12,7 @@
 namespace roofprof::observe {
 
 struct Signature {
-  // Hash of everything that the op's cost reads: dtypes, sizes, expanded dims, repeated views, declared scalars.
+  // Hash of what the op's cost reads of its inputs: dtypes, sizes, expanded dims, repeated views, declared scalars.
   std::uint64_t hash = 0;
   // Autocast, functorch, a dispatch mode or a tensor subclass is at work: the op may dispatch itself again inside.
   bool may_wrap = false;
@@ -20,8 +20,10 @@ struct Signature {
 
 // Runs for every op: no allocation for strided tensors.
 Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+// The inputs' hash with the results mixed in: what they do not tell (strides, output sizes, values) shows there.
+std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs);
 
-// Runs once per bucket (and for each call of data-dependent ops).
+// Run once per bucket.
 ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
 void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call);
 

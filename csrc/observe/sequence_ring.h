@@ -1,9 +1,10 @@
 #pragma once
 // Which module ran when an autograd node was made: a ring of fixed size from a thread's sequence numbers to modules.
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <optional>
@@ -18,10 +19,7 @@ class SequenceRing {
  public:
   static constexpr std::uint64_t kSize = 1U << 16;
 
-  // calloc, because pages that are never touched then cost nothing.
-  SequenceRing() : slots_(static_cast<Slot*>(std::calloc(kSize, sizeof(Slot)))) {
-    if (slots_ == nullptr) throw std::bad_alloc();
-  }
+  SequenceRing() : slots_(allocate()) {}
 
   void assign(std::uint64_t first, std::uint64_t end, ModuleId module) {
     if (end - first > kSize) first = end - kSize;
@@ -48,8 +46,14 @@ class SequenceRing {
     return (number << kModuleBits) | static_cast<std::uint64_t>(module + 1);
   }
 
+  // Zeros from the system, not from the heap: pages that are never touched cost nothing, and most rings touch few.
+  static Slot* allocate() {
+    void* memory = mmap(nullptr, kSize * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<Slot*>(memory);
+  }
   struct Free {
-    void operator()(Slot* slots) const { std::free(slots); }
+    void operator()(Slot* slots) const { munmap(slots, kSize * sizeof(Slot)); }
   };
   std::unique_ptr<Slot, Free> slots_;
 };

@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "observe/session.h"
 
@@ -36,8 +37,12 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
   }
   claim_sequence_numbers();
   charge(now_ticks());
-  Scope scope{module, phase, kind, kind == ScopeKind::node && c10::GradMode::is_enabled(), token};
-  if (kind == ScopeKind::node) ++nodes;
+  Scope scope{.module = module, .phase = phase, .kind = kind, .token = token};
+  if (kind == ScopeKind::node) {
+    ++nodes;
+    scope.grad_mode = c10::GradMode::is_enabled();
+    scope.graph_task = torch::autograd::get_current_graph_task_id();
+  }
   if (kind == ScopeKind::module) {
     const std::lock_guard guard(table->lock);
     ++table->clock(module, phase).calls;
@@ -94,6 +99,17 @@ void ThreadState::claim_sequence_numbers() {
   const auto next = at::sequence_number::peek();
   if (next != next_sequence && !scopes.empty()) ring->assign(next_sequence, next, scopes.back().module);
   next_sequence = next;
+}
+
+bool ThreadState::between_nodes() const {
+  const int running = torch::autograd::get_current_graph_task_id();
+  if (running == -1) return false;
+  if (nodes == 0) return true;
+  // A node may start a backward of its own (reentrant checkpointing).
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+    if (scope->kind == ScopeKind::node) return scope->graph_task != running;
+  }
+  return false;
 }
 
 Phase ThreadState::phase_now() const {

@@ -27,14 +27,14 @@ struct Scope {
   Phase phase = Phase::forward;
   ScopeKind kind = ScopeKind::module;
   bool grad_mode = false;       // node: grad mode at its start (on where the backward itself is differentiated)
+  int graph_task = -1;          // node: the running backward that it is part of
   const void* token = nullptr;  // who opened it: the module object, the RecordFunction of a node
 };
 
 struct RunningOp {
   const at::RecordFunction* record = nullptr;
   OpInfo* op = nullptr;
-  BucketKey key;
-  BucketTable::Index bucket = BucketTable::kNone;
+  BucketKey key;                   // its signature is that of the inputs until the op ends
   bool closed = false;             // what it dispatches inside is not counted
   bool muted = false;              // ... and not even reported
   bool wraps = false;              // it may dispatch itself again inside
@@ -44,8 +44,9 @@ struct RunningOp {
   int nested = 0;                  // records seen inside, while closed
   std::size_t pending_mark = 0;
   Ticks start = 0;
-  Ticks inner_ticks = 0;              // of the ops that were counted inside
-  std::unique_ptr<ops::OpCall> call;  // only where the bucket is still unknown
+  Ticks inner_ticks = 0;                // of the ops that were counted inside
+  std::unique_ptr<ops::OpCall> inputs;  // only where these inputs are seen for the first time
+  bool described = true;                // false: a tensor of it could not be read
 };
 
 // An op that counts unless an enclosing op turns out to be the work itself.
@@ -83,6 +84,8 @@ struct ThreadState {
 
   // Hands sequence numbers made since the last call to the module that runs now.
   void claim_sequence_numbers();
+  // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
+  bool between_nodes() const;
   // The phase of an op that starts now.
   Phase phase_now() const;
 

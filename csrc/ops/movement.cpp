@@ -110,7 +110,7 @@ constexpr OpCost kCosts[] = {
     {"aten::new_ones", no_operations, 0, written_only, "", "written only"},
     {"aten::scalar_tensor", no_operations, 0, written_only, "", "written only"},
     {"aten::eye", no_operations, 0, written_only, "", "written only"},
-    {"aten::arange", no_operations, 0, written_only, "start,end,step", "written only"},
+    {"aten::arange", no_operations, 0, written_only, "", "written only"},
     {"aten::linspace", no_operations, 0, written_only, "", "written only"},
     {"aten::logspace", per_output, 1, written_only, "", "one power per element"},
     {"aten::tril_indices", no_operations, 0, written_only, "", "written only"},

@@ -88,10 +88,11 @@ def test_count_and_blocks_call_once():
 def test_profile_takes_the_roofs_of_this_machine(monkeypatch):
     given = roofs()
     asked = []
-    monkeypatch.setattr(ceilings, "for_device", lambda device: asked.append(device) or given)
+    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda device: asked.append(device) or (given, ["busy"]))
     report = roofprof.profile(linear(), x())
     assert asked == ["cpu"]
     assert report.ceilings == given
+    assert "roofs: busy" in report.coverage.notes
     assert report.total.percent_of_roof > 0
     roofprof.count(linear(), x())
     profiler(linear()).run(x())

@@ -154,7 +154,7 @@ const std::vector<CostCase> kCases = {
     factory_like("aten::new_ones"),
     {Call("aten::scalar_tensor").scalar("s", 1.5).out(fp32, {}), {.write_bytes = 4}},
     factory("aten::eye"),
-    {Call("aten::arange").scalar("start", 2).scalar("end", 14).scalar("step", 2).out(int64, {6}), {.write_bytes = 48}},
+    of_integers("aten::arange", 0),
     factory("aten::linspace"),
     factory("aten::logspace", 6),
     of_integers("aten::tril_indices", 0),
