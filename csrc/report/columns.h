@@ -131,7 +131,7 @@ TextCell cell_of(const Column<Row>& column, const Row& row) {
     return row.incomplete;
   }();
   const std::string text = printable(cell_text(value, column.unit));
-  return {column.grows_with_work && incomplete && value.number ? ">=" + text : text, 0, printable(value.brief)};
+  return TextCell(column.grows_with_work && incomplete && value.number ? ">=" + text : text, 0, printable(value.brief));
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order.

@@ -84,7 +84,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
   const auto add = [&](const GroupRow& row) {
     std::vector<TextCell> cells;
     cells.reserve(keys.size() + columns.size());
-    for (const auto& key : row.keys) cells.push_back({printable(key.empty() ? "(model)" : key)});
+    for (const auto& key : row.keys) cells.emplace_back(printable(key.empty() ? "(model)" : key));
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };

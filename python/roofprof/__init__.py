@@ -10,6 +10,8 @@ Which module wastes the machine, and by how much::
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from roofprof import _build_info
@@ -33,6 +35,9 @@ from roofprof.report import Report  # noqa: E402
 
 __version__ = _build_info.VERSION
 
+cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
+"""Where CMake finds this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
+
 __all__ = [
     "Ceilings",
     "Coverage",
@@ -41,6 +46,7 @@ __all__ = [
     "RooflineProfiler",
     "Row",
     "__version__",
+    "cmake_prefix_path",
     "count",
     "profile",
 ]

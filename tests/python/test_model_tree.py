@@ -124,8 +124,9 @@ def test_lazy_sizes_are_not_known_before_the_first_call():
     model(torch.ones(2, 3))
     changed = changed_facts(tree, model_tree(model))
     assert {place: facts["type"] for place, facts in changed.items()} == {0: "Sequential", 3: "Linear"}
+    sizes = ("params", "trainable_params", "param_bytes", "buffer_bytes")
     for facts in changed.values():
-        assert (facts["params"], facts["trainable_params"], facts["param_bytes"], facts["buffer_bytes"]) == (16, 16, 64, 0)
+        assert [facts[key] for key in sizes] == [16, 16, 64, 0]
 
 
 def test_modules_that_come_later_are_noted():
