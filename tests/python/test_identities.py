@@ -236,15 +236,16 @@ def test_calls_on_several_threads_add_up():
 def test_other_models_on_other_threads_are_not_counted():
     model, other, x = Residual(8), Residual(8), torch.rand(4, 8)
 
-    def elsewhere():
+    def train(which):
+        torch.autograd.grad(which(x).sum(), list(which.parameters()))
+
+    def both():
+        train(model)
         for _ in range(20):
-            other(x).sum().backward()
+            train(other)
 
-    def run():
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        model(x)
-        thread.join()
-
-    alone, report = observe(model, lambda: model(x)), observe(model, run)
-    assert counts(report.total) == counts(alone.total)
+    alone = observe(model, lambda: in_threads(lambda: train(model)))
+    beside = observe(model, lambda: in_threads(lambda: train(model), lambda: train(other)))
+    after = observe(model, lambda: in_threads(both))
+    assert rows(beside) == rows(alone)
+    assert rows(after) == rows(alone)
