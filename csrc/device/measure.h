@@ -12,7 +12,7 @@ namespace roofprof {
 
 struct MeasuredCeilings {
   Ceilings ceilings;
-  std::vector<std::string> notes;  // what was left out and why, and what looks odd
+  std::vector<std::string> notes;  // what looks odd, and memory levels that were left out
 };
 
 // Measures the roofs of a device ("cpu") with as many threads as torch uses now; takes about ten seconds, and at most

@@ -1,5 +1,7 @@
 #include "observe/op_observer.h"
 
+#include <torch/csrc/autograd/graph_task.h>
+
 #include "observe/op_signature.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -19,6 +21,7 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   const auto sequence = fn.seqNr();
   // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.
   if (is_accumulation(sequence)) {
+    if (!state.session && !state.between_nodes()) return {nullptr, kOutside};
     return {state.session ? state.session : state.last_session.lock(), state.last_node_module};
   }
   const auto number = static_cast<std::uint64_t>(sequence);
@@ -38,8 +41,11 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
 void start_node(ThreadState& state, const at::RecordFunction& fn) {
   state.claim_sequence_numbers();
   const auto [session, module] = origin_of(state, fn);
+  state.last_node_task = -1;
   if (!session || !session->active()) return;
-  if (state.open(session, module, Phase::backward, ScopeKind::node, &fn)) state.last_node_module = module;
+  if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
+  state.last_node_module = module;
+  state.last_node_task = torch::autograd::get_current_graph_task_id();
 }
 
 // ---- ops

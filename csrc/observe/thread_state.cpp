@@ -104,6 +104,8 @@ void ThreadState::claim_sequence_numbers() {
 bool ThreadState::between_nodes() const {
   const int running = torch::autograd::get_current_graph_task_id();
   if (running == -1) return false;
+  // Without a scope here, it may be any model's backward: only ours has a node of ours behind it.
+  if (scopes.empty() && running != last_node_task) return false;
   if (nodes == 0) return true;
   // A node may start a backward of its own (reentrant checkpointing).
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {

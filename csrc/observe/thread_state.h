@@ -69,6 +69,7 @@ struct ThreadState {
   Ticks last_switch = 0;            // when the innermost scope last changed
   std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
+  int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
   // Opens a scope. The first one on a thread joins it to the session; on a thread that has scopes of another session
