@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <exception>
+
 #include "observe/op_signature.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -89,6 +91,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
 
   RunningOp running;
   running.record = &fn;
+  running.exceptions = std::uncaught_exceptions();
   running.op = op;
   running.pending_mark = state.pending.size();
   running.key = {op, state.scopes.back().module, state.phase_now(), 0};
@@ -117,6 +120,7 @@ void count(ThreadState& state, BucketTable::Index index, Ticks ticks, const Work
 
 // Whether the op itself is counted, now that it is known what it dispatched inside.
 bool is_counted(const RunningOp& running) {
+  if (std::uncaught_exceptions() > running.exceptions) return false;  // it raised: it did not do its work
   switch (running.op->kind) {
     case OpKind::counted:
       return !running.wrapped;

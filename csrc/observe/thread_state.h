@@ -42,6 +42,7 @@ struct RunningOp {
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
   int nested = 0;                  // records seen inside, while closed
+  int exceptions = 0;              // in flight when it started
   std::size_t pending_mark = 0;
   Ticks start = 0;
   Ticks inner_ticks = 0;                // of the ops that were counted inside

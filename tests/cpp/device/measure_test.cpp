@@ -29,7 +29,7 @@ TEST(MeasureCeilings, OfTheCpu) {
   const Ceilings& ceilings = measured.ceilings;
 
   EXPECT_FALSE(ceilings.device.empty());
-  EXPECT_EQ(lines.size(), ceilings.memory.size() + 5);  // fp32, fp64, bf16, fp16 and int8 are tried
+  EXPECT_GE(lines.size(), ceilings.memory.size() + 5);  // fp32, fp64, bf16, fp16 and int8 are tried
   for (const auto& line : lines) EXPECT_EQ(line.rfind("roofs of this machine: ", 0), 0u) << line;
 
   ASSERT_FALSE(ceilings.compute.empty());

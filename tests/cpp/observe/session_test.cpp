@@ -214,6 +214,7 @@ TEST(Session, ClosesWhatAnExceptionLeftOpen) {
   at::neg(at::rand({5}));
   const auto pass = session->stop();
   EXPECT_NE(find(pass, "aten::neg", kOutside), nullptr);
+  EXPECT_EQ(find(pass, "aten::add", 4), nullptr) << "an op that raised did no work";
 }
 
 TEST(Session, LeavesNoCallbackBehind) {
