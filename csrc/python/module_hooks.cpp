@@ -15,13 +15,21 @@ using Shapes = std::vector<std::vector<std::int64_t>>;
 constexpr std::size_t kMaxTensors = 16;
 constexpr int kMaxNesting = 6;
 
-// Collects the sizes of tensors in any nest of containers.
-struct ShapeReader {
-  Shapes shapes;
-  std::int64_t bytes = 0;
+// Collects the sizes of tensors in any nest of containers. Made once for each thread: its vectors keep their memory.
+class ShapeReader {
+ public:
+  void start() {
+    count_ = 0;
+    bytes_ = 0;
+  }
+  std::int64_t bytes() const { return bytes_; }
+  void copy_to(Shapes& shapes) const {
+    shapes.resize(count_);
+    for (std::size_t i = 0; i < count_; ++i) shapes[i] = shapes_[i];
+  }
 
   void read(PyObject* value, int nesting = 0) {
-    if (value == nullptr || shapes.size() >= kMaxTensors || nesting > kMaxNesting) return;
+    if (value == nullptr || count_ >= kMaxTensors || nesting > kMaxNesting) return;
     if (THPVariable_Check(value)) {
       read_tensor(THPVariable_Unpack(value));
     } else if (PyTuple_Check(value)) {
@@ -51,9 +59,14 @@ struct ShapeReader {
 
   void read_tensor(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
-    shapes.push_back(tensor.sizes().vec());
-    bytes += tensor.numel() * static_cast<std::int64_t>(tensor.dtype().itemsize());
+    if (count_ == shapes_.size()) shapes_.emplace_back();
+    shapes_[count_++].assign(tensor.sizes().begin(), tensor.sizes().end());
+    bytes_ += tensor.numel() * static_cast<std::int64_t>(tensor.dtype().itemsize());
   }
+
+  Shapes shapes_;
+  std::size_t count_ = 0;
+  std::int64_t bytes_ = 0;
 };
 
 ModuleHooks& hooks_of(PyObject* capsule) { return *static_cast<ModuleHooks*>(PyCapsule_GetPointer(capsule, nullptr)); }
@@ -105,16 +118,18 @@ void ModuleHooks::enter(PyObject* module) {
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;
-  ShapeReader inputs;
+  thread_local ShapeReader inputs;
+  thread_local ShapeReader outputs;
+  inputs.start();
   inputs.read(arguments);
   inputs.read(keywords);
-  ShapeReader outputs;
+  outputs.start();
   outputs.read(output);
   const std::lock_guard lock(mutex_);
   auto& entry = modules_[static_cast<std::size_t>(*left)];
-  entry.input_shapes = std::move(inputs.shapes);
-  entry.output_shapes = std::move(outputs.shapes);
-  entry.output_bytes = outputs.bytes;
+  inputs.copy_to(entry.input_shapes);
+  outputs.copy_to(entry.output_shapes);
+  entry.output_bytes = outputs.bytes();
 }
 
 void ModuleHooks::update(ModuleId place, const Module& facts) {
