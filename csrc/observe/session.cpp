@@ -59,8 +59,7 @@ void Session::start(std::optional<ModuleId> base) {
   active_.store(true, std::memory_order_release);
   started_ = now_ticks();
   if (base) {
-    base_token_ = this;
-    state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, base_token_);
+    state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, this);
   }
 }
 

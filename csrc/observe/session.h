@@ -80,7 +80,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
-  const void* base_token_ = nullptr;
   Ticks started_ = 0;
   std::atomic<std::uint64_t> pass_{0};
   std::mutex mutex_;  // guards what follows; never taken per op

@@ -37,13 +37,7 @@ Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, cons
 }  // namespace
 
 void bind_session(py::module_& module) {
-  py::class_<observe::Pass>(module, "Pass")
-      .def_readonly("wall_ns", &observe::Pass::wall_ns)
-      .def_property_readonly("calls", [](const observe::Pass& pass) {
-        std::int64_t calls = 0;
-        for (const auto& op : pass.ops) calls += op.calls;
-        return calls;
-      });
+  py::class_<observe::Pass>(module, "Pass").def_readonly("wall_ns", &observe::Pass::wall_ns);
 
   py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
       .def(py::init([](const py::list& modules, const py::list& objects) {
@@ -66,7 +60,6 @@ void bind_session(py::module_& module) {
       .def("stop", [](ModuleHooks& hooks) { return hooks.session()->stop(); })
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
-      .def("leave_model", [](ModuleHooks& hooks) { hooks.session()->leave(&hooks); })
       .def("enter_optimizer",
            [](ModuleHooks& hooks, const py::object& optimizer) {
              return hooks.session()->enter_optimizer(optimizer.ptr());
