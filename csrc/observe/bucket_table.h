@@ -12,7 +12,7 @@
 #include "core/profile_data.h"
 #include "observe/clock.h"
 #include "observe/op_info.h"
-#include "ops/op_call.h"
+#include "roofprof/op_call.h"
 
 namespace roofprof::observe {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "observe/op_info.h"
-#include "ops/op_call.h"
+#include "roofprof/op_call.h"
 
 namespace roofprof::observe {
 

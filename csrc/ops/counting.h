@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "ops/op_call.h"
+#include "roofprof/op_call.h"
 #include "roofprof/work.h"
 
 namespace roofprof::ops {

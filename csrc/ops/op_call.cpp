@@ -1,4 +1,4 @@
-#include "ops/op_call.h"
+#include "roofprof/op_call.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "ops/op_call.h"
+#include "roofprof/op_call.h"
 #include "roofprof/work.h"
 
 namespace roofprof::ops {

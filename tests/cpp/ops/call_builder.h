@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op_call.h"
 #include "ops/registry.h"
+#include "roofprof/op_call.h"
 #include "roofprof/work.h"
 
 namespace roofprof::ops::testing {
