@@ -1,6 +1,9 @@
 #include "observe/bucket_table.h"
 
+#include <ATen/record_function.h>
+
 #include <exception>
+#include <optional>
 
 #include "observe/op_signature.h"
 
@@ -48,20 +51,28 @@ BucketTable::Index BucketTable::insert(Bucket bucket) {
   return static_cast<Index>(buckets_.size() - 1);
 }
 
-BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall& call, Work& work) {
-  bool costed = key.op->kind == OpKind::counted || key.op->kind == OpKind::view;
-  work = Work{};
-  if (key.op->kind == OpKind::counted) {
-    try {
-      const auto cost = ops::cost_of(call, key.op->cost);
-      costed = cost.has_value();
-      if (cost) work = *cost;
-    } catch (const std::exception& error) {
-      costed = false;
-      failures.try_emplace(key.op->name, error.what());
-    }
+Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
+  Costed result;
+  result.costed = op.kind == OpKind::view;
+  result.dtype = call.compute_dtype();
+  if (op.kind != OpKind::counted) return result;
+  result.shapes = shapes_of(call);
+  std::optional<at::RecordFunctionGuard> unobserved;
+  if (op.cost != nullptr && op.cost->own != nullptr) unobserved.emplace(false);
+  try {
+    const auto work = ops::cost_of(call, op.cost);
+    result.costed = work.has_value();
+    if (work) result.work = *work;
+  } catch (const std::exception& error) {
+    result.failure = error.what();
+  } catch (...) {
+    result.failure = "its cost function threw something that is no std::exception";
   }
+  return result;
+}
 
+BucketTable::Index BucketTable::add(const BucketKey& key, const Costed& costed) {
+  if (!costed.failure.empty()) failures.try_emplace(key.op->name, costed.failure);
   BucketKey stored = key;
   BucketKey any_shape = key;
   any_shape.signature = 0;
@@ -71,14 +82,14 @@ BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall
   if (index == kNone) {
     Bucket bucket;
     bucket.key = stored;
-    bucket.dtype = call.compute_dtype();
-    bucket.costed = costed;
+    bucket.dtype = costed.dtype;
+    bucket.costed = costed.costed;
     bucket.per_call = shared;
-    if (key.op->kind == OpKind::counted) bucket.shapes = shared ? "other shapes" : shapes_of(call);
-    bucket.work = work;
+    bucket.shapes = shared && !costed.shapes.empty() ? "other shapes" : costed.shapes;
+    bucket.work = costed.work;
     index = insert(std::move(bucket));
   }
-  buckets_[index].costed &= costed;
+  buckets_[index].costed &= costed.costed;
   return index;
 }
 

@@ -45,12 +45,26 @@ struct Bucket {
   Ticks ticks = 0;
 };
 
+// What a call costs, and how its bucket is shown.
+struct Costed {
+  bool costed = false;
+  Work work;
+  DType dtype = DType::other;
+  std::string shapes;
+  std::string failure;  // why the cost could not be computed; empty: it could, or there is none
+};
+
+// Runs users' cost functions, which may wait for other threads (for Python's interpreter lock): not to be called with a
+// lock held. What they dispatch themselves is not observed.
+Costed cost_of(const OpInfo& op, const ops::OpCall& call);
+
 struct ModuleClock {
   std::int64_t calls = 0;
   Ticks self_ticks = 0;
 };
 
-// Held by the owning thread for each update and by a collecting thread once per pass: practically never contended.
+// Held by the owning thread for each update and by a collecting thread once per pass: practically never contended. Only
+// the owning thread changes buckets, so it reads them without the lock.
 class SpinLock {
  public:
   void lock() {
@@ -74,9 +88,8 @@ class BucketTable {
 
   // The bucket of that key; kNone where it has to be described first.
   Index find(const BucketKey& key) const;
-  // Costs the call, whose key find() does not know, and returns its bucket: a new one, or that of the other shapes.
-  // `work` is set to this call's own.
-  Index describe(const BucketKey& key, const ops::OpCall& call, Work& work);
+  // The bucket for a call whose key find() does not know: a new one, or that of the other shapes.
+  Index add(const BucketKey& key, const Costed& costed);
 
   // What is known of inputs with that operator and signature (key.signature), in whatever module; null where nothing.
   const ops::OpCall* inputs_of(const BucketKey& key) const;

@@ -12,6 +12,7 @@ namespace roofprof::observe {
 namespace {
 
 bool names_scalar(std::string_view declared, std::string_view name) {
+  if (declared == "*") return true;
   while (!declared.empty()) {
     const auto comma = declared.find(',');
     auto item = declared.substr(0, comma);
@@ -36,15 +37,26 @@ bool is_tensor(const c10::Type& type) {
          (type.kind() == c10::TypeKind::OptionalType && is_tensor(*type.containedTypes().front()));
 }
 
+bool is_dtype(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::ScalarTypeType ||
+         (type.kind() == c10::TypeKind::OptionalType && is_dtype(*type.containedTypes().front()));
+}
+
+ops::ArgumentKind kind_of(const c10::Type& type) {
+  if (is_tensor(type)) return ops::ArgumentKind::tensor;
+  if (is_tensor_list(type)) return ops::ArgumentKind::tensor_list;
+  return is_dtype(type) ? ops::ArgumentKind::dtype : ops::ArgumentKind::scalar;
+}
+
 void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
   std::uint16_t position = 0;
   for (const auto& argument : schema.arguments()) {
-    const auto& type = *argument.real_type();
     const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-    info.argument_names.push_back(argument.name());
-    if (is_tensor(type)) {
+    const auto kind = kind_of(*argument.real_type());
+    info.arguments.push_back({argument.name(), {}, {}, written, kind, argument.kwarg_only()});
+    if (kind == ops::ArgumentKind::tensor) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor, written});
-    } else if (is_tensor_list(type)) {
+    } else if (kind == ops::ArgumentKind::tensor_list) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
     } else if (info.cost != nullptr && names_scalar(info.cost->scalars, argument.name())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::scalar, false});
@@ -67,7 +79,7 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   auto info = std::make_unique<OpInfo>();
   info->name = schema.name();
   info->overload = schema.overload_name();
-  info->cost = ops::find_cost(info->name);
+  info->cost = ops::find_cost(info->name, info->overload);
   const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
   if (returns_view(schema) && !composite) {
@@ -96,7 +108,8 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const char*, std::unique_ptr<OpInfo>> by_name;
-  // An operator that was removed from the dispatcher may leave its address to another: the old one is kept, unused.
+  // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced: the
+  // old ones are kept, because buckets and other threads still point to them.
   std::vector<std::unique_ptr<OpInfo>> retired;
 };
 
@@ -111,7 +124,10 @@ OpInfo* resolve(const at::RecordFunction& fn) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   auto& entry = all.by_name[fn.name()];
-  if (entry && entry->name == name->name && entry->overload == name->overload_name) return entry.get();
+  if (entry && entry->name == name->name && entry->overload == name->overload_name &&
+      entry->cost == ops::find_cost(name->name, name->overload_name)) {
+    return entry.get();
+  }
   if (entry) all.retired.push_back(std::move(entry));
   const auto handle = c10::Dispatcher::singleton().findSchema(*name);
   if (!handle) return nullptr;
@@ -125,13 +141,19 @@ struct CacheLine {
 };
 constexpr std::size_t kCacheLines = 1024;
 
+struct Cache {
+  std::array<CacheLine, kCacheLines> lines;
+  std::uint64_t generation = 0;  // of the costs that were known when its lines were looked up
+};
+
 }  // namespace
 
 OpInfo* op_info(const at::RecordFunction& fn) {
-  thread_local std::array<CacheLine, kCacheLines> cache;
+  thread_local Cache cache;
+  if (const auto generation = ops::cost_generation(); cache.generation != generation) cache = {{}, generation};
   const char* name = fn.name();
   const auto address = reinterpret_cast<std::uintptr_t>(name);
-  auto& line = cache[((address >> 4) ^ (address >> 14)) % kCacheLines];
+  auto& line = cache.lines[((address >> 4) ^ (address >> 14)) % kCacheLines];
   // The text is compared as well: ranges that are no ops carry names in memory that is used again.
   if (line.name == name && std::strcmp(line.info->name.c_str(), name) == 0) return line.info;
   OpInfo* info = resolve(fn);

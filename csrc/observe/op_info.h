@@ -39,12 +39,12 @@ struct OpInfo {
   // Learned: the most records that a call of it had inside.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;
-  std::vector<std::string> argument_names;  // by position
+  std::vector<ops::Argument> arguments;  // by position, without their values
   std::vector<bool> result_written;         // the result is a written argument (in-place, out=)
 };
 
 // The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
-// range). The pointer stays valid for the life of the process.
+// range). The pointer stays valid for the life of the process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
 
 }  // namespace roofprof::observe

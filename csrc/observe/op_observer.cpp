@@ -68,10 +68,7 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
     const auto signature = signature_of(*running.op, fn.inputs());
     running.key.signature = signature.hash;
     running.wraps = signature.may_wrap;
-    {
-      const std::lock_guard guard(state.table->lock);
-      if (state.table->inputs_of(running.key) != nullptr) return;
-    }
+    if (state.table->inputs_of(running.key) != nullptr) return;
     running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
@@ -139,22 +136,29 @@ bool is_counted(const RunningOp& running) {
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
 BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
   auto& table = *state.table;
-  if (!running.described) return table.add_uncosted(running.key);
-  auto key = running.key;
-  try {
-    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
-    const auto found = table.find(key);
-    if (found != BucketTable::kNone) return found;
-    // Inputs of the same signature read alike, so those of an earlier call will do.
-    const ops::OpCall* known = table.inputs_of(running.key);
-    ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
-    describe_results(*running.op, fn.outputs(), call);
-    if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
-    return table.describe(key, call, work);
-  } catch (const std::exception& error) {
-    table.failures.try_emplace(running.op->name, error.what());
-    return table.add_uncosted(running.key);
+  std::string failure;
+  if (running.described) {
+    auto key = running.key;
+    try {
+      if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
+      const auto found = table.find(key);
+      if (found != BucketTable::kNone) return found;
+      // Inputs of the same signature read alike, so those of an earlier call will do.
+      const ops::OpCall* known = table.inputs_of(running.key);
+      ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
+      describe_results(*running.op, fn.outputs(), call);
+      const Costed costed = cost_of(*running.op, call);
+      work = costed.work;
+      const std::lock_guard guard(table.lock);
+      if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
+      return table.add(key, costed);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
   }
+  const std::lock_guard guard(table.lock);
+  if (!failure.empty()) table.failures.try_emplace(running.op->name, failure);
+  return table.add_uncosted(running.key);
 }
 
 void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
@@ -167,7 +171,6 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   }
   state.claim_sequence_numbers();
 
-  const std::lock_guard guard(state.table->lock);
   if (is_counted(running)) {
     Work work;
     const auto index = bucket_of(state, fn, running, work);
@@ -188,7 +191,8 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
     state.ops.back().operations_inside |= running.operations_inside;
     state.ops.back().inner_ticks += running.inner_ticks;
   }
-  if (state.wrapping_ops > 0) return;
+  if (state.wrapping_ops > 0 || state.pending.empty()) return;
+  const std::lock_guard guard(state.table->lock);
   for (const auto& op : state.pending) count(state, op.bucket, op.ticks, op.work);
   state.pending.clear();
 }

@@ -89,6 +89,7 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   if (value.isDouble()) return mix(hash, std::hash<double>{}(value.toDouble()));
   if (value.isString()) return mix(hash, std::hash<std::string>{}(value.toStringRef()));
   if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_hint(value.toSymInt())) + 1);
+  if (value.isDevice()) return mix(hash, std::hash<c10::Device>{}(value.toDevice()) + 11);
   if (value.isList()) {
     hash = mix(hash, 5);
     for (const c10::IValue& item : value.toListRef()) hash = hash_scalar(hash, item);
@@ -103,9 +104,16 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
   if (value.isSymInt()) return size_hint(value.toSymInt());
   if (value.isDouble()) return value.toDouble();
   if (value.isString()) return value.toStringRef();
+  if (value.isDevice()) return value.toDevice().str();
   if (!value.isList()) return std::monostate{};
+  const auto list = value.toListRef();
+  if (!list.empty() && list.front().isDouble()) {
+    std::vector<double> numbers;
+    for (const c10::IValue& item : list) numbers.push_back(item.isDouble() ? item.toDouble() : 0);
+    return numbers;
+  }
   std::vector<std::int64_t> items;
-  for (const c10::IValue& item : value.toListRef()) {
+  for (const c10::IValue& item : list) {
     if (item.isInt()) {
       items.push_back(item.toInt());
     } else if (item.isBool()) {
@@ -124,6 +132,7 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
   const auto type = c10::typeMetaToScalarType(tensor.dtype());
   desc.dtype = dtype_of(type);
   desc.is_complex = c10::isComplexType(type);
+  desc.element_type = static_cast<int>(type);
   // A Python scalar comes along with the call, whatever memory torch wraps it in.
   desc.item_bytes = tensor.is_wrapped_number() ? 0 : static_cast<std::int64_t>(tensor.dtype().itemsize());
   bool any_expanded = false;
@@ -186,12 +195,10 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
   call.overload = info.overload;
   call.trait = info.trait;
   Seen seen;
-  for (std::size_t i = 0; i < info.argument_names.size(); ++i)
-    call.arguments.push_back({info.argument_names[i], {}, {}, false});
+  call.arguments = info.arguments;
   for (const auto& slot : info.slots) {
     if (slot.position >= inputs.size()) break;
     auto& argument = call.arguments[slot.position];
-    argument.written = slot.written;
     const auto& value = inputs[slot.position];
     if (slot.kind == OpInfo::Slot::Kind::scalar) {
       argument.scalar = describe_scalar(value);
@@ -206,6 +213,7 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
 void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ops::Argument result;
+    if (outputs[i].isList()) result.kind = ops::ArgumentKind::tensor_list;
     result.written = i < info.result_written.size() && info.result_written[i];
     for_each_tensor(outputs[i],
                     [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });

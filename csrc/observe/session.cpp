@@ -45,7 +45,10 @@ void Session::start(std::optional<ModuleId> base) {
   state.abandon();
   {
     const std::lock_guard lock(mutex_);
-    for (auto& table : tables_) table->start_pass();
+    for (auto& table : tables_) {
+      const std::lock_guard table_lock(table->lock);
+      table->start_pass();
+    }
   }
   pass_.fetch_add(1, std::memory_order_relaxed);
   auto& passes = active_passes();

@@ -10,6 +10,7 @@ namespace roofprof::ops {
 namespace {
 
 bool lists_name(std::string_view comma_separated, std::string_view name) {
+  if (comma_separated == "*") return true;
   while (!comma_separated.empty()) {
     const auto comma = comma_separated.find(',');
     std::string_view item = comma_separated.substr(0, comma);
@@ -129,6 +130,14 @@ std::vector<std::int64_t> OpCall::integers(std::string_view argument) const {
   if (const auto* list = std::get_if<std::vector<std::int64_t>>(&scalar)) return *list;
   if (const auto* value = std::get_if<std::int64_t>(&scalar)) return {*value};
   throw_wrong_type(*this, argument, "a list of integers");
+}
+
+std::vector<double> OpCall::numbers(std::string_view argument) const {
+  const Scalar& scalar = declared(argument);
+  if (std::holds_alternative<std::monostate>(scalar)) return {};
+  if (const auto* list = std::get_if<std::vector<double>>(&scalar)) return *list;
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&scalar)) return {list->begin(), list->end()};
+  return {number(argument, 0)};
 }
 
 std::string OpCall::text(std::string_view argument) const {

@@ -54,8 +54,13 @@ void require_plausible(const OpCall& call, const Work& work) {
 
 Work evaluate(const OpCall& call, const OpCost& line) {
   Work work;
-  line.operations(call, line.weight, work);
-  (line.bytes != nullptr ? line.bytes : compulsory_bytes)(call, work);
+  if (line.own != nullptr) {
+    compulsory_bytes(call, work);
+    (*line.own)(call, work);
+  } else {
+    line.operations(call, line.weight, work);
+    (line.bytes != nullptr ? line.bytes : compulsory_bytes)(call, work);
+  }
   require_plausible(call, work);
   return work;
 }
@@ -80,16 +85,21 @@ std::span<const Family> families() {
   return kFamilies;
 }
 
-const OpCost* find_cost(std::string_view op) {
+const OpCost* find_cost(std::string_view op, std::string_view overload) {
   static const Lines kLines = lines_of_all_families();
-  if (const auto found = kLines.find(op); found != kLines.end()) return found->second;
-  if (!op.ends_with('_')) return nullptr;
-  op.remove_suffix(1);
-  const auto found = kLines.find(op);
-  return found == kLines.end() ? nullptr : found->second;
+  // A line stands for the in-place form too, but one of the form's own is nearer.
+  for (const bool in_place : {false, true}) {
+    if (in_place) {
+      if (!op.ends_with('_')) break;
+      op.remove_suffix(1);
+    }
+    if (const auto* own = find_own_cost(op, overload)) return own;
+    if (const auto found = kLines.find(op); found != kLines.end()) return found->second;
+  }
+  return nullptr;
 }
 
-std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name)); }
+std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name, call.overload)); }
 
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line) {
   if (line == nullptr) line = line_of(call.trait);

@@ -5,8 +5,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "roofprof/op_call.h"
+#include "roofprof/op_costs.h"
 #include "roofprof/work.h"
 
 namespace roofprof::ops {
@@ -30,18 +32,32 @@ struct OpCost {
   std::string_view scalars = "";
   std::string_view formula = "";  // for people: what is counted
   std::string_view source = "";   // where the formula comes from, when it is not plain arithmetic
+  // A cost of the user's (OpCosts): it counts instead of what stands above, and may read all scalars.
+  const OpCosts::Function* own = nullptr;
 };
 
 // ---- lookup
 
-// The line of an operator ("aten::relu_" finds "aten::relu"), or null.
-const OpCost* find_cost(std::string_view op);
+// The line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay where
+// they are for the life of the process, so that equal pointers mean the same cost.
+const OpCost* find_cost(std::string_view op, std::string_view overload = "");
 // All families, for listings and tests.
 struct Family {
   std::string_view name;
   std::span<const OpCost> costs;
 };
 std::span<const Family> families();
+
+// ---- the user's own (own_costs.cpp)
+
+// The user's line for exactly that operator, or null.
+const OpCost* find_own_cost(std::string_view op, std::string_view overload);
+// All of them by name, for listings beside families().
+std::vector<OpCost> own_costs();
+// Rises with each change of the user's costs: what was found before has to be looked up again.
+std::uint64_t cost_generation();
+
+// ---- evaluation
 
 // What one call has to do: by its line, else by its trait (a view is free; pointwise: one operation per output element;
 // reduction: one per input element), else nullopt: not known.

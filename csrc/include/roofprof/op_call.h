@@ -20,6 +20,8 @@ struct TensorDesc {
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
+  // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
+  int element_type = -1;
 
   std::int64_t numel() const;        // logical elements; saturating
   std::int64_t held_numel() const;   // elements really held: expanded dimensions count once
@@ -29,7 +31,15 @@ struct TensorDesc {
 };
 
 // monostate: None, or a value that no cost of this op declared that it reads. A list of booleans is one of 0 and 1.
-using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                            std::vector<double>>;
+
+enum class ArgumentKind : std::uint8_t {
+  tensor,
+  tensor_list,
+  scalar,
+  dtype,  // a scalar that is the number of an element type
+};
 
 // One argument or result in schema order: a tensor or tensor list (tensors), or a declared scalar.
 struct Argument {
@@ -38,6 +48,8 @@ struct Argument {
   Scalar scalar;
   // The schema says that the op writes to it (in-place self, out=); a result: it is one of those arguments.
   bool written = false;
+  ArgumentKind kind = ArgumentKind::tensor;
+  bool keyword_only = false;
 };
 
 // What the operator's schema and tags tell about it without a cost of its own.
@@ -60,17 +72,19 @@ struct OpCall {
   bool has_result(std::size_t position) const;
 
   // Declared scalars; the default where the call leaves them None.
-  // Throws std::logic_error where the op's table line does not declare the name: it would not be in the bucket's key.
+  // Throws std::logic_error where the op's table line does not declare the name (it would not be in the bucket's key),
+  // and where the value is of another type.
   std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
   bool boolean(std::string_view argument, bool otherwise) const;
   double number(std::string_view argument, double otherwise) const;
   std::vector<std::int64_t> integers(std::string_view argument) const;  // a single int reads as a list of one
   std::string text(std::string_view argument) const;
+  std::vector<double> numbers(std::string_view argument) const;  // a single number reads as a list of one
 
   // The dtype that the arithmetic is done in: the first floating tensor's, else the first tensor's.
   DType compute_dtype() const;
 
-  // The scalar names that the op's table line declares (set by the registry while it evaluates the cost).
+  // The scalar names that the op's table line declares, "*" for all (set by the registry while it evaluates the cost).
   std::string_view declared_scalars;
 
  private:

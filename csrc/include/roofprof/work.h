@@ -39,6 +39,13 @@ struct Work {
   constexpr std::int64_t flops() const { return sum_where(true); }
   constexpr std::int64_t int_ops() const { return sum_where(false); }
 
+  // Multiply-accumulates in that dtype, with the two operations of each.
+  constexpr void add_macs(std::int64_t count, DType dtype) {
+    macs = saturating_add(macs, count);
+    causal_macs = saturating_add(causal_macs, count);
+    operations_in(dtype) = saturating_add(operations_in(dtype), saturating_multiply(2, count));
+  }
+
   constexpr Work& operator+=(const Work& other) {
     macs = saturating_add(macs, other.macs);
     causal_macs = saturating_add(causal_macs, other.causal_macs);

@@ -59,7 +59,7 @@ TEST_F(OpInfoTest, TakesTensorListsAndDeclaredScalars) {
   const auto& pool = *seen().at("aten::max_pool2d");
   std::vector<std::string> scalars;
   for (const auto& slot : pool.slots) {
-    if (slot.kind == OpInfo::Slot::Kind::scalar) scalars.push_back(pool.argument_names[slot.position]);
+    if (slot.kind == OpInfo::Slot::Kind::scalar) scalars.push_back(pool.arguments[slot.position].name);
   }
   EXPECT_NE(std::find(scalars.begin(), scalars.end(), "kernel_size"), scalars.end());
 }
