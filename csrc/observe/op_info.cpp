@@ -27,7 +27,8 @@ bool names_scalar(std::string_view declared, std::string_view name) {
 bool is_tensor_list(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::ListType) {
     const auto& element = *type.containedTypes().front();
-    return element.kind() == c10::TypeKind::TensorType || element.kind() == c10::TypeKind::OptionalType;
+    return element.kind() == c10::TypeKind::TensorType || element.kind() == c10::TypeKind::OptionalType ||
+           is_tensor_list(element);
   }
   return type.kind() == c10::TypeKind::OptionalType && is_tensor_list(*type.containedTypes().front());
 }
@@ -75,14 +76,27 @@ bool returns_view(const c10::FunctionSchema& schema) {
   return aliases;
 }
 
+// Autocast hands on what it has a kernel for, and lets the rest fall through. Python's and functorch's kernels hand on
+// every operator.
+c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
+  c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                            c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
+                            c10::DispatchKey::FuncTorchVmapMode, c10::DispatchKey::FuncTorchGradWrapper,
+                            c10::DispatchKey::Functionalize});
+  for (const auto key : c10::autocast_dispatch_keyset) {
+    if (op.hasKernelForDispatchKey(key)) keys = keys.add(key);
+  }
+  return keys;
+}
+
 std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::OperatorHandle& op) {
   auto info = std::make_unique<OpInfo>();
   info->name = schema.name();
   info->overload = schema.overload_name();
   info->cost = ops::find_cost(info->name, info->overload);
-  const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  info->composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
-  if (returns_view(schema) && !composite) {
+  if (returns_view(schema) && !info->composite_implicit) {
     info->trait = ops::Trait::view;
   } else if (op.hasTag(at::Tag::pointwise)) {
     info->trait = ops::Trait::pointwise;
@@ -95,8 +109,9 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   } else if (info->trait == ops::Trait::view) {
     info->kind = OpKind::view;
   } else {
-    info->kind = composite ? OpKind::transparent : OpKind::unknown;
+    info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }
+  info->wrapped_by = wrapping_keys(op);
   describe_arguments(schema, *info);
   for (const auto& result : schema.returns()) {
     info->result_written.push_back(result.alias_info() != nullptr && result.alias_info()->isWrite());

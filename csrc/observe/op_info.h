@@ -2,6 +2,7 @@
 // What the observer knows of an operator: looked up once per operator, then found by a pointer comparison.
 
 #include <ATen/record_function.h>
+#include <c10/core/DispatchKeySet.h>
 
 #include <atomic>
 #include <cstdint>
@@ -36,6 +37,10 @@ struct OpInfo {
   const ops::OpCost* cost = nullptr;
   // Without a cost of its own: what it does is all dispatched inside, so that copies there can be the whole work.
   bool composite_explicit = false;
+  // One derivative for all that it dispatches inside, or those of what it dispatches.
+  bool composite_implicit = false;
+  // The dispatch keys at which a call may be handed on to another dispatch, inside itself, that does the work.
+  c10::DispatchKeySet wrapped_by;
   // Learned: the most records that a call of it had inside.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;

@@ -1,5 +1,6 @@
 #include "observe/op_observer.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <exception>
@@ -52,24 +53,30 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
 
 // ---- ops
 
-void mark_wrapped(ThreadState& state, const OpInfo* op) {
-  for (std::size_t i = state.ops.size(); i-- > 0;) {
-    if (state.ops[i].wraps && state.ops[i].op == op) {
-      state.ops[i].wrapped = true;
-      return;
-    }
-  }
+// A boxed call reports the whole stack: what its callers had there lies below.
+template <typename Value>
+c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
+  return stack.size() > count ? stack.slice(stack.size() - count) : stack;
+}
+
+c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return top_of_stack(fn.inputs(), op.arguments.size());
+}
+
+c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
 }
 
 // Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
 // ends.
 void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
+  const auto inputs = inputs_of(fn, *running.op);
   try {
-    const auto signature = signature_of(*running.op, fn.inputs());
+    const auto signature = signature_of(*running.op, inputs);
     running.key.signature = signature.hash;
-    running.wraps = signature.may_wrap;
+    running.route = signature.route;
     if (state.table->inputs_of(running.key) != nullptr) return;
-    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
+    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
     running.described = false;
@@ -78,8 +85,30 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
   }
 }
 
+// Whether what a running op dispatches now is no part of it, or no work of its own.
+bool is_inside_a_closed_op(const ThreadState& state) {
+  if (state.ops.empty() || !state.ops.back().closed) return false;
+  // The kernel runs below autograd; tangents are worked out above it.
+  return !state.ops.back().route.dual ||
+         c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
+}
+
+// A wrapper asks fake tensors for the shapes of its result, before it does the work on its own ones (DTensor).
+bool asks_for_shapes(const ThreadState& state, const Route& route) {
+  if (!route.fake) return false;
+  for (auto outer = state.ops.rbegin(); outer != state.ops.rend(); ++outer) {
+    if (outer->route.wrapped) return !outer->route.fake;
+  }
+  return false;
+}
+
+// Whether what an op dispatches inside can be the work that it is said to do.
+bool is_handed_on(const OpInfo& op, const Route& route) {
+  return route.wrapped || (route.dual && op.composite_implicit);
+}
+
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
-  if (!state.ops.empty() && state.ops.back().closed) {
+  if (is_inside_a_closed_op(state)) {
     ++state.ops.back().nested;
     return;
   }
@@ -90,18 +119,21 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
-  running.pending_mark = state.pending.size();
   running.key = {op, state.scopes.back().module, state.phase_now(), 0};
   if (state.between_nodes()) {
     running.key.module = state.last_node_module;
     running.key.phase = Phase::backward;
   }
-  if (op->kind == OpKind::counted) read_inputs(state, fn, running);
-  running.closed = op->kind == OpKind::view || (op->kind == OpKind::counted && !running.wraps);
-  if (state.wrapping_ops > 0) mark_wrapped(state, op);
-  if (running.wraps) ++state.wrapping_ops;
+  if (op->kind == OpKind::counted) {
+    read_inputs(state, fn, running);
+  } else {
+    running.route = route_of(*op, inputs_of(fn, *op));
+  }
+  running.skipped = asks_for_shapes(state, running.route);
+  const bool has_own_work = op->kind == OpKind::counted || op->kind == OpKind::view;
+  running.closed = running.skipped || (has_own_work && !is_handed_on(*op, running.route));
   // Thread-local observers (torch.profiler) would lose what is muted.
-  running.muted = running.closed && op->nested.load(std::memory_order_relaxed) >= kWorthMuting &&
+  running.muted = running.closed && !running.route.dual && op->nested.load(std::memory_order_relaxed) >= kWorthMuting &&
                   state.session->may_mute() && !at::hasThreadLocalCallbacks();
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
@@ -118,9 +150,13 @@ void count(ThreadState& state, BucketTable::Index index, Ticks ticks, const Work
 // Whether the op itself is counted, now that it is known what it dispatched inside.
 bool is_counted(const RunningOp& running) {
   if (std::uncaught_exceptions() > running.exceptions) return false;  // it raised: it did not do its work
+  if (running.skipped) return false;
+  // With nothing inside, the wrapper did the work where it cannot be seen.
+  if (is_handed_on(*running.op, running.route) && running.op->kind != OpKind::transparent) {
+    return !running.bytes_inside && !running.operations_inside && !running.uncosted_inside;
+  }
   switch (running.op->kind) {
     case OpKind::counted:
-      return !running.wrapped;
     case OpKind::view:
       return true;
     case OpKind::unknown:
@@ -139,14 +175,15 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, R
   std::string failure;
   if (running.described) {
     auto key = running.key;
+    const auto results = results_of(fn, *running.op);
     try {
-      if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
+      if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
       const auto found = table.find(key);
       if (found != BucketTable::kNone) return found;
       // Inputs of the same signature read alike, so those of an earlier call will do.
       const ops::OpCall* known = table.inputs_of(running.key);
       ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
-      describe_results(*running.op, fn.outputs(), call);
+      describe_results(*running.op, results, call);
       const Costed costed = cost_of(*running.op, call);
       work = costed.work;
       const std::lock_guard guard(table.lock);
@@ -165,7 +202,6 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
   if (running.muted) at::enableRecordFunction(true);
-  if (running.wraps) --state.wrapping_ops;
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }
@@ -174,27 +210,23 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   if (is_counted(running)) {
     Work work;
     const auto index = bucket_of(state, fn, running, work);
-    Ticks ticks = now - running.start;
-    if (running.op->kind == OpKind::unknown) {
-      ticks -= running.inner_ticks;  // what stands inside (views, allocations) has its own buckets
-    } else {
-      state.pending.resize(running.pending_mark);
+    const Ticks ticks = now - running.start;
+    {
+      const std::lock_guard guard(state.table->lock);
+      count(state, index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     }
-    running.inner_ticks = running.op->kind == OpKind::unknown ? running.inner_ticks + ticks : ticks;
-    state.pending.push_back({index, ticks, work});
+    running.inner_ticks = ticks;
     const auto& bucket = (*state.table)[index];
     running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
     running.operations_inside |= bucket.per_call || bucket.work.operations != Work{}.operations;
+    running.uncosted_inside |= !bucket.costed;
   }
-  if (!state.ops.empty()) {
-    state.ops.back().bytes_inside |= running.bytes_inside;
-    state.ops.back().operations_inside |= running.operations_inside;
-    state.ops.back().inner_ticks += running.inner_ticks;
-  }
-  if (state.wrapping_ops > 0 || state.pending.empty()) return;
-  const std::lock_guard guard(state.table->lock);
-  for (const auto& op : state.pending) count(state, op.bucket, op.ticks, op.work);
-  state.pending.clear();
+  if (state.ops.empty()) return;
+  auto& outer = state.ops.back();
+  outer.bytes_inside |= running.bytes_inside;
+  outer.operations_inside |= running.operations_inside;
+  outer.uncosted_inside |= running.uncosted_inside;
+  outer.inner_ticks += running.inner_ticks;
 }
 
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {

@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <optional>
 
@@ -11,13 +13,6 @@ namespace {
 
 // More tensors than this in one call (foreach lists) are not compared with each other: the comparison is quadratic.
 constexpr std::size_t kMaxCompared = 32;
-
-const c10::DispatchKeySet kWrappingKeys =
-    c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonDispatcher,
-                         c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
-                         c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
-                         c10::DispatchKey::FuncTorchVmapMode, c10::DispatchKey::FuncTorchGradWrapper}) |
-    c10::autocast_dispatch_keyset;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value;
@@ -127,6 +122,52 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
   return items;
 }
 
+// A FakeTensor says it is on some device, while its memory is on none.
+bool is_fake(const at::TensorImpl& tensor) {
+  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta && tensor.device_type() != c10::kMeta;
+}
+
+bool has_tangent(const at::TensorImpl& tensor) {
+  const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
+}
+
+// Sees the tensors of one call, and tells its route.
+class RouteReader {
+ public:
+  void see(const at::TensorImpl& tensor) {
+    const auto keys = tensor.key_set();
+    keys_ = keys_ | keys;
+    if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
+    route_.dual = route_.dual || has_tangent(tensor);
+  }
+
+  Route route(const OpInfo& info) {
+    const auto local = c10::impl::tls_local_dispatch_key_set();
+    auto active = ((keys_ | local.included_) - local.excluded_) & info.wrapped_by;
+    if (active.has(c10::DispatchKey::Python)) {
+      active = active.remove(c10::DispatchKey::Python);
+      if (local.included_.has(c10::DispatchKey::Python)) read_modes();
+      route_.wrapped = subclass_ || modes_;
+    }
+    route_.wrapped = route_.wrapped || !active.empty();
+    return route_;
+  }
+
+ private:
+  void read_modes() {
+    using Modes = c10::impl::TorchDispatchModeTLS;
+    const bool fake = Modes::get_mode(c10::impl::TorchDispatchModeKey::FAKE).has_value();
+    modes_ = Modes::stack_len() > (fake ? 1 : 0);
+    route_.fake = route_.fake || fake;
+  }
+
+  c10::DispatchKeySet keys_;
+  bool subclass_ = false;  // other than fake ones
+  bool modes_ = false;     // other than that of fake tensors
+  Route route_;
+};
+
 ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
   ops::TensorDesc desc;
   const auto type = c10::typeMetaToScalarType(tensor.dtype());
@@ -151,8 +192,8 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
 Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
   Signature signature;
   Seen seen;
+  RouteReader reader;
   std::uint64_t hash = 0x243F6A8885A308D3ULL;
-  c10::DispatchKeySet keys;
   for (const auto& slot : info.slots) {
     if (slot.position >= inputs.size()) break;
     const auto& value = inputs[slot.position];
@@ -162,7 +203,7 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       continue;
     }
     for_each_tensor(value, [&](const at::TensorImpl& tensor) {
-      keys = keys | tensor.key_set();
+      reader.see(tensor);
       const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
       hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
       for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
@@ -170,10 +211,18 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       });
     });
   }
-  const auto local = c10::impl::tls_local_dispatch_key_set();
-  signature.may_wrap = ((keys | local.included_) - local.excluded_).has_any(kWrappingKeys);
+  signature.route = reader.route(info);
   signature.hash = hash;
   return signature;
+}
+
+Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  RouteReader reader;
+  for (const auto& slot : info.slots) {
+    if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
+    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor) { reader.see(tensor); });
+  }
+  return reader.route(info);
 }
 
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {

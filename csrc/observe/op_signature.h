@@ -11,15 +11,23 @@
 
 namespace roofprof::observe {
 
+// How a call reaches the kernel that does its work.
+struct Route {
+  bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
+  bool fake = false;     // its tensors hold nothing, and only their shapes are worked out
+  bool dual = false;     // its tensors have tangents, and forward-mode AD works out the result's inside
+};
+
 struct Signature {
   // Hash of what the op's cost reads of its inputs: dtypes, sizes, expanded dims, repeated views, declared scalars.
   std::uint64_t hash = 0;
-  // Autocast, functorch, a dispatch mode or a tensor subclass is at work: the op may dispatch itself again inside.
-  bool may_wrap = false;
+  Route route;
 };
 
 // Runs for every op: no allocation for strided tensors.
 Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+// For ops whose inputs need no signature.
+Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
 // The inputs' hash with the results mixed in: what they do not tell (strides, output sizes, values) shows there.
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs);
 

@@ -76,8 +76,6 @@ void ThreadState::abandon_ops() {
     if (op.muted) at::enableRecordFunction(true);
   }
   ops.clear();
-  pending.clear();
-  wrapping_ops = 0;
 }
 
 std::optional<ModuleId> ThreadState::close(const void* token) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/op_signature.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -37,24 +38,17 @@ struct RunningOp {
   BucketKey key;                   // its signature is that of the inputs until the op ends
   bool closed = false;             // what it dispatches inside is not counted
   bool muted = false;              // ... and not even reported
-  bool wraps = false;              // it may dispatch itself again inside
-  bool wrapped = false;            // ... and it did: the inner one is the work
+  bool skipped = false;            // no work at all: it only asks for shapes
+  Route route;
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
+  bool uncosted_inside = false;    // an op of which nothing is known was inside
   int nested = 0;                  // records seen inside, while closed
   int exceptions = 0;              // in flight when it started
-  std::size_t pending_mark = 0;
   Ticks start = 0;
   Ticks inner_ticks = 0;                // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;  // only where these inputs are seen for the first time
   bool described = true;                // false: a tensor of it could not be read
-};
-
-// An op that counts unless an enclosing op turns out to be the work itself.
-struct PendingOp {
-  BucketTable::Index bucket;
-  Ticks ticks;
-  Work work;
 };
 
 struct ThreadState {
@@ -64,8 +58,6 @@ struct ThreadState {
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
-  std::vector<PendingOp> pending;
-  int wrapping_ops = 0;             // among ops: those that may wrap
   int nodes = 0;                    // among scopes: running autograd nodes
   Ticks last_switch = 0;            // when the innermost scope last changed
   std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
