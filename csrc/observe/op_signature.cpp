@@ -122,9 +122,10 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
   return items;
 }
 
-// A FakeTensor says it is on some device, while its memory is on none.
+// A FakeTensor is dispatched to some device's kernels, while its memory is nowhere.
 bool is_fake(const at::TensorImpl& tensor) {
-  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta && tensor.device_type() != c10::kMeta;
+  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta &&
+         !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
 }
 
 bool has_tangent(const at::TensorImpl& tensor) {
@@ -139,6 +140,7 @@ class RouteReader {
     const auto keys = tensor.key_set();
     keys_ = keys_ | keys;
     if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
+    if (keys.has_backend(c10::BackendComponent::MetaBit)) route_.fake = true;
     route_.dual = route_.dual || has_tangent(tensor);
   }
 

@@ -35,10 +35,10 @@ struct Scope {
 struct RunningOp {
   const at::RecordFunction* record = nullptr;
   OpInfo* op = nullptr;
-  BucketKey key;                   // its signature is that of the inputs until the op ends
-  bool closed = false;             // what it dispatches inside is not counted
-  bool muted = false;              // ... and not even reported
-  bool skipped = false;            // no work at all: it only asks for shapes
+  BucketKey key;         // its signature is that of the inputs until the op ends
+  bool closed = false;   // what it dispatches inside is not counted
+  bool muted = false;    // ... and not even reported
+  bool skipped = false;  // no work at all: it only asks for shapes
   Route route;
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside

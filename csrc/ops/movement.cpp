@@ -51,6 +51,7 @@ constexpr OpCost kCosts[] = {
     {"aten::new_empty_strided", no_operations, 0, no_bytes, "", "memory allocated"},
     {"aten::_efficientzerotensor", no_operations, 0, no_bytes, "", "zeros that are not stored"},
     {"aten::is_pinned", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::_has_same_storage_numel", no_operations, 0, no_bytes, "", "a question"},
     {"aten::is_same_size", no_operations, 0, no_bytes, "", "a question"},
     {"aten::_assert_async", no_operations, 0, nullptr, "", "one element read"},
     {"aten::record_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},

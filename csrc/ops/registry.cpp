@@ -81,6 +81,7 @@ std::span<const Family> families() {
       Family{"indexing", indexing_costs()},
       Family{"movement", movement_costs()},
       Family{"vision", vision_costs()},
+      Family{"communication", communication_costs()},
   };
   return kFamilies;
 }

@@ -78,5 +78,6 @@ std::span<const OpCost> pooling_costs();        // pooling.cpp: pooling, upsampl
 std::span<const OpCost> indexing_costs();       // indexing.cpp: gather, scatter, embedding, masks
 std::span<const OpCost> movement_costs();       // movement.cpp: copies, fills, factories, random numbers
 std::span<const OpCost> vision_costs();         // vision.cpp: torchvision's own operators
+std::span<const OpCost> communication_costs();  // communication.cpp: collectives between processes
 
 }  // namespace roofprof::ops

@@ -70,6 +70,7 @@ const std::vector<CostCase> kCases = {
     free_of_cost("aten::new_empty_strided"),
     allocation("aten::_efficientzerotensor"),
     question("aten::is_pinned"),
+    question("aten::_has_same_storage_numel"),
     question("aten::is_same_size"),
     question("aten::record_stream"),
     {Call("aten::_assert_async").in("self", boolean, {}), {.read_bytes = 1}},

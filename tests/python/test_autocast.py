@@ -1,0 +1,194 @@
+"""Autocast: ops in the dtype that they run in, and the casts as work of their own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from attributed import Model
+from torch import nn
+from torch.nn import functional as F
+from truths import assert_conserved, counts, macs_by, observe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROWS, IN, OUT = 4, 8, 6
+PRODUCT = ROWS * IN * OUT
+FP32, BF16 = 4, 2
+
+
+def autocast(**options):
+    return torch.autocast("cpu", dtype=torch.bfloat16, **options)
+
+
+def casts(report):
+    """(calls, bytes) of what only changes dtypes."""
+    group = report.by_operator().get("aten::_to_copy")
+    return (group.calls, group.bytes) if group else (0, 0)
+
+
+def cast_bytes(*elements):
+    """From fp32 to bf16, or back."""
+    return sum(elements) * (FP32 + BF16)
+
+
+def test_a_layer_and_its_casts():
+    layer, value = nn.Linear(IN, OUT), torch.rand(ROWS, IN)
+    with autocast(), torch.no_grad():
+        report = observe(layer, lambda: layer(value))
+    assert report.total.macs == PRODUCT
+    assert report.total.flops_by_dtype == {"bf16": 2 * PRODUCT + ROWS * OUT}
+    assert casts(report) == (3, cast_bytes(ROWS * IN, IN * OUT, OUT))
+    own = BF16 * (ROWS * IN + IN * OUT + OUT + ROWS * OUT)
+    assert report.by_operator()["aten::linear"].bytes == own
+    assert report.total.bytes == own + cast_bytes(ROWS * IN, IN * OUT, OUT)
+
+
+def test_a_weight_is_cast_once_while_autocast_keeps_it():
+    layer, value = nn.Linear(IN, OUT, bias=False), torch.rand(ROWS, IN)
+
+    def run():
+        with autocast():
+            for _ in range(3):
+                layer(value)
+
+    # Only leaves that want a gradient are kept: the weight once, the data every time.
+    report = observe(layer, run)
+    assert casts(report) == (4, cast_bytes(IN * OUT, *[ROWS * IN] * 3))
+    assert report.total.macs == 3 * PRODUCT
+
+
+def test_without_the_cache_a_weight_is_cast_each_time():
+    layer, value = nn.Linear(IN, OUT, bias=False), torch.rand(ROWS, IN)
+
+    def run():
+        with autocast(cache_enabled=False):
+            for _ in range(3):
+                layer(value)
+
+    assert casts(observe(layer, run)) == (6, cast_bytes(*[IN * OUT, ROWS * IN] * 3))
+
+
+def test_nothing_is_cast_where_the_dtype_is_right():
+    layer, value = nn.Linear(IN, OUT).to(torch.bfloat16), torch.rand(ROWS, IN, dtype=torch.bfloat16)
+
+    def run():
+        layer(value)
+
+    plain = observe(layer, run)
+    with autocast():
+        report = observe(layer, run)
+    assert counts(report.total) == counts(plain.total)
+    assert casts(report) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [F.relu, lambda value: value.mean(), lambda value: F.dropout(value), lambda value: value.clamp(0, 1) * 2],
+    ids=["relu", "mean", "dropout", "arithmetic"],
+)
+def test_ops_that_autocast_leaves_alone(function):
+    value = torch.rand(ROWS, IN)
+    plain = observe(None, lambda: function(value))
+    with autocast():
+        report = observe(None, lambda: function(value))
+    assert set(report.by_operator()) == set(plain.by_operator())
+    assert counts(report.total) == counts(plain.total)
+
+
+def test_ops_that_autocast_promotes():
+    wide, narrow = torch.rand(ROWS, IN), torch.rand(ROWS, IN, dtype=torch.bfloat16)
+    with autocast():
+        report = observe(None, lambda: torch.cat([wide, narrow]))
+    assert casts(report) == (1, cast_bytes(ROWS * IN))
+    assert report.by_operator()["aten::cat"].bytes == 2 * FP32 * 2 * ROWS * IN
+
+
+def test_a_part_without_autocast():
+    def forward(self, value):
+        value = self.first(value)
+        with torch.autocast("cpu", enabled=False):
+            return self.second(value.float())
+
+    model = Model(forward, first=nn.Linear(IN, OUT), second=nn.Linear(OUT, IN))
+    with autocast(), torch.no_grad():
+        report = observe(model, lambda: model(torch.rand(ROWS, IN)))
+    assert report.row("first").flops_by_dtype == {"bf16": 2 * PRODUCT + ROWS * OUT}
+    assert report.row("second").flops_by_dtype == {"fp32": 2 * PRODUCT + ROWS * IN}
+    # What the model itself casts stands in its own row.
+    assert report.row("").self_bytes == cast_bytes(ROWS * OUT)
+
+
+def test_autocast_inside_a_module():
+    def forward(self, value):
+        with autocast():
+            return self.fc(value)
+
+    model = Model(forward, fc=nn.Linear(IN, OUT, bias=False))
+    report = observe(model, lambda: model(torch.rand(ROWS, IN)))
+    assert report.row("fc").flops_by_dtype == {"bf16": 2 * PRODUCT}
+    assert report.row("fc").bytes == BF16 * (ROWS * IN + IN * OUT + ROWS * OUT) + cast_bytes(ROWS * IN, IN * OUT)
+    assert report.row("").self_bytes == 0
+
+
+def test_attention_runs_in_the_narrow_dtype():
+    query = torch.rand(2, 3, ROWS, IN)
+    with autocast():
+        report = observe(None, lambda: F.scaled_dot_product_attention(query, query, query))
+    assert set(report.total.flops_by_dtype) == {"bf16"}
+    assert report.total.macs == 2 * query.numel() * ROWS
+
+
+def test_a_training_step():
+    model = nn.Sequential(nn.Linear(IN, OUT), nn.ReLU(), nn.Linear(OUT, IN))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    value = torch.rand(ROWS, IN)
+
+    def run():
+        with autocast():
+            loss = model(value).square().mean()
+        loss.backward()
+        optimizer.step()
+
+    report = observe(model, run)
+    assert macs_by(report, "module", "phase", "dtype") == {
+        ("0", "forward", "bf16"): PRODUCT,
+        ("2", "forward", "bf16"): PRODUCT,
+        ("2", "backward", "bf16"): 2 * PRODUCT,
+        ("0", "backward", "bf16"): PRODUCT,
+    }
+    # The optimizer works on the fp32 weights.
+    assert set(report.row("(optimizer)").flops_by_dtype) == {"fp32"}
+    # Every weight is cast on its way in, and its gradient on its way back, each in its layer's row.
+    elements = {"0": IN * OUT + OUT, "2": OUT * IN + IN}
+    back = {
+        group.keys[0]: group.bytes
+        for group in report.group("module", "phase", "op")
+        if group.keys[1:] == ["backward", "aten::_to_copy"]
+    }
+    assert back == {path: cast_bytes(count) for path, count in elements.items()}
+    assert not report.coverage.uncosted
+    assert_conserved(report)
+
+
+def test_a_scaled_loss_stands_outside():
+    model = nn.Linear(IN, OUT)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    value = torch.rand(ROWS, IN)
+
+    def run():
+        with autocast():
+            loss = model(value).float().mean()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    report = observe(model, run)
+    assert not report.coverage.uncosted
+    assert macs_by(report, "module", "phase") == {("", "forward"): PRODUCT, ("", "backward"): PRODUCT}
+    outside = {group.keys[1] for group in report.group("module", "op") if group.keys[0] == "(outside)"}
+    assert "aten::_amp_foreach_non_finite_check_and_unscale_" in outside
+    assert "aten::_amp_update_scale_" in outside
+    assert_conserved(report)

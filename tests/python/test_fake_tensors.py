@@ -1,0 +1,76 @@
+"""FakeTensor: the same counts as real tensors, in the first call of an op and in those that its cache answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from models import Gpt2, LeNet, Llama
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from truths import counts, observe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+MODELS = {
+    "lenet": (LeNet, lambda: torch.rand(2, 1, 32, 32)),
+    "gpt2": (Gpt2, lambda: torch.randint(97, (2, 5))),
+    "llama": (Llama, lambda: torch.randint(97, (2, 5))),
+    "norms": (
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.GroupNorm(2, 4), nn.GELU(), nn.LayerNorm(6)),
+        lambda: torch.rand(2, 3, 8, 8),
+    ),
+}
+
+
+def work(report):
+    # Gradients are summed in place, fake ones are not: only the operator's name and its memory differ.
+    total = Counter()
+    for (module, op), group in report.by_module_and_operator().items():
+        total.update({(module, op.removesuffix("_"), name): count for name, count in counts(group).items() if count})
+    return total
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_fake_counts_are_real_ones(name, training):
+    build, sample = MODELS[name]
+    model, value = build().train(training), sample()
+
+    def run():
+        output = model(value)
+        if training:
+            output.square().mean().backward()
+
+    real = observe(model, run)
+    with FakeTensorMode():
+        model, value = build().train(training), sample()
+        first = observe(model, run)
+        model.zero_grad()
+        second = observe(model, run)
+    assert not first.coverage.uncosted
+    assert work(first) == work(second) == work(real)
+
+
+def test_fake_tensors_outside_their_mode():
+    with FakeTensorMode():
+        layer, value = nn.Linear(8, 4), torch.rand(2, 8)
+    reports = [observe(layer, lambda: layer(value)) for _ in range(2)]
+    for report in reports:
+        assert (report.total.macs, report.total.bytes) == (2 * 8 * 4, 4 * (2 * 8 + 8 * 4 + 4 + 2 * 4))
+
+
+def test_fake_tensors_under_autocast():
+    with FakeTensorMode(), torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        layer, value = nn.Linear(8, 4, bias=False), torch.rand(2, 8)
+        report = observe(layer, lambda: layer(value))
+    assert report.total.flops_by_dtype == {"bf16": 2 * 2 * 8 * 4}
+    assert report.by_operator()["aten::_to_copy"].bytes == (4 + 2) * (2 * 8 + 8 * 4)
+
+
+def test_fake_tensors_in_vmap():
+    with FakeTensorMode():
+        weight, value = torch.rand(8, 4), torch.rand(5, 2, 8)
+        report = observe(None, lambda: torch.func.vmap(lambda one: one @ weight)(value))
+    assert report.total.macs == 5 * 2 * 8 * 4

@@ -1,0 +1,259 @@
+"""Tensor subclasses and modes: what their handlers dispatch is the work, and what they were called with is not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from attributed import MACS, Model, linear, x
+from models import Gpt2, LeNet
+from torch import nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from truths import assert_conserved, counts, macs_by, observe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROWS, IN, OUT = 4, 8, 6
+PRODUCT = ROWS * IN * OUT
+
+
+# ---- a quantised weight, as torchao has them
+
+
+class Quantised(torch.Tensor):
+    """Eight-bit rows with a scale each, which become floats in every product."""
+
+    @staticmethod
+    def __new__(cls, values, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, values.shape, dtype=scale.dtype, device=values.device)
+
+    def __init__(self, values, scale):
+        self.values = values
+        self.scale = scale
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function in {torch.ops.aten.t.default, torch.ops.aten.detach.default}:
+            return cls(function(args[0].values), function(args[0].scale))
+        return function(*(arg.dequantised() if isinstance(arg, cls) else arg for arg in args), **(kwargs or {}))
+
+    def dequantised(self):
+        return self.values.to(self.scale.dtype) * self.scale
+
+
+@pytest.fixture
+def layer():
+    layer = nn.Linear(IN, OUT)
+    values = torch.randint(-128, 127, (OUT, IN), dtype=torch.int8)
+    layer.weight = nn.Parameter(Quantised(values, torch.rand(OUT, 1)), requires_grad=False)
+    return layer
+
+
+# The cast reads a byte and writes four for each weight, the product with the scales comes on top.
+CAST = OUT * IN * (1 + 4)
+SCALED = 4 * (OUT * IN + OUT + OUT * IN)
+LINEAR = 4 * (ROWS * IN + OUT * IN + OUT + ROWS * OUT)
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_a_quantised_weight(layer, mode):
+    value = torch.rand(ROWS, IN)
+    with mode():
+        report = observe(layer, lambda: layer(value))
+    assert not report.coverage.uncosted
+    assert report.total.macs == PRODUCT
+    assert report.total.flops == 2 * PRODUCT + ROWS * OUT + OUT * IN
+    assert report.total.bytes == CAST + SCALED + LINEAR
+
+
+def test_a_quantised_weight_in_a_training_step(layer):
+    model = nn.Sequential(nn.Linear(IN, IN), layer)
+    report = observe(model, lambda: model(torch.rand(ROWS, IN)).sum().backward())
+    assert macs_by(report, "module", "phase") == {
+        ("0", "forward"): ROWS * IN * IN,
+        ("1", "forward"): PRODUCT,
+        ("1", "backward"): PRODUCT,  # of its input alone: the weight wants no gradient
+        ("0", "backward"): ROWS * IN * IN,
+    }
+    # The weight becomes floats again for its input's gradient.
+    scaled = [group for group in report.group("module", "op", "phase") if group.keys[:2] == ["1", "aten::mul"]]
+    assert {group.keys[2]: group.bytes for group in scaled} == {"forward": SCALED, "backward": SCALED}
+    assert_conserved(report)
+
+
+class Intercepted(torch.Tensor):
+    """Takes F.linear itself, before it is dispatched."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            if function is F.linear:
+                value, weight, *_ = args
+                return torch.mm(value, weight.t()) * 2
+            return function(*args, **(kwargs or {}))
+
+
+def test_a_function_that_is_intercepted():
+    weight = torch.rand(OUT, IN).as_subclass(Intercepted)
+    report = observe(None, lambda: F.linear(torch.ones(ROWS, IN), weight))
+    assert macs_by(report, "op") == {"aten::mm": PRODUCT}
+    assert report.total.flops == 2 * PRODUCT + ROWS * OUT
+
+
+class Hidden(torch.Tensor):
+    """Does its work with NumPy, where no operator is dispatched."""
+
+    @staticmethod
+    def __new__(cls, values):
+        return torch.Tensor._make_wrapper_subclass(cls, values.shape, dtype=values.dtype)
+
+    def __init__(self, values):
+        self.values = values
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        left, right = (arg.values if isinstance(arg, cls) else arg for arg in args)
+        return torch.from_numpy(left.numpy() @ right.numpy())
+
+
+def test_work_that_is_done_out_of_sight():
+    left, right = Hidden(torch.rand(ROWS, IN)), torch.rand(IN, OUT)
+    report = observe(None, lambda: torch.mm(left, right))
+    assert macs_by(report, "op") == {"aten::mm": PRODUCT}
+
+
+def test_a_handler_that_does_something_else():
+    """Twice the work in another dtype: what was called says neither."""
+
+    class Twice(Quantised):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            wide = [(arg.values if isinstance(arg, cls) else arg).double() for arg in args]
+            return function(*wide) + function(*wide)
+
+    weight = Twice(torch.ones(IN, OUT, dtype=torch.int8), torch.ones(OUT))
+    value = torch.ones(ROWS, IN)
+    report = observe(None, lambda: torch.mm(value, weight))
+    assert macs_by(report, "dtype") == {"fp64": 2 * PRODUCT}
+
+
+# ---- modes
+
+
+class Passing(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+class PassingFunctions(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [Passing, PassingFunctions])
+@pytest.mark.parametrize(
+    ("build", "sample"), [(LeNet, lambda: torch.rand(2, 1, 32, 32)), (Gpt2, lambda: torch.randint(97, (2, 5)))]
+)
+def test_modes_that_pass_everything_on(mode, build, sample):
+    model, value = build(), sample()
+
+    def run():
+        model.zero_grad()
+        model(value).square().mean().backward()
+
+    plain = observe(model, run)
+    with mode():
+        report = observe(model, run)
+    assert macs_by(report, "module", "phase") == macs_by(plain, "module", "phase")
+    assert [row.flops for row in report.rows] == [row.flops for row in plain.rows]
+    assert not report.coverage.uncosted
+    assert_conserved(report)
+
+
+def test_nested_modes_count_once():
+    layer = linear()
+    with Passing(), Passing(), PassingFunctions():
+        report = observe(layer, lambda: layer(x()))
+    assert report.total.macs == MACS
+
+
+def test_a_mode_that_does_the_work_twice():
+    class Checking(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            function(*args, **(kwargs or {}))
+            return function(*args, **(kwargs or {}))
+
+    left, right = torch.rand(ROWS, IN), torch.rand(IN, OUT)
+    with Checking():
+        report = observe(None, lambda: torch.mm(left, right))
+    assert report.total.macs == 2 * PRODUCT
+
+
+def test_a_mode_around_a_subclass(layer):
+    value = torch.rand(ROWS, IN)
+    plain = observe(layer, lambda: layer(value))
+    with Passing():
+        report = observe(layer, lambda: layer(value))
+    assert counts(report.total) == counts(plain.total)
+
+
+# ---- jagged tensors, against their components
+
+
+@pytest.fixture
+def parts():
+    return [torch.rand(3, IN), torch.rand(5, IN)]
+
+
+JAGGED = {
+    "linear": (lambda value, weight: F.linear(value, weight), 8 * IN * OUT),
+    "softmax": (lambda value, _: F.softmax(value, dim=-1), 0),
+    "relu": (lambda value, _: F.relu(value), 0),
+    "arithmetic": (lambda value, _: value * 2 + value, 0),
+}
+
+
+@pytest.mark.parametrize("name", JAGGED)
+def test_jagged_tensors(name, parts):
+    function, macs = JAGGED[name]
+    weight = torch.rand(OUT, IN)
+    jagged = torch.nested.nested_tensor(parts, layout=torch.jagged)
+    whole = torch.cat(parts)
+    report = observe(None, lambda: function(jagged, weight))
+    assert not report.coverage.uncosted
+    assert report.total.macs == macs
+    assert counts(report.total) == counts(observe(None, lambda: function(whole, weight)).total)
+
+
+def test_jagged_tensors_in_a_training_step(parts):
+    model = nn.Sequential(nn.Linear(IN, OUT), nn.LayerNorm(OUT), nn.GELU(), nn.Linear(OUT, IN))
+    jagged = torch.nested.nested_tensor(parts, layout=torch.jagged)
+
+    def run(value):
+        model.zero_grad()
+        output = model(value)
+        (output.values() if output.is_nested else output).sum().backward()
+
+    reports = [observe(model, lambda value=value: run(value)) for value in (torch.cat(parts), jagged)]
+    plain, report = reports
+    assert macs_by(report, "module", "phase") == macs_by(plain, "module", "phase")
+    assert [row.flops for row in report.rows] == [row.flops for row in plain.rows]
+
+
+# ---- what is no wrapper at all
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_modes_of_autograd(mode):
+    model = Model(lambda self, value: self.fc(value).relu(), fc=linear())
+    plain = observe(model, lambda: model(x()))
+    with mode():
+        report = observe(model, lambda: model(x()))
+    assert {key: counts(group) for key, group in report.by_module_and_operator().items()} == {
+        key: counts(group) for key, group in plain.by_module_and_operator().items()
+    }
