@@ -16,12 +16,6 @@ void copied_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// What is copied is only a part of the input.
-void part_copied_bytes(const OpCall& call, Work& work) {
-  write_results(call, work);
-  work.read_bytes = work.write_bytes;
-}
-
 // Gradients of padding read the gradient; the input tells its shape only.
 void gradient_bytes(const OpCall& call, Work& work) {
   read(work, &call.tensor("grad_output"));

@@ -38,6 +38,8 @@ TEST(Registry, TraitsStandInForAMissingLine) {
   const auto call = [](Trait trait) { return Call("mylib::op").trait(trait).in("self", fp32, {4, 8}).out(fp32, {4}); };
   EXPECT_EQ(cost_of(call(Trait::none)), std::nullopt);
   EXPECT_EQ(cost_of(call(Trait::view)), Work{});
+  EXPECT_EQ(cost_of(call(Trait::view_copy))->flops(), 0);
+  EXPECT_EQ(cost_of(call(Trait::view_copy))->bytes(), 16 + 16);  // of 32 elements 4 are copied
   EXPECT_EQ(cost_of(call(Trait::pointwise))->flops(), 4);
   EXPECT_EQ(cost_of(call(Trait::pointwise))->bytes(), 128 + 16);
   EXPECT_EQ(cost_of(call(Trait::reduction))->flops(), 32);
