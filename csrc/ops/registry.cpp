@@ -95,6 +95,8 @@ const OpCost* find_cost(std::string_view op) {
   return found == kLines.end() ? nullptr : found->second;
 }
 
+bool is_free(const OpCost& line) { return line.operations == no_operations && line.bytes == no_bytes; }
+
 std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name)); }
 
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line) {

@@ -43,6 +43,9 @@ struct Family {
 };
 std::span<const Family> families();
 
+// Declared to move and compute nothing: views, allocations, questions.
+bool is_free(const OpCost& line);
+
 // What one call has to do: by its line, else by its trait (a view is free, its copying form copies; pointwise: one
 // operation per output element; reduction: one per input element), else nullopt: not known.
 std::optional<Work> cost_of(const OpCall& call);

@@ -26,6 +26,20 @@ TEST(Registry, EveryLineIsComplete) {
   }
 }
 
+TEST(Registry, FreeIsWhatMovesAndComputesNothing) {
+  EXPECT_TRUE(is_free(*find_cost("aten::empty")));
+  EXPECT_FALSE(is_free(*find_cost("aten::clone")));
+  EXPECT_FALSE(is_free(*find_cost("aten::mm")));
+}
+
+// An estimate or a convention must say whose it is.
+TEST(Registry, WhatIsNotPlainArithmeticHasASource) {
+  for (const auto& family : families()) {
+    if (family.name != "linalg" && family.name != "spectral") continue;
+    for (const auto& line : family.costs) EXPECT_FALSE(line.source.empty()) << line.op;
+  }
+}
+
 TEST(Registry, FindsTheInPlaceForm) {
   ASSERT_NE(find_cost("aten::addmm"), nullptr);
   EXPECT_EQ(find_cost("aten::addmm_"), find_cost("aten::addmm"));
