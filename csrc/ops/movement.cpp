@@ -33,6 +33,7 @@ constexpr OpCost kCosts[] = {
     {"aten::unsqueeze_", no_operations, 0, no_bytes, "", "a view, in place"},
     {"aten::transpose_", no_operations, 0, no_bytes, "", "a view, in place"},
     {"aten::t_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::positive", no_operations, 0, no_bytes, "", "the same tensor"},
     {"aten::lift", no_operations, 0, no_bytes, "", "the same tensor"},
     {"aten::set_", no_operations, 0, no_bytes, "", "storage exchanged"},
     {"aten::resize_", no_operations, 0, no_bytes, "", "memory allocated"},
@@ -55,6 +56,7 @@ constexpr OpCost kCosts[] = {
     {"aten::_assert_tensor_metadata", no_operations, 0, no_bytes, "", "a check of sizes and types"},
     {"aten::_assert_async", no_operations, 0, nullptr, "", "one element read"},
     {"aten::record_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},
+    {"aten::_linalg_check_errors", no_operations, 0, nullptr, "", "a solver's error codes read"},
     {"aten::_local_scalar_dense", no_operations, 0, nullptr, "", "one element read"},
 
     // Copies: read and written.

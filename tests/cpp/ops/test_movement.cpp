@@ -58,6 +58,7 @@ const std::vector<CostCase> kCases = {
     free_in_place("aten::unsqueeze_"),
     free_in_place("aten::transpose_"),
     free_in_place("aten::t_"),
+    free_of_cost("aten::positive"),
     free_of_cost("aten::lift"),
     free_in_place("aten::set_"),
     free_in_place("aten::resize_"),
@@ -80,6 +81,7 @@ const std::vector<CostCase> kCases = {
     {Call("aten::sym_constrain_range_for_size").scalar("size", 3), {}},
     {Call("aten::_assert_scalar").scalar("self", true), {}},
     {Call("aten::_assert_async").in("self", boolean, {}), {.read_bytes = 1}},
+    {Call("aten::_linalg_check_errors").in("info", int32, {5}), {.read_bytes = 20}},
     {Call("aten::_local_scalar_dense").in("self", fp32, {}), {.read_bytes = 4}},
 
     // The destination is written, not read; an expanded source is held once.
