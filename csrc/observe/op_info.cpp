@@ -98,16 +98,20 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
   if (returns_view(schema) && !info->composite_implicit) {
     info->trait = ops::Trait::view;
+  } else if (op.hasTag(at::Tag::view_copy)) {
+    info->trait = ops::Trait::view_copy;
   } else if (op.hasTag(at::Tag::pointwise)) {
     info->trait = ops::Trait::pointwise;
   } else if (op.hasTag(at::Tag::reduction)) {
     info->trait = ops::Trait::reduction;
   }
   info->composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-  if (info->cost != nullptr || info->trait == ops::Trait::pointwise || info->trait == ops::Trait::reduction) {
+  if (info->cost != nullptr) {
     info->kind = OpKind::counted;
   } else if (info->trait == ops::Trait::view) {
     info->kind = OpKind::view;
+  } else if (info->trait != ops::Trait::none) {
+    info->kind = OpKind::counted;
   } else {
     info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }

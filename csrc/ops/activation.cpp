@@ -43,6 +43,7 @@ constexpr OpCost kCosts[] = {
     {"aten::_prelu_kernel_backward", per_input, 4, nullptr, "", "x > 0 ? grad : w * grad; x > 0 ? 0 : x * grad"},
     {"aten::rrelu", per_output, 3, nullptr, "", "x > 0 ? x : x * noise, noise drawn"},
     {"aten::rrelu_with_noise", per_output, 3, nullptr, "", "x > 0 ? x : x * noise, noise drawn"},
+    {"aten::rrelu_with_noise_functional", per_output, 3, nullptr, "", "as rrelu_with_noise"},
     {"aten::rrelu_with_noise_backward", per_output, 1, nullptr, "", "grad * noise"},
 
     {"aten::sigmoid", per_output, 4, nullptr, "", "1 / (1 + exp(-x))"},

@@ -1,5 +1,7 @@
 #include "ops/counting.h"
 
+#include <algorithm>
+
 namespace roofprof::ops {
 
 namespace {
@@ -96,6 +98,11 @@ void overwriting_bytes(const OpCall& call, Work& work) {
     if (!argument.written) read(work, argument.tensors);
   }
   write_results(call, work);
+}
+
+void part_copied_bytes(const OpCall& call, Work& work) {
+  write_results(call, work);
+  work.read_bytes = std::min(call.tensor(std::size_t{0}).held_bytes(), work.write_bytes);
 }
 
 void read(Work& work, const TensorDesc* tensor) {

@@ -41,6 +41,8 @@ void compulsory_bytes(const OpCall& call, Work& work);
 void no_bytes(const OpCall& call, Work& work);
 // The written argument's old value does not matter: fill_, zero_, copy_, random_.
 void overwriting_bytes(const OpCall& call, Work& work);
+// What is copied is at most what is written, and never more than the input holds: slice_copy, expand_copy.
+void part_copied_bytes(const OpCall& call, Work& work);
 
 // For lines with bytes of their own: reads or writes the tensor(s) as held; nothing where absent or repeated.
 void read(Work& work, const TensorDesc* tensor);

@@ -123,6 +123,13 @@ constexpr OpCost kCosts[] = {
     {"aten::addcdiv", per_output, 3, nullptr, "", "x + value * y / z"},
     {"aten::lerp", per_output, 3, nullptr, "", "x + weight * (y - x)"},
     {"aten::linalg_cross", per_output, 3, nullptr, "", "two products and their difference"},
+    {"aten::copysign", per_output, 1, nullptr, "", "x with the sign of y"},
+    {"aten::heaviside", per_output, 1, nullptr, "", "x < 0 ? 0 : x > 0 ? 1 : value"},
+    {"aten::gcd", per_output, 1, nullptr, "", "one function of two integers"},
+    {"aten::lcm", per_output, 1, nullptr, "", "one function of two integers"},
+    {"aten::__irshift__", per_output, 1, nullptr, "", "x >> y"},
+    {"aten::_conj_physical", per_output, 1, nullptr, "", "the imaginary part negated"},
+    {"aten::_add_relu", per_output, 2, nullptr, "", "max(x + y, 0)"},
     {"aten::polar", per_output, 4, nullptr, "", "r * cos(a), r * sin(a)"},
 
     // Elementary functions, one operation each.
@@ -135,6 +142,8 @@ constexpr OpCost kCosts[] = {
     {"aten::sin", per_output, 1, nullptr, "", "sin(x)"},
     {"aten::cos", per_output, 1, nullptr, "", "cos(x)"},
     {"aten::erf", per_output, 1, nullptr, "", "erf(x)"},
+    {"aten::_standard_gamma_grad", per_output, 1, nullptr, "", "one function of x and the sample"},
+    {"aten::_dirichlet_grad", per_output, 1, nullptr, "", "one function of x, concentration and their total"},
     {"aten::xlogy", per_output, 2, nullptr, "", "x * log(y)"},
 
     // Comparisons and selections.

@@ -121,6 +121,29 @@ void trilinear(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add_macs(work, product(space), call.tensor("i1"));
 }
 
+// A product for each pair of the two lists.
+void foreach_mm(const OpCall& call, std::int64_t /*weight*/, Work& work) {
+  const std::vector<TensorDesc>& lefts = call.tensors("self");
+  const std::vector<TensorDesc>& rights = call.tensors("mat2");
+  for (std::size_t i = 0; i < lefts.size(); ++i) {
+    add_macs(work, product({lefts[i].numel(), rights.at(i).size(-1)}), lefts[i]);
+  }
+}
+
+// Sums of tensors, weighted by the rows of a matrix.
+void linear_combination(const OpCall& call, std::int64_t /*weight*/, Work& work) {
+  const TensorDesc& coefficients = call.tensor("coefficients");
+  add_macs(work, saturating_multiply(call.result().numel(), coefficients.size(1)), coefficients);
+}
+
+// Every point of the grid (n, height, width, 2), in homogeneous coordinates, is multiplied by a 2 x 3 matrix; going
+// back the grid is the gradient that comes in.
+void affine_grid(const OpCall& call, std::int64_t coordinates, Work& work) {
+  const TensorDesc& first = call.tensor(std::size_t{0});
+  const TensorDesc& grid = first.dim() == 4 ? first : call.result();
+  add_macs(work, saturating_multiply(grid.numel(), coordinates), grid);
+}
+
 // Each wanted gradient of an operand repeats the forward's MACs; the bias gradient adds the output gradients up.
 void linear_backward(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   const TensorDesc& grad = call.tensor("grad_output");
@@ -242,6 +265,11 @@ constexpr OpCost kCosts[] = {
 
     {"aten::bilinear", bilinear, 0, nullptr, "", "MACs = n x out x in1 x in2; bias 1 per output"},
     {"aten::_trilinear", trilinear, 0, nullptr, "expand1,expand2,expand3", "MACs = points of the common index space"},
+
+    {"aten::_foreach_mm", foreach_mm, 0, nullptr, "", "mm for each pair of the lists"},
+    {"aten::_compute_linear_combination", linear_combination, 0, nullptr, "", "MACs = outputs x combined tensors"},
+    {"aten::cudnn_affine_grid_generator", affine_grid, 3, nullptr, "", "MACs = 3 per coordinate of the grid"},
+    {"aten::cudnn_affine_grid_generator_backward", affine_grid, 3, nullptr, "", "MACs = 3 per gradient of the grid"},
 
     {"aten::linear_backward", linear_backward, 0, linear_backward_bytes, "output_mask",
      "the forward's MACs per wanted operand gradient; bias gradient 1 per output"},

@@ -16,12 +16,6 @@ void copied_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// What is copied is only a part of the input.
-void part_copied_bytes(const OpCall& call, Work& work) {
-  write_results(call, work);
-  work.read_bytes = work.write_bytes;
-}
-
 // Gradients of padding read the gradient; the input tells its shape only.
 void gradient_bytes(const OpCall& call, Work& work) {
   read(work, &call.tensor("grad_output"));
@@ -39,6 +33,7 @@ constexpr OpCost kCosts[] = {
     {"aten::unsqueeze_", no_operations, 0, no_bytes, "", "a view, in place"},
     {"aten::transpose_", no_operations, 0, no_bytes, "", "a view, in place"},
     {"aten::t_", no_operations, 0, no_bytes, "", "a view, in place"},
+    {"aten::positive", no_operations, 0, no_bytes, "", "the same tensor"},
     {"aten::lift", no_operations, 0, no_bytes, "", "the same tensor"},
     {"aten::set_", no_operations, 0, no_bytes, "", "storage exchanged"},
     {"aten::resize_", no_operations, 0, no_bytes, "", "memory allocated"},
@@ -53,8 +48,16 @@ constexpr OpCost kCosts[] = {
     {"aten::is_pinned", no_operations, 0, no_bytes, "", "a question"},
     {"aten::_has_same_storage_numel", no_operations, 0, no_bytes, "", "a question"},
     {"aten::is_same_size", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::is_set_to", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::_use_cudnn_ctc_loss", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::_resize_output_", no_operations, 0, no_bytes, "", "memory allocated"},
+    {"aten::sym_constrain_range", no_operations, 0, no_bytes, "", "a note to the compiler"},
+    {"aten::sym_constrain_range_for_size", no_operations, 0, no_bytes, "", "a note to the compiler"},
+    {"aten::_assert_scalar", no_operations, 0, no_bytes, "", "a check of a number"},
+    {"aten::_assert_tensor_metadata", no_operations, 0, no_bytes, "", "a check of sizes and types"},
     {"aten::_assert_async", no_operations, 0, nullptr, "", "one element read"},
     {"aten::record_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},
+    {"aten::_linalg_check_errors", no_operations, 0, nullptr, "", "a solver's error codes read"},
     {"aten::_local_scalar_dense", no_operations, 0, nullptr, "", "one element read"},
 
     // Copies: read and written.
@@ -65,6 +68,13 @@ constexpr OpCost kCosts[] = {
     {"aten::_pin_memory", no_operations, 0, nullptr, "", "copied"},
     {"aten::complex", no_operations, 0, nullptr, "", "two parts copied into one tensor"},
     {"aten::narrow_copy", no_operations, 0, part_copied_bytes, "", "the narrow part copied"},
+    // Their out= forms have no tag that says what they are.
+    {"aten::split_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},
+    {"aten::split_with_sizes_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},
+    {"aten::unbind_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},
+    {"aten::_chunk_cat", no_operations, 0, nullptr, "", "all tensors copied, with padding"},
+    {"aten::mkldnn_reorder_conv2d_weight", no_operations, 0, nullptr, "", "copied to another layout"},
+    {"aten::mkldnn_reorder_conv3d_weight", no_operations, 0, nullptr, "", "copied to another layout"},
     {"aten::lu_unpack", no_operations, 0, nullptr, "", "copied into separate factors"},
     {"aten::cat", no_operations, 0, nullptr, "", "all tensors copied"},
     {"aten::stack", no_operations, 0, nullptr, "", "all tensors copied"},
@@ -112,6 +122,7 @@ constexpr OpCost kCosts[] = {
     {"aten::scalar_tensor", no_operations, 0, written_only, "", "written only"},
     {"aten::eye", no_operations, 0, written_only, "", "written only"},
     {"aten::arange", no_operations, 0, written_only, "", "written only"},
+    {"aten::range", no_operations, 0, written_only, "", "written only"},
     {"aten::linspace", no_operations, 0, written_only, "", "written only"},
     {"aten::logspace", per_output, 1, written_only, "", "one power per element"},
     {"aten::tril_indices", no_operations, 0, written_only, "", "written only"},
@@ -134,6 +145,10 @@ constexpr OpCost kCosts[] = {
     {"aten::exponential", per_output, 1, written_only, "", "one draw per element"},
     {"aten::geometric", per_output, 1, written_only, "", "one draw per element"},
     {"aten::bernoulli", per_output, 1, overwriting_bytes, "", "one draw per element; probabilities are read"},
+    {"aten::poisson", per_output, 1, nullptr, "", "one draw per element; rates are read"},
+    {"aten::binomial", per_output, 1, nullptr, "", "one draw per element; counts and probabilities are read"},
+    {"aten::_standard_gamma", per_output, 1, nullptr, "", "one draw per element; shapes are read"},
+    {"aten::_sample_dirichlet", per_output, 1, nullptr, "", "one draw per element; concentrations are read"},
     {"aten::multinomial", per_input, 3, nullptr, "", "per weight: a draw, a division, a comparison"},
 };
 

@@ -29,11 +29,15 @@ Lines lines_of_all_families() {
 // The lines that stand for what a trait says.
 const OpCost* line_of(Trait trait) {
   static constexpr OpCost kView{"view", no_operations, 0, no_bytes, "", "free", ""};
+  static constexpr OpCost kViewCopy{"view_copy", no_operations, 0, part_copied_bytes, "", "what is viewed is copied",
+                                    ""};
   static constexpr OpCost kPointwise{"pointwise", per_output, 1, nullptr, "", "1 per output element", ""};
   static constexpr OpCost kReduction{"reduction", per_input, 1, nullptr, "", "1 per input element", ""};
   switch (trait) {
     case Trait::view:
       return &kView;
+    case Trait::view_copy:
+      return &kViewCopy;
     case Trait::pointwise:
       return &kPointwise;
     case Trait::reduction:
@@ -77,6 +81,8 @@ std::span<const Family> families() {
       Family{"activation", activation_costs()},
       Family{"elementwise", elementwise_costs()},
       Family{"reduction", reduction_costs()},
+      Family{"linalg", linalg_costs()},
+      Family{"spectral", spectral_costs()},
       Family{"pooling", pooling_costs()},
       Family{"indexing", indexing_costs()},
       Family{"movement", movement_costs()},
@@ -99,6 +105,8 @@ const OpCost* find_cost(std::string_view op, std::string_view overload) {
   }
   return nullptr;
 }
+
+bool is_free(const OpCost& line) { return line.operations == no_operations && line.bytes == no_bytes; }
 
 std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name, call.overload)); }
 

@@ -59,8 +59,11 @@ std::uint64_t cost_generation();
 
 // ---- evaluation
 
-// What one call has to do: by its line, else by its trait (a view is free; pointwise: one operation per output element;
-// reduction: one per input element), else nullopt: not known.
+// Declared to move and compute nothing: views, allocations, questions.
+bool is_free(const OpCost& line);
+
+// What one call has to do: by its line, else by its trait (a view is free, its copying form copies; pointwise: one
+// operation per output element; reduction: one per input element), else nullopt: not known.
 std::optional<Work> cost_of(const OpCall& call);
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line);
 
@@ -74,6 +77,8 @@ std::span<const OpCost> normalization_costs();  // normalization.cpp: norms, sof
 std::span<const OpCost> activation_costs();     // activation.cpp
 std::span<const OpCost> elementwise_costs();    // elementwise.cpp: arithmetic, comparisons
 std::span<const OpCost> reduction_costs();      // reduction.cpp: sums, losses, sorting
+std::span<const OpCost> linalg_costs();         // linalg.cpp: factorisations, solvers, eigenvalues
+std::span<const OpCost> spectral_costs();       // spectral.cpp: Fourier transforms
 std::span<const OpCost> pooling_costs();        // pooling.cpp: pooling, upsampling, grid sampling
 std::span<const OpCost> indexing_costs();       // indexing.cpp: gather, scatter, embedding, masks
 std::span<const OpCost> movement_costs();       // movement.cpp: copies, fills, factories, random numbers

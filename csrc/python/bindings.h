@@ -7,6 +7,7 @@ namespace roofprof::python {
 
 void bind_report(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
+void bind_ops(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 
 }  // namespace roofprof::python

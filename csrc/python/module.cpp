@@ -4,5 +4,6 @@ PYBIND11_MODULE(_C, module) {
   module.doc() = "The compiled part of roofprof. Use the roofprof package; names in here may change.";
   roofprof::python::bind_ceilings(module);
   roofprof::python::bind_report(module);
+  roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);
 }

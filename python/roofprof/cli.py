@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from roofprof import RooflineProfiler, __version__, ceilings
+from roofprof import _C, RooflineProfiler, __version__, ceilings
 from roofprof._arguments import tensors_in
 from roofprof._target import TargetError, call_inputs, load_model, make_input, parse_dtype
 from roofprof.report import Report
@@ -23,6 +24,13 @@ examples:
   roofprof profile my_model.py:build --inputs my_model.py:example_batch
   roofprof show r.json --by op --sort time
   roofprof ceilings
+  roofprof ops softmax --family normalization
+"""
+
+_OPS = """\
+Every operator with a cost line: family, name without overload, formula; where a formula is not plain arithmetic, its
+source; the arguments besides tensors that it reads. In-place and out= forms are under the plain name. Operators that
+torch tags as pointwise or as a reduction need no line: they cost 1 per element of the output or the input.
 """
 
 
@@ -138,6 +146,33 @@ def _ceilings(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _ops(arguments: argparse.Namespace) -> int:
+    costs = _C.op_costs()
+    families = list(dict.fromkeys(cost["family"] for cost in costs))
+    if arguments.family and arguments.family not in families:
+        raise TargetError(f"there is no family '{arguments.family}': take one of {', '.join(families)}")
+    chosen = [
+        cost
+        for cost in costs
+        if arguments.name in cost["op"] and (not arguments.family or cost["family"] == arguments.family)
+    ]
+    if not chosen:
+        raise TargetError(f"no operator with a cost line has '{arguments.name}' in its name")
+    print(json.dumps(chosen, indent=2) if arguments.json else _table_of_costs(chosen))
+    return 0
+
+
+def _table_of_costs(costs: list[dict[str, Any]]) -> str:
+    """A line for each operator; below it, indented, where the formula comes from and which arguments it reads."""
+    widths = [max(len(cost[column]) for cost in costs) for column in ("family", "op")]
+    lines = []
+    for cost in costs:
+        lines.append(f"{cost['family']:{widths[0]}}  {cost['op']:{widths[1]}}  {cost['formula']}")
+        notes = [("reads", cost["scalars"].replace(",", ", ")), ("source", cost["source"])]
+        lines += [f"{'':{sum(widths) + 4}}{label}: {text}" for label, text in notes if text]
+    return "\n".join(lines)
+
+
 # ---- shared
 
 
@@ -222,6 +257,13 @@ def _parser() -> argparse.ArgumentParser:
     roofs.add_argument("--json", type=Path, metavar="FILE", help="write them to a file, for profile --ceilings")
     roofs.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
     roofs.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    listing = commands.add_parser("ops", help="list what each operator is known to cost", description=_OPS)
+    listing.set_defaults(command=_ops)
+    listing.add_argument("name", nargs="?", default="", help="only operators with this in their name")
+    listing.add_argument("--family", metavar="NAME", help="only one family, such as matmul")
+    listing.add_argument("--json", action="store_true", help="print them as JSON")
+    listing.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

@@ -53,7 +53,7 @@ struct Argument {
 };
 
 // What the operator's schema and tags tell about it without a cost of its own.
-enum class Trait : std::uint8_t { none, view, pointwise, reduction };
+enum class Trait : std::uint8_t { none, view, view_copy, pointwise, reduction };
 
 struct OpCall {
   std::string name;      // "aten::conv2d"

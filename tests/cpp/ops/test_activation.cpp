@@ -83,6 +83,7 @@ const std::vector<CostCase> kCases = {
      {.flops = 24, .read_bytes = 48 + 12, .write_bytes = 48}},
     unary("aten::rrelu", 18),
     unary("aten::rrelu_with_noise", 18),
+    unary("aten::rrelu_with_noise_functional", 18),
     gradient("aten::rrelu_with_noise_backward", 6),
 
     unary("aten::sigmoid", 24),

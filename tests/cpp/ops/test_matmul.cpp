@@ -273,6 +273,24 @@ std::vector<CostCase> cases() {
            .out(fp32, {4, 5}),
        {.macs = 2560, .flops = 5120, .read_bytes = 4 * (64 + 640 + 32), .write_bytes = 80}},
 
+      // (4, 16) x (16, 8) and (2, 3) x (3, 5).
+      {Call("aten::_foreach_mm")
+           .list("self", {tensor(fp32, {4, 16}), tensor(fp32, {2, 3})})
+           .list("mat2", {tensor(fp32, {16, 8}), tensor(fp32, {3, 5})})
+           .out_list({tensor(fp32, {4, 8}), tensor(fp32, {2, 5})}),
+       {.macs = 512 + 30, .flops = 1084, .read_bytes = 768 + 84, .write_bytes = 128 + 40}},
+      // 5 sums of 3 tensors with 4 elements each.
+      {Call("aten::_compute_linear_combination")
+           .in("input", fp32, {3, 4})
+           .in("coefficients", fp32, {5, 3})
+           .out(fp32, {5, 4}),
+       {.macs = 60, .flops = 120, .read_bytes = 48 + 60, .write_bytes = 80}},
+      // 2 images of 4 x 5 points: 2 coordinates of 3 products each.
+      {Call("aten::cudnn_affine_grid_generator").in("theta", fp32, {2, 2, 3}).out(fp32, {2, 4, 5, 2}),
+       {.macs = 240, .flops = 480, .read_bytes = 48, .write_bytes = 320}},
+      {Call("aten::cudnn_affine_grid_generator_backward").in("grad", fp32, {2, 4, 5, 2}).out(fp32, {2, 2, 3}),
+       {.macs = 240, .flops = 480, .read_bytes = 320, .write_bytes = 48}},
+
       {backward_of_linear("aten::linear_backward", {1, 1, 1}).out(fp32, {4, 16}).out(fp32, {8, 16}).out(fp32, {8}),
        {.macs = 1024, .flops = 2048 + 32, .read_bytes = 896, .write_bytes = 800}},
       {backward_of_linear("aten::linear_backward", {1, 0, 0}).out(fp32, {4, 16}).out_none().out_none(),

@@ -58,6 +58,7 @@ const std::vector<CostCase> kCases = {
     free_in_place("aten::unsqueeze_"),
     free_in_place("aten::transpose_"),
     free_in_place("aten::t_"),
+    free_of_cost("aten::positive"),
     free_of_cost("aten::lift"),
     free_in_place("aten::set_"),
     free_in_place("aten::resize_"),
@@ -73,7 +74,15 @@ const std::vector<CostCase> kCases = {
     question("aten::_has_same_storage_numel"),
     question("aten::is_same_size"),
     question("aten::record_stream"),
+    question("aten::is_set_to"),
+    question("aten::_use_cudnn_ctc_loss"),
+    question("aten::_assert_tensor_metadata"),
+    free_in_place("aten::_resize_output_"),
+    {Call("aten::sym_constrain_range").scalar("size", 3), {}},
+    {Call("aten::sym_constrain_range_for_size").scalar("size", 3), {}},
+    {Call("aten::_assert_scalar").scalar("self", true), {}},
     {Call("aten::_assert_async").in("self", boolean, {}), {.read_bytes = 1}},
+    {Call("aten::_linalg_check_errors").in("info", int32, {5}), {.read_bytes = 20}},
     {Call("aten::_local_scalar_dense").in("self", fp32, {}), {.read_bytes = 4}},
 
     // The destination is written, not read; an expanded source is held once.
@@ -94,6 +103,27 @@ const std::vector<CostCase> kCases = {
     {Call("aten::complex").in("real", fp32, {2, 3}).in("imag", fp32, {2, 3}).out(fp32, {2, 3}).complex(),
      {.read_bytes = 48, .write_bytes = 48}},
     {Call("aten::narrow_copy").in("self", fp32, {100, 3}).out(fp32, {2, 3}), {.read_bytes = 24, .write_bytes = 24}},
+    // Two parts of three rows are left out; written where out= says.
+    {Call("aten::split_with_sizes_copy")
+         .in("all_gather_output", fp32, {6, 3})
+         .list("out", {tensor(fp32, {2, 3}), tensor(fp32, {1, 3})})
+         .written(),
+     {.read_bytes = 36, .write_bytes = 36}},
+    {Call("aten::split_copy").in("self", fp32, {2, 3}).out_list({tensor(fp32, {1, 3}), tensor(fp32, {1, 3})}),
+     {.read_bytes = 24, .write_bytes = 24}},
+    {Call("aten::unbind_copy").in("self", fp32, {2, 3}).out_list({tensor(fp32, {3}), tensor(fp32, {3})}),
+     {.read_bytes = 24, .write_bytes = 24}},
+    // An expanded input is held once.
+    {Call("aten::unbind_copy")
+         .in("self", fp32, {2, 3})
+         .expanded({true, false})
+         .out_list({tensor(fp32, {3}), tensor(fp32, {3})}),
+     {.read_bytes = 12, .write_bytes = 24}},
+    // 3 and 2 rows, each padded to two chunks of 2 and of 1.
+    {Call("aten::_chunk_cat").list("tensors", {tensor(bf16, {3}), tensor(bf16, {2})}).out(fp32, {2, 3}),
+     {.read_bytes = 10, .write_bytes = 24}},
+    copy("aten::mkldnn_reorder_conv2d_weight"),
+    copy("aten::mkldnn_reorder_conv3d_weight"),
     {Call("aten::lu_unpack")
          .in("LU_data", fp32, {3, 3})
          .in("LU_pivots", int32, {3})
@@ -156,6 +186,7 @@ const std::vector<CostCase> kCases = {
     {Call("aten::scalar_tensor").scalar("s", 1.5).out(fp32, {}), {.write_bytes = 4}},
     factory("aten::eye"),
     of_integers("aten::arange", 0),
+    factory("aten::range"),
     factory("aten::linspace"),
     factory("aten::logspace", 6),
     of_integers("aten::tril_indices", 0),
@@ -180,6 +211,14 @@ const std::vector<CostCase> kCases = {
     fill("aten::geometric_", 6),
     fill("aten::bernoulli_", 6),
     {Call("aten::bernoulli").in("self", fp32, {2, 3}).out(fp32, {2, 3}),
+     {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
+    {Call("aten::poisson").in("self", fp32, {2, 3}).out(fp32, {2, 3}),
+     {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
+    {Call("aten::binomial").in("count", fp32, {2, 3}).in("prob", fp32, {2, 3}).out(fp32, {2, 3}),
+     {.flops = 6, .read_bytes = 48, .write_bytes = 24}},
+    {Call("aten::_standard_gamma").in("self", fp32, {2, 3}).out(fp32, {2, 3}),
+     {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
+    {Call("aten::_sample_dirichlet").in("self", fp32, {2, 3}).out(fp32, {2, 3}),
      {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
     {Call("aten::multinomial").in("self", fp32, {2, 50}).out(int64, {2, 1}),
      {.flops = 300, .read_bytes = 400, .write_bytes = 16}},

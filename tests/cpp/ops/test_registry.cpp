@@ -26,6 +26,20 @@ TEST(Registry, EveryLineIsComplete) {
   }
 }
 
+TEST(Registry, FreeIsWhatMovesAndComputesNothing) {
+  EXPECT_TRUE(is_free(*find_cost("aten::empty")));
+  EXPECT_FALSE(is_free(*find_cost("aten::clone")));
+  EXPECT_FALSE(is_free(*find_cost("aten::mm")));
+}
+
+// An estimate or a convention must say whose it is.
+TEST(Registry, WhatIsNotPlainArithmeticHasASource) {
+  for (const auto& family : families()) {
+    if (family.name != "linalg" && family.name != "spectral") continue;
+    for (const auto& line : family.costs) EXPECT_FALSE(line.source.empty()) << line.op;
+  }
+}
+
 TEST(Registry, FindsTheInPlaceForm) {
   ASSERT_NE(find_cost("aten::addmm"), nullptr);
   EXPECT_EQ(find_cost("aten::addmm_"), find_cost("aten::addmm"));
@@ -38,6 +52,8 @@ TEST(Registry, TraitsStandInForAMissingLine) {
   const auto call = [](Trait trait) { return Call("mylib::op").trait(trait).in("self", fp32, {4, 8}).out(fp32, {4}); };
   EXPECT_EQ(cost_of(call(Trait::none)), std::nullopt);
   EXPECT_EQ(cost_of(call(Trait::view)), Work{});
+  EXPECT_EQ(cost_of(call(Trait::view_copy))->flops(), 0);
+  EXPECT_EQ(cost_of(call(Trait::view_copy))->bytes(), 16 + 16);  // of 32 elements 4 are copied
   EXPECT_EQ(cost_of(call(Trait::pointwise))->flops(), 4);
   EXPECT_EQ(cost_of(call(Trait::pointwise))->bytes(), 128 + 16);
   EXPECT_EQ(cost_of(call(Trait::reduction))->flops(), 32);
