@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "observe/tensor_format.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -23,31 +25,38 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 // Sizes of what cannot be described by plain integers (symbolic shapes without a hint) are read as 0.
 std::int64_t size_hint(const c10::SymInt& size) { return size.maybe_as_int().value_or(0); }
 
-// Visits sizes, and strides where the layout has them, whatever the tensor's kind.
+// Visits the sizes that a cost can read, and strides where the layout has them.
 template <typename Visit>
 void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
-  if (tensor.has_symbolic_sizes_strides()) {
-    for (const auto& size : tensor.sym_sizes()) visit(size_hint(size), std::int64_t{1});
-    return;
-  }
-  if (tensor.layout() == c10::kStrided && !tensor.is_nested()) {
+  if (has_plain_strides(tensor)) {
     const auto sizes = tensor.sizes();
     const auto strides = tensor.strides();
     for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
-    return;
+  } else if (tensor.has_symbolic_sizes_strides()) {
+    for (const auto& size : tensor.sym_sizes()) visit(size_hint(size), std::int64_t{1});
+  } else if (const auto nested = nested_sizes(tensor)) {
+    for (const auto size : nested->sizes) visit(size, std::int64_t{1});
+  } else {
+    for (const auto size : tensor.sizes()) visit(size, std::int64_t{1});
   }
-  if (tensor.is_nested()) {
-    visit(tensor.numel(), std::int64_t{1});
-    return;
+}
+
+std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
+  for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+    hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
+  });
+  if (has_plain_strides(tensor)) return hash;
+  if (const auto sparse = sparse_content(tensor)) {
+    hash = mix(mix(hash, static_cast<std::uint64_t>(sparse->values)), static_cast<std::uint64_t>(sparse->index_bytes));
   }
-  for (const auto size : tensor.sizes()) visit(size, std::int64_t{1});
+  return hash;
 }
 
 bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
   if (a == b) return true;
   if (!a->has_storage() || !b->has_storage()) return false;
   if (a->storage().unsafeGetStorageImpl() != b->storage().unsafeGetStorageImpl()) return false;
-  if (a->has_symbolic_sizes_strides() || b->has_symbolic_sizes_strides()) return false;
+  if (!has_plain_strides(*a) || !has_plain_strides(*b)) return false;
   return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
 }
 
@@ -169,6 +178,20 @@ class RouteReader {
   bool modes_ = false;     // other than that of fake tensors
   Route route_;
 };
+void describe_components(const NestedSizes& nested, ops::TensorDesc& desc) {
+  desc.sizes.push_back(nested.count);
+  for (std::int64_t component = 0; component < nested.count; ++component) {
+    const auto sizes = nested.of(component);
+    desc.components.emplace_back(sizes.begin(), sizes.end());
+    for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (component == 0) {
+        desc.sizes.push_back(sizes[dim]);
+      } else if (desc.sizes[dim + 1] != sizes[dim]) {
+        desc.sizes[dim + 1] = ops::TensorDesc::kRagged;
+      }
+    }
+  }
+}
 
 ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
   ops::TensorDesc desc;
@@ -178,6 +201,15 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
   desc.element_type = static_cast<int>(type);
   // A Python scalar comes along with the call, whatever memory torch wraps it in.
   desc.item_bytes = tensor.is_wrapped_number() ? 0 : static_cast<std::int64_t>(tensor.dtype().itemsize());
+  if (const auto sparse = sparse_content(tensor)) {
+    desc.stored = sparse->values;
+    desc.index_bytes = sparse->index_bytes;
+  }
+  desc.repeated = seen != nullptr && seen->repeats(&tensor);
+  if (const auto nested = nested_sizes(tensor)) {
+    describe_components(*nested, desc);
+    return desc;
+  }
   bool any_expanded = false;
   for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
     desc.sizes.push_back(size);
@@ -185,7 +217,6 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
     any_expanded |= desc.expanded.back();
   });
   if (!any_expanded) desc.expanded.clear();
-  desc.repeated = seen != nullptr && seen->repeats(&tensor);
   return desc;
 }
 
@@ -208,9 +239,7 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       reader.see(tensor);
       const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
       hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
-      for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
-        hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
-      });
+      hash = mix_sizes(hash, tensor);
     });
   }
   signature.route = reader.route(info);
@@ -232,9 +261,7 @@ std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue>
   for (const auto& output : outputs) {
     for_each_tensor(output, [&](const at::TensorImpl& tensor) {
       hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
-      for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
-        hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
-      });
+      hash = mix_sizes(hash, tensor);
     });
   }
   return hash;
@@ -279,7 +306,7 @@ std::string shapes_of(const ops::OpCall& call) {
       if (!text.empty()) text += ", ";
       for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
         if (i > 0) text += 'x';
-        text += std::to_string(tensor.sizes[i]);
+        text += tensor.sizes[i] == ops::TensorDesc::kRagged ? "*" : std::to_string(tensor.sizes[i]);
       }
       if (tensor.sizes.empty()) text += "scalar";
       if (text.size() > 200) return text + ", ...";

@@ -1,6 +1,7 @@
 #include "ops/counting.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace roofprof::ops {
 
@@ -8,13 +9,21 @@ namespace {
 
 std::int64_t elements(std::span<const TensorDesc> tensors) {
   std::int64_t count = 0;
-  for (const auto& tensor : tensors) count = saturating_add(count, tensor.numel());
+  for (const auto& tensor : tensors) count = saturating_add(count, tensor.stored_numel());
   return count;
 }
 
 const Argument* first_with_tensors(const std::vector<Argument>& arguments, bool only_written = false) {
   for (const auto& argument : arguments) {
     if (!argument.tensors.empty() && (argument.written || !only_written)) return &argument;
+  }
+  return nullptr;
+}
+
+const Argument* sparse_beside(const OpCall& call, const Argument& output) {
+  if (output.tensors.front().is_sparse()) return nullptr;
+  for (const auto& argument : call.arguments) {
+    if (argument.tensors.size() == 1 && argument.tensors.front().is_sparse()) return &argument;
   }
   return nullptr;
 }
@@ -47,7 +56,9 @@ void per_output(const OpCall& call, std::int64_t weight, Work& work) {
   const Argument* output = first_with_tensors(call.results);
   // List operators in place (_foreach_add_) return nothing: their output is what they write.
   if (output == nullptr) output = first_with_tensors(call.arguments, /*only_written=*/true);
-  add_per_element(call, weight, output, work);
+  // A dense result of a sparse operand (a dense tensor plus a sparse one) is touched where values are stored.
+  const Argument* sparse = output == nullptr ? nullptr : sparse_beside(call, *output);
+  add_per_element(call, weight, sparse != nullptr ? sparse : output, work);
 }
 
 void per_input(const OpCall& call, std::int64_t weight, Work& work) {
@@ -71,6 +82,16 @@ void add_operations(Work& work, std::int64_t operations, DType dtype) {
 bool wants_gradient(const OpCall& call, std::size_t position) {
   const std::vector<std::int64_t> mask = call.integers("output_mask");
   return mask.empty() || mask.at(position) != 0;
+}
+
+std::int64_t blend_operations(const OpCall& call) {
+  const double beta = call.number("beta", 1);
+  const double alpha = call.number("alpha", 1);
+  return (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0) + (alpha != 1 ? 1 : 0);
+}
+
+std::int64_t ceil_log2(std::int64_t n) {
+  return n <= 1 ? 0 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
 }
 
 std::int64_t product(std::span<const std::int64_t> factors) {

@@ -13,7 +13,8 @@ namespace roofprof::ops {
 
 // No arithmetic: copies, fills, views.
 void no_operations(const OpCall& call, std::int64_t weight, Work& work);
-// weight x elements of the first result (of all results' elements where the call takes lists).
+// weight x elements of the first result (of all results' elements where the call takes lists). Here and below the
+// elements of sparse tensors are those they store.
 void per_output(const OpCall& call, std::int64_t weight, Work& work);
 // weight x elements of the first tensor argument.
 void per_input(const OpCall& call, std::int64_t weight, Work& work);
@@ -27,6 +28,13 @@ void add_causal_macs(Work& work, std::int64_t macs, std::int64_t causal, const T
 // Whether the gradient at that position of the scalar `output_mask` is asked for; all are where there is no mask. The
 // line has to declare output_mask.
 bool wants_gradient(const OpCall& call, std::size_t position);
+
+// Operations per output of beta * self + alpha * product: factors of 1 cost nothing, and beta 0 leaves self out. The
+// line has to declare both.
+std::int64_t blend_operations(const OpCall& call);
+
+// How often n has to be halved: comparisons that find a place among n.
+std::int64_t ceil_log2(std::int64_t n);
 
 // Products of sizes saturate, as every count does. An empty product is 1.
 std::int64_t product(std::span<const std::int64_t> factors);

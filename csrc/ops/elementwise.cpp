@@ -2,6 +2,7 @@
 // steps of optimizers. Operators that torch tags as pointwise and that are not listed here cost one operation per
 // element.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -17,6 +18,17 @@ namespace {
 // A complex addition is two real ones.
 void per_component(const OpCall& call, std::int64_t weight, Work& work) {
   per_output(call, call.has_result(0) && call.result(0).is_complex ? 2 * weight : weight, work);
+}
+
+// A sparse tensor added in place to a dense one (a step along a sparse gradient) touches only where it stores values.
+void sum_bytes(const OpCall& call, Work& work) {
+  const TensorDesc* self = call.find_tensor("self");
+  const TensorDesc* other = call.find_tensor("other");
+  const bool touches_some =
+      self != nullptr && other != nullptr && call.arguments.front().written && other->is_sparse() && !self->is_sparse();
+  if (!touches_some) return compulsory_bytes(call, work);
+  work.write_bytes = product({std::min(other->stored_numel(), self->held_numel()), self->item_bytes});
+  work.read_bytes = saturating_add(work.write_bytes, other->held_bytes());
 }
 
 // Complex by complex: 4 multiplications and 2 additions; complex by real: 2 multiplications.
@@ -103,8 +115,8 @@ constexpr std::string_view kSgdOptions = "weight_decay,dampening,nesterov,maximi
 
 constexpr OpCost kCosts[] = {
     // Arithmetic. alpha is not looked at: it changes with every step of a learning-rate schedule.
-    {"aten::add", per_component, 1, nullptr, "", "x + y; a complex one is 2"},
-    {"aten::sub", per_component, 1, nullptr, "", "x - y; a complex one is 2"},
+    {"aten::add", per_component, 1, sum_bytes, "", "x + y; a complex one is 2"},
+    {"aten::sub", per_component, 1, sum_bytes, "", "x - y; a complex one is 2"},
     {"aten::rsub", per_component, 1, nullptr, "", "y - x; a complex one is 2"},
     {"aten::mul", multiply, 1, nullptr, "", "x * y; two complex numbers 6, complex by real 2"},
     {"aten::div", per_component, 1, nullptr, "", "x / y, rounded or not"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -23,6 +24,17 @@ std::int64_t macs_of_product(const OpCall& call, const TensorDesc& left) {
   return saturating_multiply(call.result().numel(), contracted(left));
 }
 
+// The same where an operand may be sparse: each of its stored values meets one row (or column) of the other.
+std::int64_t macs_of_product(const OpCall& call, const TensorDesc& left, const TensorDesc& right) {
+  const std::int64_t dense = macs_of_product(call, left);
+  if (!left.is_sparse() && !right.is_sparse()) return dense;
+  if (left.is_sparse() && right.is_sparse()) {
+    throw std::domain_error("the product of two sparse tensors depends on where their values lie");
+  }
+  const TensorDesc& sparse = left.is_sparse() ? left : right;
+  return sparse.numel() == 0 ? 0 : saturating_multiply(dense / sparse.numel(), *sparse.stored);
+}
+
 // `times` additions, multiplications or the like for each of `elements`; on complex numbers an addition is two real
 // ones.
 void add_elementwise(Work& work, std::int64_t times, std::int64_t elements, const TensorDesc& operand) {
@@ -31,18 +43,11 @@ void add_elementwise(Work& work, std::int64_t times, std::int64_t elements, cons
 
 bool has_bias(const OpCall& call) { return call.find_tensor("bias") != nullptr || call.find_tensor("B") != nullptr; }
 
-// beta * self + alpha * product: factors of 1 cost nothing, and beta 0 leaves self out.
-std::int64_t blend_operations(const OpCall& call) {
-  const double beta = call.number("beta", 1);
-  const double alpha = call.number("alpha", 1);
-  return (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0) + (alpha != 1 ? 1 : 0);
-}
-
 // ---- CountOperations
 
 void matmul(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   const TensorDesc& left = call.tensor(std::size_t{0});
-  add_macs(work, macs_of_product(call, left), left);
+  add_macs(work, macs_of_product(call, left, call.tensor(std::size_t{1})), left);
   add_elementwise(work, extra_per_output, call.result().numel(), left);
 }
 
@@ -61,7 +66,7 @@ void packed_int8_linear(const OpCall& call, std::int64_t extra_per_output, Work&
 
 void addmm(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   const TensorDesc& left = call.tensor(std::size_t{1});
-  add_macs(work, macs_of_product(call, left), left);
+  add_macs(work, macs_of_product(call, left, call.tensor(std::size_t{2})), left);
   add_elementwise(work, extra_per_output + blend_operations(call), call.result().numel(), left);
 }
 
@@ -225,6 +230,7 @@ constexpr OpCost kCosts[] = {
     {"aten::mm", matmul, 0, nullptr, "", kProduct},
     {"aten::bmm", matmul, 0, nullptr, "", kProduct},
     {"aten::matmul", matmul, 0, nullptr, "", kProduct},
+    {"aten::_sparse_sparse_matmul", matmul, 0, nullptr, "", "not known: it depends on where the values lie"},
     {"aten::mv", matmul, 0, nullptr, "", kProduct},
     {"aten::dot", matmul, 0, nullptr, "", kProduct},
     {"aten::vdot", matmul, 0, nullptr, "", kProduct},

@@ -36,15 +36,23 @@ const TensorDesc& only_tensor(const OpCall& call, const Argument& argument, cons
   return argument.tensors.front();
 }
 
-}  // namespace
-
-std::int64_t TensorDesc::numel() const {
+std::int64_t elements_of(const std::vector<std::int64_t>& sizes) {
   std::int64_t count = 1;
   for (const auto size : sizes) count = saturating_multiply(count, size);
   return count;
 }
 
+}  // namespace
+
+std::int64_t TensorDesc::numel() const {
+  if (!is_nested()) return elements_of(sizes);
+  std::int64_t count = 0;
+  for (const auto& component : components) count = saturating_add(count, elements_of(component));
+  return count;
+}
+
 std::int64_t TensorDesc::held_numel() const {
+  if (is_sparse() || is_nested()) return stored_numel();
   std::int64_t count = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     // An expanded dimension of size 0 still makes the tensor empty.
@@ -54,14 +62,20 @@ std::int64_t TensorDesc::held_numel() const {
   return count;
 }
 
-std::int64_t TensorDesc::held_bytes() const { return saturating_multiply(held_numel(), item_bytes); }
+std::int64_t TensorDesc::stored_numel() const { return stored.value_or(numel()); }
+
+std::int64_t TensorDesc::held_bytes() const {
+  return saturating_add(saturating_multiply(held_numel(), item_bytes), index_bytes);
+}
 
 std::int64_t TensorDesc::size(int dim) const {
   const int index = dim < 0 ? dim + this->dim() : dim;
   if (index < 0 || index >= this->dim()) {
     throw std::out_of_range("dimension " + std::to_string(dim) + " of a tensor with " + std::to_string(this->dim()));
   }
-  return sizes[static_cast<std::size_t>(index)];
+  const std::int64_t size = sizes[static_cast<std::size_t>(index)];
+  if (size == kRagged) throw std::out_of_range("dimension " + std::to_string(dim) + " is ragged: it has no one size");
+  return size;
 }
 
 const TensorDesc& OpCall::tensor(std::size_t position) const {

@@ -1,7 +1,6 @@
 // Sums, statistics, searches, sorting and losses: many elements in, few out.
 
 #include <algorithm>
-#include <bit>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -41,10 +40,6 @@ void trace_bytes(const OpCall& call, Work& work) {
 }
 
 // ---- searches and sorting: comparisons of the textbook algorithm, n log2 n and the like
-
-std::int64_t ceil_log2(std::int64_t n) {
-  return n <= 1 ? 0 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
-}
 
 std::int64_t length_along(const TensorDesc& tensor, std::int64_t dim) {
   return tensor.dim() == 0 ? 1 : tensor.size(static_cast<int>(dim));

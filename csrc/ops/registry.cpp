@@ -5,8 +5,10 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "ops/counting.h"
+#include "ops/nested.h"
 
 namespace roofprof::ops {
 
@@ -56,7 +58,7 @@ void require_plausible(const OpCall& call, const Work& work) {
   if (work.causal_macs > work.macs) throw std::logic_error(call.name + ": more causal MACs than dense ones");
 }
 
-Work evaluate(const OpCall& call, const OpCost& line) {
+Work evaluate_plain(const OpCall& call, const OpCost& line) {
   Work work;
   if (line.own != nullptr) {
     compulsory_bytes(call, work);
@@ -66,6 +68,14 @@ Work evaluate(const OpCall& call, const OpCost& line) {
     (line.bytes != nullptr ? line.bytes : compulsory_bytes)(call, work);
   }
   require_plausible(call, work);
+  return work;
+}
+
+Work evaluate(const OpCall& call, const OpCost& line) {
+  const std::vector<OpCall> on_components = calls_on_components(call);
+  if (on_components.empty()) return evaluate_plain(call, line);
+  Work work;
+  for (const auto& component : on_components) work += evaluate_plain(component, line);
   return work;
 }
 
@@ -86,6 +96,9 @@ std::span<const Family> families() {
       Family{"pooling", pooling_costs()},
       Family{"indexing", indexing_costs()},
       Family{"movement", movement_costs()},
+      Family{"quantized", quantized_costs()},
+      Family{"sparse", sparse_costs()},
+      Family{"nested", nested_costs()},
       Family{"vision", vision_costs()},
       Family{"communication", communication_costs()},
   };

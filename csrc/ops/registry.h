@@ -82,6 +82,9 @@ std::span<const OpCost> spectral_costs();       // spectral.cpp: Fourier transfo
 std::span<const OpCost> pooling_costs();        // pooling.cpp: pooling, upsampling, grid sampling
 std::span<const OpCost> indexing_costs();       // indexing.cpp: gather, scatter, embedding, masks
 std::span<const OpCost> movement_costs();       // movement.cpp: copies, fills, factories, random numbers
+std::span<const OpCost> quantized_costs();      // quantized.cpp: 8-bit and 4-bit layers, conversions
+std::span<const OpCost> sparse_costs();         // sparse.cpp: by stored values; 2:4 structured
+std::span<const OpCost> nested_costs();         // nested.cpp: conversions; all else component by component
 std::span<const OpCost> vision_costs();         // vision.cpp: torchvision's own operators
 std::span<const OpCost> communication_costs();  // communication.cpp: collectives between processes
 

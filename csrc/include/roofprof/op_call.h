@@ -2,6 +2,7 @@
 // One call of an operator, as far as its cost can depend on it. Knows nothing of torch: the observer or a test fills it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,11 +23,20 @@ struct TensorDesc {
   bool repeated = false;
   // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
   int element_type = -1;
+  // Sparse formats hold some of the elements only (non-zeros; whole blocks where there are blocks), and their places.
+  std::optional<std::int64_t> stored;
+  std::int64_t index_bytes = 0;
+  // A nested tensor: the sizes of each component. `sizes` then is their number, and kRagged where they differ.
+  std::vector<std::vector<std::int64_t>> components;
+  static constexpr std::int64_t kRagged = -1;
 
-  std::int64_t numel() const;        // logical elements; saturating
-  std::int64_t held_numel() const;   // elements really held: expanded dimensions count once
-  std::int64_t held_bytes() const;   // saturating
-  std::int64_t size(int dim) const;  // negative dims from the end; throws std::out_of_range
+  bool is_sparse() const { return stored.has_value(); }
+  bool is_nested() const { return !components.empty(); }
+  std::int64_t numel() const;         // logical elements; saturating
+  std::int64_t held_numel() const;    // elements really held: expanded dimensions count once
+  std::int64_t stored_numel() const;  // elements that take part in arithmetic: those stored where sparse, else all
+  std::int64_t held_bytes() const;    // indices of sparse formats included; saturating
+  std::int64_t size(int dim) const;   // negative dims from the end; throws std::out_of_range, also where ragged
   int dim() const { return static_cast<int>(sizes.size()); }
 };
 

@@ -76,6 +76,14 @@ std::vector<CostCase> cases() {
        kProduct},
       {product_of_two("aten::_int_mm", int8).out(int32, {4, 8}),
        {.macs = 512, .int_ops = 1024, .read_bytes = 192, .write_bytes = 128}},
+      {Call("aten::_sparse_sparse_matmul")
+           .in("self", fp32, {6, 8})
+           .sparse(11, 176)
+           .in("other", fp32, {8, 6})
+           .sparse(11, 176)
+           .out(fp32, {6, 6})
+           .sparse(9, 144),
+       {.not_known = true}},
       {Call("aten::bmm").in("self", fp16, {3, 4, 16}).in("mat2", fp16, {3, 16, 8}).out(fp16, {3, 4, 8}),
        {.macs = 1536, .flops = 3072, .read_bytes = 1152, .write_bytes = 192}},
       // 1-d and 1-d, 2-d and 1-d, 1-d and 2-d, 2-d and 3-d.

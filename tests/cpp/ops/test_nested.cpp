@@ -1,0 +1,130 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+#include "ops/nested.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// Three sequences of 3, 5 and 2 tokens with 8 features: 80 floats, 320 bytes.
+const std::vector<Sizes> kTokens = {{3, 8}, {5, 8}, {2, 8}};
+const std::vector<Sizes> kNarrow = {{3, 4}, {5, 4}, {2, 4}};
+// As many scores for each: 9 + 25 + 4 = 38.
+const std::vector<Sizes> kScores = {{3, 3}, {5, 5}, {2, 2}};
+const std::vector<Sizes> kTurned = {{8, 3}, {8, 5}, {8, 2}};
+
+CostCase question(const char* op) { return {Call(op).nested("self", fp32, kTokens).out(int64, {3, 2}), {}}; }
+
+const std::vector<CostCase> kCases = {
+    // To 3 x 5 x 8.
+    {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}),
+     {.read_bytes = 320, .write_bytes = 480}},
+    {Call("aten::_nested_tensor_from_tensor_list")
+         .list("list", {tensor(fp32, {3, 8}), tensor(fp32, {5, 8}), tensor(fp32, {2, 8})})
+         .out_nested(fp32, kTokens),
+     {.read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::_nested_tensor_from_mask")
+         .in("t", fp32, {3, 5, 8})
+         .in("mask", boolean, {3, 5})
+         .out_nested(fp32, kTokens),
+     {.read_bytes = 320 + 15, .write_bytes = 320}},
+    {Call("aten::_nested_tensor_from_mask_left_aligned").in("t", fp32, {3, 5, 8}).in("mask", boolean, {3, 5}),
+     {.read_bytes = 15}},
+    {Call("aten::_nested_from_padded").in("padded", fp32, {3, 5, 8}).out_nested(fp32, kTokens),
+     {.read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::_nested_from_padded_and_nested_example")
+         .in("padded", fp32, {3, 5, 8})
+         .nested("nt_example", fp32, kTokens)
+         .out_nested(fp32, kTokens),
+     {.read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::_nested_tensor_softmax_with_shape")
+         .in("self", fp32, {3, 2, 5, 5})
+         .nested("query", fp32, kTokens)
+         .out(fp32, {3, 2, 5, 5}),
+     {.flops = 750, .read_bytes = 600, .write_bytes = 600}},
+    {Call("aten::_nested_select_backward")
+         .in("grad_output", fp32, {5, 8})
+         .nested("self", fp32, kTokens)
+         .out_nested(fp32, kTokens),
+     {.read_bytes = 160, .write_bytes = 320}},
+    {Call("aten::_nested_sum_backward")
+         .nested("grad", fp32, {{3, 1}, {5, 1}, {2, 1}})
+         .nested("self", fp32, kTokens)
+         .out_nested(fp32, kTokens),
+     {.read_bytes = 40, .write_bytes = 320}},
+    // Jagged: values and offsets apart.
+    {Call("aten::_jagged_to_padded_dense_forward")
+         .in("values", fp32, {10, 8})
+         .list("offsets", {tensor(int64, {4})})
+         .out(fp32, {3, 5, 8}),
+     {.read_bytes = 320 + 32, .write_bytes = 480}},
+    {Call("aten::_padded_dense_to_jagged_forward")
+         .in("dense", fp32, {3, 5, 8})
+         .list("offsets", {tensor(int64, {4})})
+         .out(fp32, {10, 8}),
+     {.read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::_nested_from_padded_tensor").in("padded", fp32, {3, 5, 8}).out(fp32, {10, 8}),
+     {.read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::_nested_get_values_copy").in("self", fp32, {10, 8}).out(fp32, {10, 8}),
+     {.read_bytes = 320, .write_bytes = 320}},
+    question("aten::_nested_tensor_size"),
+    question("aten::_nested_tensor_strides"),
+    question("aten::_nested_tensor_storage_offsets"),
+    question("aten::_nested_compute_contiguous_strides_offsets"),
+    question("aten::_nested_get_jagged_dummy"),
+    question("aten::_nested_get_lengths"),
+    question("aten::_nested_get_max_seqlen"),
+    question("aten::_nested_get_min_seqlen"),
+    question("aten::_nested_get_offsets"),
+    question("aten::_nested_get_ragged_idx"),
+};
+
+TEST(Nested, Costs) { check_family(nested_costs(), kCases); }
+
+// Lines of other families: component by component, what is dense beside them once.
+const std::vector<CostCase> kElsewhere = {
+    // 10 tokens of 8 x 4 MACs; weight and bias are read once.
+    {Call("aten::linear")
+         .nested("input", fp32, kTokens)
+         .in("weight", fp32, {4, 8})
+         .in("bias", fp32, {4})
+         .out_nested(fp32, kNarrow),
+     {.macs = 320, .flops = 640 + 40, .read_bytes = 320 + 128 + 16, .write_bytes = 160}},
+    // Gradients of weight and bias are written once.
+    {Call("aten::linear_backward")
+         .nested("self", fp32, kTokens)
+         .nested("grad_output", fp32, kNarrow)
+         .in("weight", fp32, {4, 8})
+         .scalar("output_mask", {1, 1, 1})
+         .out_nested(fp32, kTokens)
+         .out(fp32, {4, 8})
+         .out(fp32, {4}),
+     {.macs = 640, .flops = 1280 + 40, .read_bytes = 320 + 160 + 128, .write_bytes = 320 + 128 + 16}},
+    {Call("aten::matmul").nested("self", fp32, kTokens).nested("other", fp32, kTurned).out_nested(fp32, kScores),
+     {.macs = 38 * 8, .flops = 38 * 16, .read_bytes = 640, .write_bytes = 152}},
+    {Call("aten::relu_").nested("self", fp32, kTokens).written().out_nested(fp32, kTokens).written(),
+     {.flops = 80, .read_bytes = 320, .write_bytes = 320}},
+    {Call("aten::sum").nested("self", fp32, kTokens).out(fp32, {}), {.flops = 80, .read_bytes = 320, .write_bytes = 4}},
+    // Two heads of depth 4: 76 scores of 8 MACs, of which a causal mask leaves 2 x (6 + 15 + 3).
+    {Call("aten::scaled_dot_product_attention")
+         .nested("query", fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}})
+         .nested("key", fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}})
+         .nested("value", fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}})
+         .scalar("is_causal", true)
+         .out_nested(fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}}),
+     {.macs = 76 * 8, .flops = 76 * 16 + 76 * 6, .read_bytes = 3 * 320, .write_bytes = 320, .causal_macs = 48 * 8}},
+};
+
+TEST(Nested, OpsOnComponents) { expect_costs(kElsewhere); }
+
+TEST(Nested, RaggedSizesAreNoSizes) {
+  const OpCall call = Call("aten::sum").nested("self", fp32, kTokens).out(fp32, {});
+  EXPECT_EQ(call.tensor("self").size(0), 3);
+  EXPECT_EQ(call.tensor("self").size(-1), 8);
+  EXPECT_THROW(call.tensor("self").size(1), std::out_of_range);
+  EXPECT_EQ(call.tensor("self").numel(), 80);
+  EXPECT_TRUE(calls_on_components(call).empty());
+}
+
+}  // namespace
+}  // namespace roofprof::ops::testing

@@ -1,0 +1,268 @@
+"""Compulsory bytes of real calls: each distinct input once as it is held, each output once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from truths import observe
+
+import roofprof
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROWS, WIDTH = 100, 8
+ROW = 4 * WIDTH
+TABLE = ROWS * ROW
+FEW = torch.arange(5)
+MANY = torch.zeros(1000, dtype=torch.long)
+
+
+def moved(function, *args):
+    """Bytes read and written by one call."""
+    report = roofprof.count(function, *args)
+    assert not report.coverage.uncosted
+    return report.total.read_bytes, report.total.write_bytes
+
+
+def table():
+    return torch.rand(ROWS, WIDTH)
+
+
+# ---- gathering: min(indices, rows) x row, the indices, the output; never the table
+
+GATHERS = {
+    "embedding": lambda t, i: F.embedding(i, t),
+    "index_select": lambda t, i: t.index_select(0, i),
+    "index": lambda t, i: t[i],
+    "gather": lambda t, i: t.gather(0, i[:, None].expand(-1, WIDTH)),
+}
+
+
+@pytest.mark.parametrize("gather", GATHERS.values(), ids=GATHERS)
+@pytest.mark.parametrize("indices", [FEW, MANY], ids=["few", "many"])
+def test_gathering(gather, indices):
+    count = len(indices)
+    # More indices than rows read no row twice; which rows they name is not looked at. Expanded ones are held once.
+    assert moved(gather, table(), indices) == (min(count, ROWS) * ROW + 8 * count, count * ROW)
+
+
+def test_bags_of_rows():
+    bags = torch.zeros(4, 3, dtype=torch.long)
+    report = roofprof.count(nn.EmbeddingBag(ROWS, WIDTH, mode="sum"), bags)
+    (bag,) = [g for g in report.group("op") if g.keys == ["aten::_embedding_bag"]]
+    assert bag.read_bytes == 12 * ROW + 8 * (12 + 4)  # rows, indices, where each bag begins
+    assert bag.write_bytes >= 4 * ROW
+
+
+def test_the_gradient_of_an_embedding_is_a_whole_table():
+    layer = nn.Embedding(ROWS, WIDTH)
+    gradient = torch.rand(5, WIDTH)
+    report = observe(layer, lambda: layer(FEW).backward(gradient))
+    (backward,) = [g for g in report.group("op") if g.keys == ["aten::embedding_dense_backward"]]
+    assert (backward.read_bytes, backward.write_bytes) == (5 * ROW + 8 * 5, TABLE)
+
+
+# ---- scattering in place: what is touched; its old value where it is combined with the new
+
+UPDATE = torch.ones(5, WIDTH)
+EACH = torch.zeros(5, WIDTH, dtype=torch.long)
+SCATTERS = {
+    # Bytes of indices beside the update, and whether the old value matters.
+    "index_put": (lambda t: t.index_put_((FEW,), UPDATE), 40, False),
+    "index_put, accumulated": (lambda t: t.index_put_((FEW,), UPDATE, accumulate=True), 40, True),
+    "index_copy": (lambda t: t.index_copy_(0, FEW, UPDATE), 40, False),
+    "index_add": (lambda t: t.index_add_(0, FEW, UPDATE), 40, True),
+    "scatter": (lambda t: t.scatter_(0, EACH, UPDATE), 320, False),
+    "scatter, added": (lambda t: t.scatter_(0, EACH, UPDATE, reduce="add"), 320, True),
+    "scatter_add": (lambda t: t.scatter_add_(0, EACH, UPDATE), 320, True),
+    "scatter_reduce": (lambda t: t.scatter_reduce_(0, EACH, UPDATE, "amax"), 320, True),
+}
+
+
+@pytest.mark.parametrize(("scatter", "indices", "combined"), SCATTERS.values(), ids=SCATTERS)
+def test_scattering(scatter, indices, combined):
+    assert moved(scatter, table()) == (indices + 5 * ROW * (2 if combined else 1), 5 * ROW)
+
+
+def test_one_value_for_all():
+    assert moved(lambda t: t.index_fill_(0, FEW, 1.0), table()) == (40, 5 * ROW)
+    assert moved(lambda t: t.scatter_(0, EACH, 1.0), table()) == (320, 5 * ROW)
+
+
+# ---- what is held
+
+HELD = {
+    "a slice of a larger storage": (lambda t: t[10:20] * 2, (10 * ROW, 10 * ROW)),
+    "every other column": (lambda t: t[:, ::2] * 2, (TABLE // 2, TABLE // 2)),
+    "one row expanded": (lambda t: t[0].expand(ROWS, WIDTH) + 1, (ROW, TABLE)),
+    "one row broadcast": (lambda t: t + t[0], (TABLE + ROW, TABLE)),
+    "the same tensor twice": (lambda t: t * t, (TABLE, TABLE)),
+    "the same view twice": (lambda t: t[:5] * t[:5], (5 * ROW, 5 * ROW)),
+    "two views of one storage": (lambda t: t[:5] * t[5:10], (2 * 5 * ROW, 5 * ROW)),
+    "a Python scalar": (lambda t: t + 1.5, (TABLE, TABLE)),
+    "views alone": (lambda t: t.view(-1).unflatten(0, (WIDTH, -1)).T[1:].expand(3, -1, -1), (0, 0)),
+    "nothing": (lambda t: t[:0] * 2, (0, 0)),
+}
+
+
+@pytest.mark.parametrize(("function", "bytes_"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_is_held(function, bytes_, device):
+    assert moved(function, table().to(device)) == bytes_
+
+
+# ---- in place and out=
+
+OTHER = torch.rand(ROWS, WIDTH)
+IN_PLACE = {
+    "add_": (lambda t: t.add_(OTHER), (2 * TABLE, TABLE)),
+    "mul_ by a number": (lambda t: t.mul_(2), (TABLE, TABLE)),
+    "relu_": (torch.relu_, (TABLE, TABLE)),
+    "fill_": (lambda t: t.fill_(1), (0, TABLE)),
+    "zero_": (torch.Tensor.zero_, (0, TABLE)),
+    "normal_": (torch.Tensor.normal_, (0, TABLE)),
+    "uniform_": (torch.Tensor.uniform_, (0, TABLE)),
+    "copy_": (lambda t: t.copy_(OTHER), (TABLE, TABLE)),
+    "copy_ of a row": (lambda t: t.copy_(OTHER[0]), (ROW, TABLE)),
+    "copy_ into a slice": (lambda t: t[:5].copy_(OTHER[:5]), (5 * ROW, 5 * ROW)),
+    "add into out": (lambda t: torch.add(OTHER, OTHER, out=t), (TABLE, TABLE)),
+    "exp into out": (lambda t: torch.exp(OTHER, out=t), (TABLE, TABLE)),
+    "mm into out": (lambda t: torch.mm(OTHER, OTHER[:WIDTH], out=t), (TABLE + WIDTH * ROW, TABLE)),
+}
+
+
+@pytest.mark.parametrize(("function", "bytes_"), IN_PLACE.values(), ids=IN_PLACE)
+def test_in_place_and_into_out(function, bytes_):
+    assert moved(function, table()) == bytes_
+
+
+def test_a_product_added_in_place_reads_what_it_adds_to():
+    left, right = torch.ones(ROWS, 3), torch.ones(3, WIDTH)
+    operands = 4 * (left.numel() + right.numel())
+    assert moved(lambda t: t.addmm_(left, right), table()) == (operands + TABLE, TABLE)
+    assert moved(lambda t: t.addmm_(left, right, beta=0), table()) == (operands, TABLE)
+
+
+# ---- copies
+
+IMAGE = torch.rand(2, 3, 4, 4)
+COPIES = {
+    "clone": (torch.clone, (TABLE, TABLE)),
+    "transposed, made contiguous": (lambda t: t.T.contiguous(), (TABLE, TABLE)),
+    "contiguous already": (torch.Tensor.contiguous, (0, 0)),
+    "to half": (torch.Tensor.half, (TABLE, TABLE // 2)),
+    "to double": (torch.Tensor.double, (TABLE, 2 * TABLE)),
+    "to what it is": (torch.Tensor.float, (0, 0)),
+    "cat": (lambda t: torch.cat([t, t[:5]]), (TABLE + 5 * ROW, TABLE + 5 * ROW)),
+    "stack": (lambda t: torch.stack([t, OTHER]), (2 * TABLE, 2 * TABLE)),
+    "repeat": (lambda t: t.repeat(3, 1), (TABLE, 3 * TABLE)),
+    "pad": (lambda t: F.pad(t, (1, 1)), (TABLE, 4 * ROWS * (WIDTH + 2))),
+}
+
+
+@pytest.mark.parametrize(("function", "bytes_"), COPIES.values(), ids=COPIES)
+def test_copies(function, bytes_):
+    assert moved(function, table()) == bytes_
+
+
+def test_another_memory_format_is_a_copy():
+    last = IMAGE.contiguous(memory_format=torch.channels_last)
+    size = 4 * IMAGE.numel()
+    assert moved(lambda: IMAGE.contiguous(memory_format=torch.channels_last)) == (size, size)
+    assert moved(lambda: last.contiguous(memory_format=torch.channels_last)) == (0, 0)
+
+
+def test_dropout_draws_a_mask_scales_it_and_multiplies():
+    # On the CPU: the mask is written, read and written to be scaled, read again beside the input.
+    assert moved(lambda t: F.dropout(t, 0.5), table()) == (3 * TABLE, 3 * TABLE)
+    assert moved(lambda t: F.dropout(t, 0.5, training=False), table()) == (0, 0)
+    # The op that GPUs use writes one byte of mask for each element.
+    assert moved(lambda t: torch.ops.aten.native_dropout(t, 0.5, True), table()) == (TABLE, TABLE + ROWS * WIDTH)
+
+
+# ---- optimizer steps, per parameter of 4 bytes: tensors read and written
+
+STEPS = {
+    # p, g -> p
+    "sgd": (torch.optim.SGD, {}, {"foreach": (2, 1), "for-loop": (2, 1), "fused": (2, 1)}),
+    # One by one: b * m (1, 1), + g (2, 1), p - lr * b (2, 1). Fused: p, g, b -> p, b.
+    "momentum": (
+        torch.optim.SGD,
+        {"momentum": 0.9},
+        {"foreach": (5, 3), "for-loop": (5, 3), "fused": (3, 2)},
+    ),
+    # m towards g (2, 1); v scaled (1, 1), + g * g (2, 1); sqrt (1, 1), / (1, 1), + eps (1, 1); p + m / d (3, 1).
+    # Fused: p, g, m, v -> p, m, v.
+    "adam": (torch.optim.Adam, {}, {"foreach": (11, 7), "for-loop": (11, 7), "fused": (4, 3)}),
+    # Weight decay scales p once more; fused it costs no bytes.
+    "adamw": (torch.optim.AdamW, {}, {"foreach": (12, 8), "for-loop": (12, 8), "fused": (4, 3)}),
+    # The largest v: compared with v (2, 1); fused one more to read and to write.
+    "amsgrad": (
+        torch.optim.AdamW,
+        {"amsgrad": True},
+        {"foreach": (14, 9), "for-loop": (14, 9), "fused": (5, 4)},
+    ),
+}
+HOW = {"foreach": {"foreach": True}, "for-loop": {"foreach": False}, "fused": {"fused": True}}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("kind", "options", "tensors"), STEPS.values(), ids=STEPS)
+def test_optimizer_steps(how, kind, options, tensors):
+    parameters = [nn.Parameter(torch.rand(30, 20)), nn.Parameter(torch.rand(400))]
+    optimizer = kind(parameters, lr=0.1, **options, **HOW[how])
+
+    def step():
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+
+    step()  # the first one makes the state
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    report = observe(nn.ParameterList(parameters), optimizer.step)
+    row = report.row("(optimizer)")
+    read, written = tensors[how]
+    # Adam's step counters are a float each: some bytes a parameter tensor, whatever its size.
+    counters = 0 if kind is torch.optim.SGD else 16 * len(parameters)
+    assert 4 * 1000 * read <= row.read_bytes <= 4 * 1000 * read + counters
+    assert 4 * 1000 * written <= row.write_bytes <= 4 * 1000 * written + counters
+    assert not report.coverage.uncosted
+
+
+# ---- published figures, fp16 without allocating anything
+
+
+def half(*shape):
+    return torch.empty(shape, dtype=torch.float16, device="meta")
+
+
+def total(function, *args):
+    report = roofprof.count(function, *args)
+    assert not report.coverage.uncosted
+    return report.total
+
+
+def test_pyprofs_rows_of_resnet50():
+    # Batch 64; published are FLOPs without bias, and inputs, weights and outputs once.
+    relu = total(F.relu, half(64, 64, 112, 112))
+    assert (relu.flops, relu.bytes) == (51_380_224, 205_520_896)
+    for outputs, flops, moved_bytes in ((64, 1_644_167_168, 51_388_416), (256, 6_576_668_672, 128_483_328)):
+        convolution = total(F.conv2d, half(64, 64, 56, 56), half(outputs, 64, 1, 1))
+        assert (convolution.flops, convolution.bytes) == (flops, moved_bytes)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "intensity"),
+    [
+        (F.linear, [(512, 1024), (4096, 1024)], 315),
+        (F.linear, [(1, 1024), (4096, 1024)], 1),
+        (lambda x: F.max_pool2d(x, 3, stride=1, padding=1), [(16, 64, 56, 56)], 2.25),
+        (F.relu, [(16, 64, 56, 56)], 0.25),
+    ],
+    ids=["linear, batch 512", "linear, batch 1", "max pooling", "relu"],
+)
+def test_nvidias_intensities(function, shapes, intensity):
+    assert total(function, *[half(*shape) for shape in shapes]).intensity == pytest.approx(intensity, rel=0.003)

@@ -1,0 +1,138 @@
+"""Nested tensors count by the true sizes of their components: as a loop over the components, and never padded."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from truths import macs_by, observe
+
+import roofprof
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors"),
+]
+
+LENGTHS, WIDTH, HEADS = (3, 5, 2), 8, 2
+TOKENS = sum(LENGTHS)
+PAIRS = sum(length * length for length in LENGTHS)
+
+
+def components(*leading):
+    """One tensor a sequence: (..., length, width)."""
+    return [torch.rand(*leading, length, WIDTH) for length in LENGTHS]
+
+
+def nested(tensors):
+    return torch.nested.nested_tensor(tensors, layout=torch.strided)
+
+
+@torch.no_grad()
+def count(function, *args):
+    report = roofprof.count(function, *args)
+    assert not report.coverage.uncosted
+    return report.total
+
+
+def figures(total):
+    return (total.macs, total.causal_macs, total.flops, total.int_ops)
+
+
+def self_attention(x):
+    return F.scaled_dot_product_attention(x, x, x)
+
+
+FUNCTIONS = {
+    "linear": nn.Linear(WIDTH, 4),
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "softmax": lambda x: torch.softmax(x, -1),
+    "layer_norm": nn.LayerNorm(WIDTH),
+    "add": lambda x: x + x,
+    "scale": lambda x: x * 2,
+    "clone": torch.clone,
+    "scores": lambda x: torch.matmul(x, x.transpose(-2, -1)),
+    "encoder layer": nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True).eval(),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_an_op_is_itself_on_each_component(function):
+    parts = components()
+    whole = count(function, nested(parts))
+    apart = [count(function, part[None]) for part in parts]
+    assert figures(whole) == tuple(map(sum, zip(*map(figures, apart), strict=True)))
+    assert whole.write_bytes == sum(part.write_bytes for part in apart)
+    # Parameters are read once, not for each component.
+    shared = sum(4 * p.numel() for p in function.parameters()) if isinstance(function, nn.Module) else 0
+    assert whole.read_bytes == sum(part.read_bytes for part in apart) - 2 * shared
+
+
+def test_attention_within_each_sequence():
+    whole = count(self_attention, nested(components(HEADS)))
+    assert whole.macs == whole.causal_macs == 2 * HEADS * PAIRS * WIDTH
+    # Query, key and value are one tensor, read once; scores are not written.
+    assert (whole.read_bytes, whole.write_bytes) == (4 * HEADS * TOKENS * WIDTH,) * 2
+
+
+def test_multi_head_attention():
+    attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).eval()
+    total = count(lambda x: attention(x, x, x, need_weights=False), nested(components()))
+    assert total.macs == 4 * TOKENS * WIDTH * WIDTH + 2 * PAIRS * WIDTH
+
+
+def test_padding_is_written_and_not_read():
+    total = count(lambda x: torch.nested.to_padded_tensor(x, 0.0), nested(components()))
+    assert figures(total) == (0, 0, 0, 0)
+    assert total.read_bytes == 4 * TOKENS * WIDTH
+    assert total.write_bytes == 4 * len(LENGTHS) * max(LENGTHS) * WIDTH
+
+
+def test_an_encoder_drops_the_padding_it_is_told_of():
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    padded = torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None]
+    inputs = torch.rand(len(LENGTHS), max(LENGTHS), WIDTH)
+    total = count(lambda: encoder(inputs, src_key_padding_mask=padded))
+    assert total.macs == 2 * (TOKENS * (4 * WIDTH * WIDTH + 2 * WIDTH * 16) + 2 * PAIRS * WIDTH)
+
+
+def test_lengths_tell_calls_apart():
+    linear = nn.Linear(WIDTH, 4)
+    one, other = nested(components()), nested([torch.rand(length, WIDTH) for length in (4, 5, 2)])
+    assert count(lambda: (linear(one), linear(other))).macs == (TOKENS + TOKENS + 1) * WIDTH * 4
+
+
+def test_backward_of_a_linear_is_twice_its_forward():
+    linear, x = nn.Linear(WIDTH, 4), nested(components()).requires_grad_()
+    report = observe(linear, lambda: torch.nested.to_padded_tensor(linear(x), 0.0).sum().backward())
+    macs = TOKENS * WIDTH * 4
+    assert macs_by(report, "phase") == {"forward": macs, "backward": 2 * macs}
+    assert not report.coverage.uncosted
+
+
+def test_backward_of_attention_is_twice_its_forward():
+    x = nested(components(HEADS)).requires_grad_()
+    report = observe(nn.Identity(), lambda: torch.nested.to_padded_tensor(self_attention(x), 0.0).sum().backward())
+    macs = 2 * HEADS * PAIRS * WIDTH
+    # The reference kernels keep the scores: four products.
+    assert macs_by(report, "phase") == {"forward": macs, "backward": 2 * macs}
+    assert not report.coverage.uncosted
+
+
+# ---- jagged: the ops inside work on all tokens at once
+
+
+def jagged(tensors):
+    return torch.nested.nested_tensor(tensors, layout=torch.jagged)
+
+
+def test_a_jagged_linear_works_on_the_tokens():
+    assert count(nn.Linear(WIDTH, 4), jagged(components())).macs == TOKENS * WIDTH * 4
+
+
+def test_jagged_attention_is_that_of_its_sequences():
+    x = jagged(components()).unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
+    assert count(self_attention, x).macs == 2 * PAIRS * WIDTH
