@@ -45,27 +45,33 @@ def call_without_data(
     try:
         if mode is None:
             return call(args, kwargs), []
-        args, kwargs, notes = _inputs_in(mode, args, kwargs)
+        fake_args, fake_kwargs, notes = _inputs_in(mode, args, kwargs)
         with mode:
-            return call(args, kwargs), notes
+            return call(fake_args, fake_kwargs), notes
     except _NO_DATA as error:
         raise _needs_data(error) from error
     except Exception as error:
         if not _misses_data(error):
             raise
-        complaint = error
-    before.restore()
+        reason = f"{type(error).__name__}: {_first_line(error)}"
+        before.restore()
+        result = _call_on_fakes(call, model, before, args, kwargs)
+        return result, [f"counted with fake tensors on the CPU, because the call as it stands raised {reason}"]
+
+
+def _call_on_fakes(
+    call: _Call[_Result], model: object, before: _Before, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> _Result:
+    """The call with fake tensors on the CPU; nothing of it is left behind."""
     try:
         with _fake_everywhere(model, before, args, kwargs) as (fake_args, fake_kwargs):
-            result = call(fake_args, fake_kwargs)
+            return call(fake_args, fake_kwargs)
     except Exception as error:
         if isinstance(error, _NO_DATA) or _misses_data(error):
-            raise _needs_data(error) from complaint
+            raise _needs_data(error) from error
         raise
     finally:
         before.restore()
-    reason = f"{type(complaint).__name__}: {_first_line(complaint)}"
-    return result, [f"counted with fake tensors on the CPU, because the call as it stands raised {reason}"]
 
 
 class _Before:

@@ -170,6 +170,51 @@ REAL = {
     ),
 }
 
+# Types of models whose defaults can be called with words, sounds or images alone; some look at their data on the meta
+# device, and are counted with fake tensors.
+NAMES = """
+    albert audio-spectrogram-transformer bart beit bert bert-generation big_bird biogpt bit blenderbot blip bloom
+    camembert canine clip codegen cohere convbert convnext convnextv2 ctrl cvt data2vec-text data2vec-vision deberta
+    deberta-v2 deit dinov2 distilbert dpr dpt efficientnet electra ernie falcon falcon_mamba focalnet gemma gemma2
+    glm gpt2 gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granitemoe helium hiera hubert ibert imagegpt
+    layoutlm levit lfm2 llama luke m2m_100 mamba mamba2 marian mbart megatron-bert mistral mixtral mobilebert
+    mobilenet_v2 mobilevit modernbert mpnet mpt mt5 nystromformer olmo2 olmoe opt pegasus persimmon phi phi3 phimoe
+    poolformer prophetnet pvt qwen2 qwen2_moe qwen3 qwen3_moe regnet rembert resnet roberta roformer rwkv segformer
+    sew squeezebert stablelm starcoder2 swiftformer swin swinv2 t5 umt5 unispeech vit vit_mae vit_msn wav2vec2 wavlm
+    whisper xglm xlm-roberta xlnet xlstm yoso
+"""
+KINDS = NAMES.split()
+# These decide by what is in their tensors, whatever these are.
+BY_DATA = ["flaubert", "led", "longformer", "reformer", "xlm"]
+# The depth of these is told by more than the names below.
+DEEP = {"convnext", "convnextv2", "falcon_mamba", "gpt_neo", "prophetnet"}
+DEPTHS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "n_layers", "n_layer")
+
+
+def any_model(transformers, kind):
+    """A model of the type's default configuration, with two layers where that alone makes it shallow, and inputs."""
+    config = transformers.AutoConfig.for_model(kind)
+    if kind not in DEEP:
+        shallow = {name: 2 for name in DEPTHS if isinstance(getattr(config, name, None), int)}
+        config = transformers.AutoConfig.for_model(kind, **shallow)
+    model = transformers.AutoModel.from_config(config).eval().requires_grad_(False)
+    size = getattr(config, "image_size", 224)
+    sides = size if isinstance(size, list) else [size, size]
+    inputs = {"input_ids": torch.zeros(1, 16, dtype=torch.long)}
+    if model.main_input_name == "pixel_values":
+        inputs = {"pixel_values": torch.rand(1, config.num_channels, *sides)}
+    elif kind == "audio-spectrogram-transformer":
+        inputs = {"input_values": torch.rand(1, config.max_length, config.num_mel_bins)}
+    elif model.main_input_name == "input_values":
+        inputs = {"input_values": torch.rand(1, 4000)}
+    elif model.main_input_name == "input_features":
+        inputs = {"input_features": torch.rand(1, config.num_mel_bins, 3000)}
+    if hasattr(config, "vision_config"):
+        inputs["pixel_values"] = torch.rand(1, 3, 224, 224)
+    if config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = torch.zeros(1, 4, dtype=torch.long)
+    return model, inputs
+
 
 def build(transformers, name, attention=None, **options):
     """One of `MODELS`, in evaluation mode."""

@@ -9,11 +9,14 @@ import torch
 import transformer_truths as truths
 from hugging_face import (
     BATCH,
+    BY_DATA,
     HEADS,
+    KINDS,
     LENGTH,
     MODELS,
     REAL,
     SIZES,
+    any_model,
     build,
     inputs_of,
     instance,
@@ -267,3 +270,34 @@ def test_training_gpt2_of_real_size(transformers):
     assert report.by_phase()["forward"].macs == macs.forward
     assert report.by_phase()["backward"].macs == macs.backward(fused=False)
     assert report.coverage.uncosted == {}
+
+
+# ---- all sorts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_kind(transformers, kind):
+    with torch.device("meta"), torch.no_grad():
+        model, inputs = any_model(transformers, kind)
+        report = roofprof.count(model, **inputs)
+        assert report.coverage.uncosted == {}
+        assert report.total.macs > 0
+        assert_conserved(report)
+        if report.coverage.notes:  # torch's counter raises on these
+            (note,) = report.coverage.notes
+            assert note.startswith(WITH_FAKES)
+            return
+        with FlopCounterMode(display=False) as counter:
+            model(**inputs)
+    unknown_there = {group.keys[0]: group.macs for group in report.group("op")}.get("aten::_grouped_mm", 0)
+    assert report.total.macs - unknown_there == counter.get_total_flops() // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BY_DATA)
+def test_kinds_that_decide_by_data(transformers, kind):
+    with torch.device("meta"):
+        model, inputs = any_model(transformers, kind)
+        with pytest.raises(RuntimeError, match=r"needs data \(aten::_local_scalar_dense\)"):
+            roofprof.count(model, **inputs)

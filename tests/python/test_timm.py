@@ -92,3 +92,27 @@ def test_as_torchvision_publishes(timm, name):
         report = roofprof.count(timm.create_model(name).eval(), image())
     assert round(report.total.macs / 1e9, 3) == weights["_ops"]
     assert report.total.params == weights["num_params"]
+
+
+def two_of_each_file():
+    """A model at the beginning and one from the middle of each of timm's files, one for each architecture."""
+    timm = pytest.importorskip("timm")
+    for file in timm.list_modules():
+        names = timm.list_models(module=file)
+        yield from dict.fromkeys([names[0], names[len(names) // 2]] if names else [])
+
+
+@pytest.mark.slow
+def test_every_architecture(timm):
+    wrong = {}
+    for name in two_of_each_file():
+        with torch.device("meta"), torch.no_grad():
+            model = timm.create_model(name).eval().requires_grad_(False)  # torch's counter trips over some that train
+            x = torch.rand(1, *model.pretrained_cfg["input_size"])
+            report = roofprof.count(model, x)
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+        found = report.total.macs, report.coverage.uncosted, report.coverage.notes
+        if found != (counter.get_total_flops() // 2, {}, []):
+            wrong[name] = found, counter.get_total_flops() // 2
+    assert wrong == {}
