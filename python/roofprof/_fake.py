@@ -103,6 +103,10 @@ def _fake_everywhere(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode, torch.device("cpu"):
         fakes = {id(tensor): _fake_like(tensor) for tensor in before.tensors if _can_be_faked(tensor)}
+        for tensor in before.tensors:  # those in tuples, which cannot be changed, become fake when they are used
+            fake = fakes.get(id(tensor))
+            if isinstance(fake, FakeTensor) and not isinstance(tensor, FakeTensor):
+                mode.fake_tensor_converter.set_tensor_memo(tensor, fake)
         functions = functions_of(model) if isinstance(model, types.FunctionType) else []
         with contextlib.ExitStack() as stack:
             stack.enter_context(before.contents.replaced(fakes))

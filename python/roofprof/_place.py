@@ -11,7 +11,7 @@ from roofprof._arguments import Contents, used_by
 
 
 class Place(NamedTuple):
-    """A device, and why calls on it cannot be timed, if so."""
+    """A device, why calls on it cannot be timed, if so, and whether all tensors hold data."""
 
     device: str
     untimed: str | None

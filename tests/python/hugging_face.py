@@ -199,7 +199,7 @@ def any_model(transformers, kind):
         config = transformers.AutoConfig.for_model(kind, **shallow)
     model = transformers.AutoModel.from_config(config).eval().requires_grad_(False)
     size = getattr(config, "image_size", 224)
-    sides = size if isinstance(size, list) else [size, size]
+    sides = size if isinstance(size, (list, tuple)) else [size, size]
     inputs = {"input_ids": torch.zeros(1, 16, dtype=torch.long)}
     if model.main_input_name == "pixel_values":
         inputs = {"pixel_values": torch.rand(1, config.num_channels, *sides)}

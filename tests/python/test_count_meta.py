@@ -173,6 +173,17 @@ def test_generators_stay_where_they_are():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_tensors_in_tuples():
+    model = Padded().to("meta")
+    x, mask = torch.empty(2, 8, device="meta"), torch.ones(2, 8, dtype=torch.bool, device="meta")
+    model.scales = (torch.ones(8, device="meta"),)
+    model.register_forward_pre_hook(lambda model, args: (args[0] * model.scales[0],))
+    report = roofprof.count(functools.partial(model, x, mask=mask))
+    assert report.total.macs == 2 * 8 * 4
+    assert WITH_FAKES in notes_of(report)[0]
+    assert model.scales[0].device.type == "meta"
+
+
 # ---- fake tensors
 
 
