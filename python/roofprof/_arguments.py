@@ -41,9 +41,11 @@ class Contents:
 
     Looked into are dicts, lists, tuples, sets, deques, their subclasses, modules, and objects of the user's own classes
     by their attributes. Nothing of the user's code runs: subclasses may mirror, check or forbid what is set.
+    Without `hooks`, the tables of modules' hooks are left out: they are most of what a large model holds.
     """
 
-    def __init__(self, *values: object) -> None:
+    def __init__(self, *values: object, hooks: bool = True) -> None:
+        self._hooks = hooks
         self.tensors: list[torch.Tensor] = []
         self.arrays: list[Any] = []
         self.generators: list[Any] = []
@@ -87,8 +89,22 @@ class Contents:
         found: list[Any] = []
         with contextlib.suppress(AttributeError):
             found.append(object.__getattribute__(value, "__dict__"))
+        if not self._hooks and isinstance(value, torch.nn.Module):
+            names = self._remember(found.pop(), _NAMED)
+            found = [item for name, item in zip(names[::2], names[1::2], strict=True) if name not in _HOOK_TABLES]
         slots = _slots(type(value))
         return [*found, *self._remember(value, _slots_access(slots))] if slots else found
+
+    @contextlib.contextmanager
+    def replaced(self, substitutes: dict[int, Any]) -> Iterator[None]:
+        """Values whose ids are given have a substitute in all containers, which get everything back at the end."""
+        try:
+            for container, access, items in self._containers:
+                if any(id(item) in substitutes for item in items):
+                    access.put(container, [substitutes.get(id(item), item) for item in items])
+            yield
+        finally:
+            self.restore()
 
     def restore(self) -> None:
         """Put everything back into the containers that hold something else by now."""
@@ -110,17 +126,20 @@ def used_by(function: object) -> list[Any]:
     """
     if not isinstance(function, types.FunctionType):
         return [function]
-    found: list[Any] = []
+    return [value for each in functions_of(function) for value in _named_by(each)]
+
+
+def functions_of(function: types.FunctionType) -> list[types.FunctionType]:
+    """The function, and the user's functions that it and these name."""
+    found: dict[int, types.FunctionType] = {}
     pending = [function]
-    seen: set[int] = set()
     while pending:
         current = pending.pop()
-        seen.add(id(current))
-        named = _named_by(current)
-        found += named
-        functions = [value for value in named if isinstance(value, types.FunctionType) and not _is_library(value)]
-        pending += [value for value in functions if id(value) not in seen]
-    return found
+        if id(current) in found:
+            continue
+        found[id(current)] = current
+        pending += [v for v in _named_by(current) if isinstance(v, types.FunctionType) and not _is_library(v)]
+    return list(found.values())
 
 
 def _named_by(function: types.FunctionType) -> list[Any]:
@@ -178,6 +197,9 @@ _CONTAINERS: list[tuple[type, _Access]] = [
     (set, _Access(lambda value: list(set.__iter__(value)), _put_set)),
     (collections.deque, _Access(lambda value: list(collections.deque.__iter__(value)), _put_deque)),
 ]
+
+_NAMED = _dict_access(dict)
+_HOOK_TABLES = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
 
 _Slots = list[types.MemberDescriptorType]
 _UNSET = object()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C, ceilings
+from roofprof._fake import call_without_data
 from roofprof._hooks import global_hooks
 from roofprof._model_tree import changed_facts, model_tree, name_of, notes_on
 from roofprof._place import Place, place_of
@@ -37,7 +38,9 @@ def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """Count MACs, FLOPs and bytes of exactly one call ``model(*args, **kwargs)``; nothing is timed or measured.
 
-    Works on the meta device and on fake tensors as well, where nothing is allocated.
+    Works on the meta device and on fake tensors as well, where nothing is allocated. A call that torch refuses there,
+    since it mixes devices or misses data, is counted with fake tensors on the CPU: that leaves nothing behind, and a
+    note says so. Raises RuntimeError where what is done depends on data, as in ``nonzero``.
     """
     profiler = RooflineProfiler(model)
     profiler._begin("count")
@@ -129,7 +132,12 @@ class RooflineProfiler:
         self._place = place_of(self.model, args, kwargs)
         self._session.record_shapes = True
         try:
-            self._counting = self._observed_call(args, kwargs)
+            if self._place.holds_data:
+                self._counting = self._observed_call(args, kwargs)
+            else:
+                self._counting, notes = call_without_data(self._observed_call, self.model, args, kwargs)
+                self._notes += notes
+                self._partial = False
         finally:
             self._session.record_shapes = False
 
