@@ -61,18 +61,32 @@ void mark_wrapped(ThreadState& state, const OpInfo* op) {
   }
 }
 
+// What TorchScript's interpreter calls gets the whole stack, on which earlier values may lie below the op's own.
+template <class Values>
+Values own_part(Values values, std::size_t count) {
+  return values.size() > count ? values.slice(values.size() - count) : values;
+}
+
+c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return own_part(fn.inputs(), op.argument_names.size());
+}
+
+c10::ArrayRef<c10::IValue> outputs_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return own_part(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
+}
+
 // Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
 // ends.
 void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
   try {
-    const auto signature = signature_of(*running.op, fn.inputs());
+    const auto signature = signature_of(*running.op, inputs_of(fn, *running.op));
     running.key.signature = signature.hash;
     running.wraps = signature.may_wrap;
     {
       const std::lock_guard guard(state.table->lock);
       if (state.table->inputs_of(running.key) != nullptr) return;
     }
-    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, fn.inputs()));
+    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs_of(fn, *running.op)));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
     running.described = false;
@@ -142,13 +156,13 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, R
   if (!running.described) return table.add_uncosted(running.key);
   auto key = running.key;
   try {
-    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
+    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, outputs_of(fn, *running.op));
     const auto found = table.find(key);
     if (found != BucketTable::kNone) return found;
     // Inputs of the same signature read alike, so those of an earlier call will do.
     const ops::OpCall* known = table.inputs_of(running.key);
     ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
-    describe_results(*running.op, fn.outputs(), call);
+    describe_results(*running.op, outputs_of(fn, *running.op), call);
     if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
     return table.describe(key, call, work);
   } catch (const std::exception& error) {
