@@ -11,6 +11,13 @@ namespace {
 constexpr std::uint64_t kOtherShapes = ~std::uint64_t{0};
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
+std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
+  for (const auto& argument : arguments) {
+    if (!argument.tensors.empty()) return argument.tensors.front().numel();
+  }
+  return 0;
+}
+
 // Inputs read alike in every module and phase.
 BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, key.signature}; }
 
@@ -56,6 +63,8 @@ BucketTable::Index BucketTable::describe(const BucketKey& key, const ops::OpCall
       const auto cost = ops::cost_of(call, key.op->cost);
       costed = cost.has_value();
       if (cost) work = *cost;
+      work.input_elements = first_elements(call.arguments);
+      work.output_elements = first_elements(call.results);
     } catch (const std::exception& error) {
       costed = false;
       failures.try_emplace(key.op->name, error.what());

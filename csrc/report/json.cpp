@@ -107,6 +107,8 @@ void write_bucket(JsonWriter& json, const OpBucket& bucket) {
   write_by_dtype(json, bucket.work.operations);
   json.member("read_bytes", bucket.work.read_bytes);
   json.member("write_bytes", bucket.work.write_bytes);
+  json.member("input_elements", bucket.work.input_elements);
+  json.member("output_elements", bucket.work.output_elements);
   json.end_object();
   json.member("time_ns", bucket.time_ns);
   json.end_object();

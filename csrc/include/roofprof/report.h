@@ -91,6 +91,8 @@ struct RooflineRow : Figures {
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
   std::int64_t calls = 0;
+  std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
+  std::int64_t output_elements = 0;       // of the first result, calls added up
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
 };
 
