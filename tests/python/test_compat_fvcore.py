@@ -344,6 +344,18 @@ def test_warnings_are_logged_as_set(caplog):
     assert not caplog.text
 
 
+def test_a_printed_analysis_logs_nothing(caplog):
+    flops = FlopCountAnalysis(Shares(), torch.rand(2, 4)).set_op_handle("aten::linear", lambda _: None)
+    assert "unused" in flop_count_table(flops)
+    assert "N/A" in flop_count_str(flops)
+    assert not caplog.text
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(TypeError, match=r"a torch.nn.Module is needed, not a function; roofprof.count takes any"):
+        FlopCountAnalysis(lambda x: x, torch.rand(1))
+
+
 def test_the_models_own_exception_comes_through():
     class Raises(nn.Module):
         def forward(self, x):

@@ -8,6 +8,12 @@ from typing import Any
 import torch
 
 
+def require_module(model: Any) -> None:
+    """Raise TypeError where ``model`` is none: the tools that are replaced take modules alone."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"a torch.nn.Module is needed, not a {type(model).__name__}; roofprof.count takes any callable")
+
+
 def positional(inputs: Any) -> tuple[Any, ...]:
     """``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
     return inputs if isinstance(inputs, tuple) else (inputs,)

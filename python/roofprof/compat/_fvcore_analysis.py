@@ -16,7 +16,7 @@ import torch
 import roofprof
 from roofprof._state import Rewind
 from roofprof.compat import _fvcore_convention as convention
-from roofprof.compat._call import keywords, named_places, positional
+from roofprof.compat._call import keywords, named_places, positional, require_module
 from roofprof.compat._fvcore_convention import Handle, Observed
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Analysis:
     _default_handles: Mapping[str, Handle | None] = {}
 
     def __init__(self, model: torch.nn.Module, inputs: Any = (), kwargs: Mapping[str, Any] | None = None) -> None:
+        require_module(model)
         self._model = model
         self._inputs = inputs
         self._kwargs = keywords(kwargs)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import torch
+
+from roofprof.compat._fvcore_analysis import Analysis
 
 _SCALES = ((1e14, 1e15, "P"), (1e11, 1e12, "T"), (1e8, 1e9, "G"), (1e5, 1e6, "M"), (1e2, 1e3, "K"))
 
@@ -14,20 +15,6 @@ _NOT_AVAILABLE = "N/A: the module was never called as a module; what it did all 
 
 # Columns of one row: a missing one is blank and, unlike "", never merged with a figure.
 Cells = dict[str, str]
-
-
-class Analysis(Protocol):
-    """What a table reads of an analysis."""
-
-    @property
-    def model(self) -> torch.nn.Module:
-        """The model that is analysed."""
-
-    def by_module(self) -> Mapping[str, float]:
-        """Figures by module."""
-
-    def uncalled_modules(self) -> set[str]:
-        """Modules that never ran."""
 
 
 def parameter_count(model: torch.nn.Module) -> defaultdict[str, int]:
@@ -67,7 +54,7 @@ def flop_count_table(
     whether parameters have rows of their own.
     """
     first = "#parameters" + (" or shape" if show_param_shapes else "")
-    columns = {"#flops": flops} | ({} if activations is None else {"#activations": activations})
+    columns = _silenced({"#flops": flops} | ({} if activations is None else {"#activations": activations}))
     kept = _without_zeros(
         {first: parameter_count(flops.model)} | {name: one.by_module() for name, one in columns.items()}
     )
@@ -86,7 +73,7 @@ def flop_count_table(
 def flop_count_str(flops: Analysis, activations: Analysis | None = None) -> str:
     """The model as ``str(model)`` prints it, with parameters and FLOPs of each module that has any."""
     parameters = parameter_count(flops.model)
-    columns = {"#flops": flops} | ({} if activations is None else {"#acts": activations})
+    columns = _silenced({"#flops": flops} | ({} if activations is None else {"#acts": activations}))
 
     def figures(path: str, shown: set[str]) -> str:
         values = {"#params": parameters.get(path, 0)} | {
@@ -114,6 +101,13 @@ def flop_count_str(flops: Analysis, activations: Analysis | None = None) -> str:
 
     text = text_of(flops.model, "")
     return f"{_NOT_AVAILABLE}\n{text}" if "N/A" in text else text
+
+
+def _silenced(analyses: dict[str, Analysis]) -> dict[str, Analysis]:
+    """As fvcore does: an analysis that is printed logs no more warnings."""
+    for analysis in analyses.values():
+        analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
+    return analyses
 
 
 def human(value: float, digits: int = 3) -> str:

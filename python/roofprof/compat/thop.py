@@ -41,7 +41,7 @@ from torch.nn.modules import module as nn_module
 import roofprof
 from roofprof._model_tree import hides_children
 from roofprof.compat import _thop_convention as convention
-from roofprof.compat._call import keywords, named_places, positional
+from roofprof.compat._call import keywords, named_places, positional, require_module
 
 __all__ = ["clever_format", "profile"]
 
@@ -67,10 +67,13 @@ def profile(
     custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
     whatever the module and what is below it would count.
     verbose: print the rule of each type of module once; report_missing: also the types without one.
-    ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``.
+    ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; what stands in two places is
+    told at the first.
 
-    Returns (macs, params) as floats. Raises whatever the model raises; nothing is left on the model.
+    Returns (macs, params) as floats. Raises whatever the model raises, and TypeError for what is no module; nothing is
+    left on the model.
     """
+    require_module(model)
     args = tuple(inputs) if isinstance(inputs, list) else positional(inputs)
     custom = dict(custom_ops or {})
     if verbose or report_missing:
