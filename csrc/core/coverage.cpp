@@ -14,7 +14,8 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kNamedPlaces = 3;  // further places of the same finding are counted, not named
+constexpr std::size_t kNamedPlaces = 3;    // further places of the same finding are counted, not named
+constexpr std::size_t kListedModules = 8;  // likewise of an op without a cost
 
 std::string percent(double fraction) {
   std::array<char, 32> text{};
@@ -127,6 +128,43 @@ void note_missing_roofs(const ProfileData& data, std::vector<std::string>& notes
   }
 }
 
+// Longest time first, then most calls; the modules in the model's order.
+std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow& total) {
+  struct Found {
+    std::int64_t calls = 0;
+    std::optional<std::int64_t> time_ns;
+    std::set<ModuleId> modules;
+  };
+  std::map<std::string, Found> found;
+  for (const auto& bucket : data.ops) {
+    if (bucket.costed) continue;
+    Found& op = found[bucket.op];
+    op.calls = saturating_add(op.calls, bucket.calls);
+    op.modules.insert(bucket.module);
+    if (bucket.time_ns) op.time_ns = saturating_add(op.time_ns.value_or(0), *bucket.time_ns);
+  }
+
+  std::vector<std::pair<std::int64_t, UncostedOp>> ranked;  // by time
+  const auto all_ops_ns = total.op_time_ns.value_or(0);
+  for (const auto& [name, op] : found) {
+    UncostedOp entry{name, op.calls, std::nullopt, {}, std::ssize(op.modules)};
+    if (op.time_ns && all_ops_ns > 0) {
+      entry.percent_of_time = 100.0 * static_cast<double>(*op.time_ns) / static_cast<double>(all_ops_ns);
+    }
+    for (const ModuleId id : op.modules) {
+      if (entry.modules.size() == kListedModules) break;
+      entry.modules.push_back(data.modules[static_cast<std::size_t>(id)].path);
+    }
+    ranked.emplace_back(op.time_ns.value_or(0), std::move(entry));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.calls) > std::tie(b.first, b.second.calls);
+  });
+  std::vector<UncostedOp> ops;
+  for (auto& [time_ns, op] : ranked) ops.push_back(std::move(op));
+  return ops;
+}
+
 bool is_saturated(const Figures& figures) {
   return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
 }
@@ -144,6 +182,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
       calls = saturating_add(calls, bucket.calls);
     }
   }
+  coverage.uncosted_ops = uncosted_ops(data, total);
 
   const auto calls = calls_by_module(data);
   // A module with several places ran if it did at one of them.

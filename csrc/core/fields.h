@@ -122,6 +122,8 @@ void for_each_row_field(Visitor&& visit) {
 template <class Visitor>
 void for_each_group_field(Visitor&& visit) {
   visit("calls", Unit::count, &GroupRow::calls);
+  visit("input_elements", Unit::count, &GroupRow::input_elements);
+  visit("output_elements", Unit::count, &GroupRow::output_elements);
   visit("percent_of_time", Unit::percent, &GroupRow::percent_of_time);
 }
 

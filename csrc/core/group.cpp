@@ -70,6 +70,8 @@ std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     static_cast<Figures&>(rows[i]) =
         derive_figures(tallies[i], Timing{tallies[i].op_time_ns, std::nullopt}, data_->ceilings);
+    rows[i].input_elements = tallies[i].work.input_elements;
+    rows[i].output_elements = tallies[i].work.output_elements;
     const auto all_ops_ns = total_.op_time_ns.value_or(0);
     if (const auto time_ns = rows[i].time_ns; time_ns && all_ops_ns > 0) {
       rows[i].percent_of_time = 100.0 * static_cast<double>(*time_ns) / static_cast<double>(all_ops_ns);

@@ -14,6 +14,13 @@ namespace {
 constexpr std::uint64_t kOtherShapes = ~std::uint64_t{0};
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
+std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
+  for (const auto& argument : arguments) {
+    if (!argument.tensors.empty()) return argument.tensors.front().numel();
+  }
+  return 0;
+}
+
 // Inputs read alike in every module and phase.
 BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, key.signature}; }
 
@@ -63,6 +70,8 @@ Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
     const auto work = ops::cost_of(call, op.cost);
     result.costed = work.has_value();
     if (work) result.work = *work;
+    result.work.input_elements = first_elements(call.arguments);
+    result.work.output_elements = first_elements(call.results);
   } catch (const std::exception& error) {
     result.failure = error.what();
   } catch (...) {

@@ -53,7 +53,7 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
 
 // ---- ops
 
-// A boxed call reports the whole stack: what its callers had there lies below.
+// A boxed call (TorchScript's interpreter) reports the whole stack: what its callers had there lies below.
 template <typename Value>
 c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
   return stack.size() > count ? stack.slice(stack.size() - count) : stack;

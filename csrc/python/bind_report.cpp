@@ -90,8 +90,19 @@ void bind_rows(py::module_& module) {
 }
 
 void bind_coverage(py::module_& module) {
+  py::class_<UncostedOp>(module, "UncostedOp")
+      .def_readonly("op", &UncostedOp::op)
+      .def_readonly("calls", &UncostedOp::calls)
+      .def_readonly("percent_of_time", &UncostedOp::percent_of_time)
+      .def_readonly("modules", &UncostedOp::modules)
+      .def_readonly("module_count", &UncostedOp::module_count)
+      .def("__repr__", [](const UncostedOp& self) {
+        return "<UncostedOp " + self.op + ": " + std::to_string(self.calls) + " calls in " +
+               std::to_string(self.module_count) + " modules>";
+      });
   py::class_<Coverage>(module, "Coverage")
       .def_readonly("uncosted", &Coverage::uncosted)
+      .def_readonly("uncosted_ops", &Coverage::uncosted_ops)
       .def_readonly("uncalled_modules", &Coverage::uncalled_modules)
       .def_readonly("unattributed_kernels", &Coverage::unattributed_kernels)
       .def_readonly("dropped_records", &Coverage::dropped_records)

@@ -84,6 +84,8 @@ Work read_work(const py::dict& from) {
   read(from, "causal_macs", work.causal_macs);
   read(from, "read_bytes", work.read_bytes);
   read(from, "write_bytes", work.write_bytes);
+  read(from, "input_elements", work.input_elements);
+  read(from, "output_elements", work.output_elements);
   for (const auto& [name, count] : child(from, "operations")) {
     work.operations_in(dtype_from_name(name.cast<std::string>())) += count.cast<std::int64_t>();
   }

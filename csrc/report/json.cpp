@@ -107,6 +107,8 @@ void write_bucket(JsonWriter& json, const OpBucket& bucket) {
   write_by_dtype(json, bucket.work.operations);
   json.member("read_bytes", bucket.work.read_bytes);
   json.member("write_bytes", bucket.work.write_bytes);
+  json.member("input_elements", bucket.work.input_elements);
+  json.member("output_elements", bucket.work.output_elements);
   json.end_object();
   json.member("time_ns", bucket.time_ns);
   json.end_object();
@@ -131,9 +133,23 @@ void write_runs(JsonWriter& json, const Runs& runs) {
   json.end_object();
 }
 
+void write_uncosted_op(JsonWriter& json, const UncostedOp& op) {
+  json.begin_object();
+  json.member("op", op.op);
+  json.member("calls", op.calls);
+  json.member("percent_of_time", op.percent_of_time);
+  json.member("modules", op.modules);
+  json.member("module_count", op.module_count);
+  json.end_object();
+}
+
 void write_coverage(JsonWriter& json, const Coverage& coverage) {
   json.begin_object();
   json.member("uncosted", coverage.uncosted);
+  json.key("uncosted_ops");
+  json.begin_array();
+  for (const auto& op : coverage.uncosted_ops) write_uncosted_op(json, op);
+  json.end_array();
   json.member("uncalled_modules", coverage.uncalled_modules);
   json.member("unattributed_kernels", coverage.unattributed_kernels);
   json.member("dropped_records", coverage.dropped_records);

@@ -16,6 +16,7 @@ namespace roofprof {
 namespace {
 
 constexpr std::size_t kListed = 8;  // names in a list before the rest is counted
+constexpr std::size_t kPlaces = 3;  // modules named for each op of such a list
 
 // Empty where the environment does not say.
 std::string environment_text(const Environment& environment, std::string_view name) {
@@ -91,6 +92,32 @@ std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
   }
   std::string text = fmt::format("{}", fmt::join(names, ", "));
   if (ranked.size() > kListed) text += fmt::format(" and {} more", ranked.size() - kListed);
+  return text;
+}
+
+std::string place_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
+
+// "fusion, head and 3 more"
+std::string names_of_places(const UncostedOp& op) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(op.modules.size(), kPlaces); ++i) names.push_back(place_name(op.modules[i]));
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  const auto more = op.module_count - std::ssize(names);
+  return more > 0 ? text + fmt::format(" and {} more", more) : text;
+}
+
+// "aten::foo (12 calls, 3.4% of the op time, in layer1.0, head and 3 more)"
+std::string uncosted_words(const std::vector<UncostedOp>& ops) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min(ops.size(), kListed); ++i) {
+    const auto& op = ops[i];
+    std::string share;
+    if (op.percent_of_time) share = human_percent(*op.percent_of_time) + " of the op time, ";
+    words.push_back(fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call", "calls"), share,
+                                names_of_places(op)));
+  }
+  std::string text = fmt::format("{}", fmt::join(words, ", "));
+  if (ops.size() > kListed) text += fmt::format(" and {} more", ops.size() - kListed);
   return text;
 }
 
@@ -189,7 +216,7 @@ std::string coverage_lines(const Report& report, std::size_t width) {
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
                            !coverage.unattributed_kernels && !report.data().partial;
   if (all_counted) say("everything observed was counted");
-  if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + names_with_calls(coverage.uncosted));
+  if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
   if (!coverage.unobserved.empty()) {
     say("not observed, bypasses the dispatcher: " + names_with_calls(coverage.unobserved));
   }

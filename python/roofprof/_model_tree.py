@@ -76,7 +76,7 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[str]:
     scripted = [
         facts["path"] or "the model"
         for facts, module in zip(before.modules, before.objects, strict=True)
-        if _hides_children(module)
+        if hides_children(module)
     ]
     if scripted:
         notes.append(f"TorchScript ({_some(scripted)}): the modules inside have no rows, their work stands in it")
@@ -102,7 +102,7 @@ def _add_children(
     tree: ModelTree, place: int, module: torch.nn.Module, ancestors: list[torch.nn.Module]
 ) -> tuple[_Tensors, _Tensors]:
     """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
-    deep = _hides_children(module)
+    deep = hides_children(module)
     parameters: _Tensors = {id(p): p for p in module.parameters(recurse=deep)}
     buffers: _Tensors = {id(b): b for b in module.buffers(recurse=deep)}
     path = tree.modules[place]["path"]
@@ -131,7 +131,7 @@ def _has_forward(module: torch.nn.Module) -> bool:
     return forward is not torch.nn.Module.forward or "forward" in vars(module)
 
 
-def _hides_children(module: torch.nn.Module | None) -> bool:
+def hides_children(module: torch.nn.Module | None) -> bool:
     """Whether its modules run inside the TorchScript interpreter, where no hook sees them."""
     return isinstance(module, torch.jit.ScriptModule) and any(True for _ in module.children())
 

@@ -136,3 +136,22 @@ def test_measuring_the_roofs_draws_no_random_numbers(monkeypatch, tmp_path):
     assert asked == ["cpu"]
     assert report.ceilings.device == "a machine on paper"
     assert difference(generators(), expected) is None
+
+
+class JoinsLate(nn.Module):
+    """Branches whose results wait while the next ones run: on the interpreter's stack, below an op's own inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, width) for width in (4, 16, 2)])
+
+    def forward(self, x):
+        return torch.cat([layer(x) for layer in self.layers], dim=-1)
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.ones(3, 8))])
+def test_what_waits_on_torchscripts_stack_is_no_input(convert):
+    report = roofprof.count(convert(JoinsLate()), torch.ones(3, 8))
+    shapes = {group.keys[1] for group in report.group("op", "shapes") if group.keys[0] == "aten::linear"}
+    assert shapes == {"3x8, 4x8, 4", "3x8, 16x8, 16", "3x8, 2x8, 2"}
+    assert report.total.macs == 3 * 8 * (4 + 16 + 2)

@@ -458,3 +458,48 @@ def test_reading_a_report_needs_no_model(timed, tmp_path):
     code = f"import roofprof; print(roofprof.Report.from_json({str(path)!r}).row('head').macs)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "80"
+
+
+# ---- ops without a cost
+
+
+@pytest.fixture(scope="module")
+def mystery():
+    """An op that nothing is known of and whose work no other op shows; with the library that holds it."""
+    library = torch.library.Library("roofprof_report", "FRAGMENT")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: torch.from_numpy(x.numpy() * 2), "CPU")
+    return library, torch.ops.roofprof_report.mystery
+
+
+def test_ops_without_a_cost_are_listed_with_where_and_how_long(mystery, tmp_path):
+    class Mystery(nn.Module):
+        def forward(self, x):
+            return mystery[1](x)
+
+    model = nn.Sequential(Mystery(), nn.Sequential(Mystery(), nn.ReLU()))
+    with torch.no_grad():
+        counted = roofprof.count(model, torch.ones(4))
+        timed = roofprof.RooflineProfiler(model, warmup=0, repeat=1, ceilings=roofprof.Ceilings()).run(torch.ones(4))
+    for report in (counted, timed):
+        (op,) = report.coverage.uncosted_ops
+        assert (op.op, op.calls, op.modules, op.module_count) == ("roofprof_report::mystery", 2, ["0", "1.0"], 2)
+        assert report.coverage.uncosted == {op.op: op.calls}
+        assert Report.from_dict(report.to_dict()) == report
+        assert report.to_dict()["coverage"]["uncosted_ops"][0]["modules"] == ["0", "1.0"]
+    assert counted.coverage.uncosted_ops[0].percent_of_time is None
+    (group,) = [group for group in timed.group("op") if group.keys == ["roofprof_report::mystery"]]
+    share = timed.coverage.uncosted_ops[0].percent_of_time
+    assert share == pytest.approx(100 * group.time / timed.total.op_time) and 0 < share < 100
+    assert "roofprof_report::mystery (2 calls, in 0, 1.0)" in str(counted)
+    assert "% of the op time, in 0, 1.0)" in " ".join(str(timed).split())
+
+
+def test_groups_know_the_elements_that_go_in_and_come_out():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.MaxPool2d(2))
+    with torch.no_grad():
+        report = roofprof.count(model, torch.ones(2, 3, 10, 10))
+    elements = {group.keys[0]: (group.input_elements, group.output_elements) for group in report.group("op")}
+    assert elements["aten::conv2d"] == (2 * 3 * 10 * 10, 2 * 4 * 8 * 8)
+    assert elements["aten::max_pool2d"] == (2 * 4 * 8 * 8, 2 * 4 * 4 * 4)
+    assert Report.from_dict(report.to_dict()).group("op")[0].output_elements == elements["aten::conv2d"][1]

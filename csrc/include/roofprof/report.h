@@ -91,11 +91,24 @@ struct RooflineRow : Figures {
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
   std::int64_t calls = 0;
+  std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
+  std::int64_t output_elements = 0;       // of the first result, calls added up
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
+};
+
+// An op that nothing is known of, and how much that hides.
+struct UncostedOp {
+  std::string op;
+  std::int64_t calls = 0;
+  std::optional<double> percent_of_time;  // 0-100, of the time inside all ops; empty where ops have no times
+  std::vector<std::string> modules;       // paths, in the model's order; the first few of module_count
+  std::int64_t module_count = 0;
+  bool operator==(const UncostedOp&) const = default;
 };
 
 struct Coverage {
   std::map<std::string, std::int64_t> uncosted;  // op name -> calls that nothing was counted for
+  std::vector<UncostedOp> uncosted_ops;  // the same with where and how long, longest time first, then most calls
   std::vector<std::string> uncalled_modules;
   std::int64_t unattributed_kernels = 0;
   std::int64_t dropped_records = 0;

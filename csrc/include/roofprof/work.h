@@ -32,6 +32,9 @@ struct Work {
   // Compulsory traffic: every distinct input once, every output once.
   std::int64_t read_bytes = 0;
   std::int64_t write_bytes = 0;
+  // Elements of the first tensor argument and of the first result: what other tools' conventions count by.
+  std::int64_t input_elements = 0;
+  std::int64_t output_elements = 0;
 
   constexpr std::int64_t& operations_in(DType dtype) { return operations[static_cast<std::size_t>(dtype)]; }
   constexpr std::int64_t operations_in(DType dtype) const { return operations[static_cast<std::size_t>(dtype)]; }
@@ -52,6 +55,8 @@ struct Work {
     for (std::size_t i = 0; i < kDTypeCount; ++i) operations[i] = saturating_add(operations[i], other.operations[i]);
     read_bytes = saturating_add(read_bytes, other.read_bytes);
     write_bytes = saturating_add(write_bytes, other.write_bytes);
+    input_elements = saturating_add(input_elements, other.input_elements);
+    output_elements = saturating_add(output_elements, other.output_elements);
     return *this;
   }
 
@@ -63,6 +68,8 @@ struct Work {
     for (auto& count : result.operations) count = saturating_multiply(count, times);
     result.read_bytes = saturating_multiply(read_bytes, times);
     result.write_bytes = saturating_multiply(write_bytes, times);
+    result.input_elements = saturating_multiply(input_elements, times);
+    result.output_elements = saturating_multiply(output_elements, times);
     return result;
   }
 

@@ -36,6 +36,39 @@ TEST(Coverage, ListsUncostedOpsAndMarksEveryParent) {
   EXPECT_EQ(report.row("outer").flops, 10);
 }
 
+TEST(Coverage, SaysWhereUncostedOpsRanAndHowLongTheyTook) {
+  ProfileBuilder builder;
+  const ModuleId head = builder.module("head", "Head");
+  builder.op("mylib::short", kModel, {}, 100, 50).costed = false;
+  builder.op("mylib::long", head, {}, 300, 2).costed = false;
+  builder.op("mylib::long", kModel, {}, 200, 1).costed = false;
+  builder.op("mylib::long", head, {}, 100, 1).costed = false;  // other shapes
+  builder.op("aten::relu", head, work_of(10, 10), 300);
+  EXPECT_EQ(builder.report().coverage().uncosted_ops,
+            (std::vector<UncostedOp>{{"mylib::long", 4, 60.0, {"", "head"}, 2}, {"mylib::short", 50, 10.0, {""}, 1}}));
+}
+
+TEST(Coverage, UncostedOpsWithoutTimesStandByCallsAndHaveNoShare) {
+  ProfileBuilder builder;
+  builder.op("mylib::rare", kModel, {}, {}, 2).costed = false;
+  builder.op("mylib::often", kModel, {}, {}, 3).costed = false;
+  EXPECT_EQ(
+      builder.report().coverage().uncosted_ops,
+      (std::vector<UncostedOp>{{"mylib::often", 3, std::nullopt, {""}, 1}, {"mylib::rare", 2, std::nullopt, {""}, 1}}));
+}
+
+TEST(Coverage, ManyModulesOfAnUncostedOpAreCountedNotListed) {
+  ProfileBuilder builder;
+  for (int i = 0; i < 20; ++i) {
+    builder.op("mylib::fft", builder.module("block" + std::to_string(i), "Block"), {}).costed = false;
+  }
+  const auto found = builder.report().coverage().uncosted_ops;
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].modules.size(), 8U);
+  EXPECT_EQ(found[0].modules.front(), "block0");
+  EXPECT_EQ(found[0].module_count, 20);
+}
+
 TEST(Coverage, ListsModulesThatHaveAForwardAndNeverRan) {
   ProfileBuilder builder;
   const ModuleId list = builder.module("list", "ModuleList");

@@ -106,5 +106,18 @@ TEST(Group, UnknownKeysNameTheKnownOnes) {
   }
 }
 
+TEST(Group, SumsTheElementsOfItsOps) {
+  ProfileBuilder builder;
+  Work work;
+  work.input_elements = 6;
+  work.output_elements = 4;
+  builder.op("aten::avg_pool2d", kModel, work);
+  builder.op("aten::avg_pool2d", builder.module("pool", "AvgPool2d"), work.times(3));
+  const auto rows = builder.report().group(Keys{"op"});
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].input_elements, 24);
+  EXPECT_EQ(rows[0].output_elements, 16);
+}
+
 }  // namespace
 }  // namespace roofprof

@@ -1,0 +1,218 @@
+"""thop's ``profile`` and ``clever_format`` on roofprof's observer: ``from roofprof.compat.thop import profile``.
+
+The convention is thop's: what it calls MACs are multiply-accumulates, and an extra for each call of some modules of
+exactly these types (:mod:`roofprof.compat._thop_convention` is the table):
+
+=====================================  ============================================================================
+type                                   beside its MACs
+=====================================  ============================================================================
+BatchNorm, LayerNorm, InstanceNorm     2 for each input element, 4 with weight and bias
+Softmax                                3 for each element, less 1 for each row
+PReLU                                  1 for each input element
+AvgPool                                1 for each output element
+AdaptiveAvgPool                        1 for each input and each output element
+Upsample                               for each output element 1 nearest, 5 linear, 11 bilinear, 259 bicubic
+RNN, GRU, LSTM and their cells         for each hidden unit and step: 1 (3 with biases) for each gate, and 0, 4, 4
+everything else                        0
+=====================================  ============================================================================
+
+What thop misses is counted by its MACs, so that no work is silently 0: functional calls and ``@``, attention,
+subclasses of the layers that it knows, modules of your own. Where it is wrong the figure here is right: transposed
+convolutions (it multiplies by the stride), packed sequences (it takes all for the longest), modules in two places (it
+counts them twice), parameters outside the types that it knows and of modules that did not run (it leaves them out).
+
+Inside TorchScript no module is seen: the same extras go by operator, so that a functional pooling counts like a module,
+norms are taken for affine, and softmax and recurrent layers count their MACs alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as nn_module
+
+import roofprof
+from roofprof._model_tree import hides_children
+from roofprof.compat import _thop_convention as convention
+from roofprof.compat._call import keywords, named_places, positional, require_module
+
+__all__ = ["clever_format", "profile"]
+
+CustomOp = Callable[[Any, tuple[Any, ...], Any], None]
+LayerInfo = dict[str, tuple[float, float, Any]]
+
+_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
+
+
+def profile(
+    model: nn.Module,
+    inputs: Any,
+    custom_ops: Mapping[type[nn.Module], CustomOp] | None = None,
+    verbose: bool = True,
+    ret_layer_info: bool = False,
+    report_missing: bool = False,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+) -> Any:
+    """MACs and parameters of one call ``model(*inputs, **kwargs)`` in eval mode and without gradients.
+
+    inputs: a tuple or list of positional arguments; a dict or a tensor is the one argument.
+    custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
+    whatever the module and what is below it would count.
+    verbose: print the rule of each type of module once; report_missing: also the types without one.
+    ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; what stands in two places is
+    told at the first.
+
+    Returns (macs, params) as floats. Raises whatever the model raises, and TypeError for what is no module; nothing is
+    left on the model.
+    """
+    require_module(model)
+    args = tuple(inputs) if isinstance(inputs, list) else positional(inputs)
+    custom = dict(custom_ops or {})
+    if verbose or report_missing:
+        _print_rules(model, custom, missing=report_missing)
+    tally = _Tally(model, custom)
+    with _evaluating(model), tally.watching(), torch.no_grad():
+        report = roofprof.count(model, *args, **keywords(kwargs))
+    tally.add(report)
+    for op in report.coverage.uncosted_ops:
+        logging.getLogger(__name__).warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
+    macs, params, info = tally.layer(model)
+    return (macs, params, info) if ret_layer_info else (macs, params)
+
+
+def clever_format(nums: Any, format: str = "%.2f") -> Any:  # noqa: A002 (thop's name for it)
+    """Numbers as "4.13G": one as a string, several as a tuple of strings. Below 1,000 the letter is B, as in thop."""
+    numbers = list(nums) if isinstance(nums, Iterable) else [nums]
+    texts = tuple(_clever(number, format) for number in numbers)
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _clever(number: float, template: str) -> str:
+    for unit, letter in _SCALES:
+        if number > unit:
+            return template % (number / unit) + letter
+    return template % number + "B"
+
+
+class _Tally:
+    """What each module counts by itself: the MACs of its own ops and what thop's convention adds to each call."""
+
+    def __init__(self, model: nn.Module, custom: Mapping[type[nn.Module], CustomOp]) -> None:
+        self._custom = custom
+        self._places = dict(named_places(model))
+        self._own: Counter[int] = Counter()  # by id of the module
+        self._replaced: dict[int, float] = {}
+        self._modules_seen: set[int] = set()
+        self._parameters_seen: set[int] = set()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Apply the rules to every call of the model's modules, with hooks that are on none of them."""
+        members = {id(module) for module in self._places.values()}
+
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if id(module) in members:
+                self._see(module, convention.first_tensors(args, kwargs), output)
+
+        handle = nn_module.register_module_forward_hook(after, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+            nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
+
+    def _see(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        rule = self._custom.get(type(module))
+        if rule is not None:
+            self._replaced[id(module)] = self._replaced.get(id(module), 0) + _custom_ops_of(
+                rule, module, inputs, output
+            )
+        elif (extra := convention.EXTRAS.get(type(module))) is not None:
+            self._own[id(module)] += extra(module, inputs, output)  # type: ignore[assignment]
+
+    def add(self, report: roofprof.Report) -> None:
+        """The MACs of the call."""
+        for group in report.group("module", "op"):
+            path, operator = group.keys
+            module = self._places.get(path, self._places[""])
+            self._own[id(module)] += group.macs
+            if isinstance(module, torch.jit.ScriptModule):
+                self._own[id(module)] += convention.extra_in_torchscript(operator, group)
+
+    def layer(self, module: nn.Module) -> tuple[float, float, LayerInfo]:
+        """MACs, parameters and layers of a subtree. What was told before, in another place, counts nothing again."""
+        if id(module) in self._modules_seen:
+            return 0.0, 0.0, {}
+        self._modules_seen.add(id(module))
+        is_one = hides_children(module)
+        macs, params = float(self._own[id(module)]), float(self._new_parameters(module, recurse=is_one))
+        info: LayerInfo = {}
+        for name, child in () if is_one else module.named_children():
+            info[name] = self.layer(child)
+            macs += info[name][0]
+            params += info[name][1]
+        if type(module) not in self._custom:
+            return macs, params, info
+        replaced = self._replaced.get(id(module), 0.0)
+        # As in thop, a rule for a container stands beside those of what it contains.
+        if isinstance(module, (nn.Sequential, nn.ModuleList)):
+            return macs + replaced, params, info
+        return replaced, params, {}
+
+    def _new_parameters(self, module: nn.Module, *, recurse: bool) -> int:
+        count = 0
+        for parameter in module.parameters(recurse=recurse):
+            if id(parameter) not in self._parameters_seen:
+                self._parameters_seen.add(id(parameter))
+                count += parameter.numel()
+        return count
+
+
+def _custom_ops_of(rule: CustomOp, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> float:
+    """What a custom rule adds to ``module.total_ops``, which is there for as long as the rule runs."""
+    names = ("total_ops", "total_params")
+    if any(hasattr(module, name) for name in names):
+        raise ValueError(
+            f"{type(module).__name__} has a total_ops or total_params of its own, which its custom rule would overwrite"
+        )
+    vars(module).update({name: torch.zeros(1, dtype=torch.float64) for name in names})
+    try:
+        rule(module, inputs, output)
+        return convention.as_number(vars(module)["total_ops"])
+    finally:
+        for name in names:
+            vars(module).pop(name, None)
+
+
+@contextlib.contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode; each module's own mode comes back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _print_rules(model: nn.Module, custom: Mapping[type[nn.Module], CustomOp], *, missing: bool) -> None:
+    for kind, module in {type(module): module for module in model.modules()}.items():
+        rule = convention.rule_of(module)
+        if kind in custom:
+            text = f"[INFO] Customize rule {getattr(custom[kind], '__qualname__', custom[kind])}() {kind}."
+        elif rule is not None:
+            text = f"[INFO] Register {rule} for {kind}."
+        elif missing:
+            text = f"[WARN] Cannot find rule for {kind}. Its MACs are counted, nothing else."
+        else:
+            continue
+        sys.stdout.write(text + "\n")

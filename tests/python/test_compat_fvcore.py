@@ -1,0 +1,386 @@
+"""fvcore's replacement beside fvcore itself, the figures of its manual, and what fvcore refuses or misses."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import pytest
+import torch
+import torchvision
+from models import LeNet
+from torch import nn
+from torch.nn import functional as F
+
+from roofprof.compat.fvcore import (
+    ActivationCountAnalysis,
+    FlopCountAnalysis,
+    activation_count,
+    flop_count,
+    flop_count_str,
+    flop_count_table,
+    parameter_count,
+    parameter_count_table,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def fvcore():
+    nn_part = pytest.importorskip("fvcore.nn")
+    logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
+    return nn_part
+
+
+def quiet(analysis):
+    return analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+
+
+def cells(table):
+    """A table's rows without layout: the original's depends on the version of tabulate."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return lines[:1] + lines[2:]
+
+
+# ---- the published example
+
+LENET = {"conv1": 48_600, "conv2": 146_016, "fc1": 69_120, "fc2": 10_080, "fc3": 840}
+
+
+def test_lenet_has_the_published_figures():
+    flops = FlopCountAnalysis(LeNet(), torch.rand(1, 1, 32, 32))
+    assert flops.total() == 274_656
+    assert flops.by_operator() == {"conv": 194_616, "addmm": 80_040}
+    assert flops.by_operator() == {"conv": 194_616, "linear": 80_040}
+    assert flops.by_operator() != {"conv": 194_616, "linear": 80_041}
+    assert flops.by_operator()["addmm"] == flops.by_operator()["linear"] == 80_040
+    assert flops.by_operator().get("addmm") == 80_040 and flops.by_operator().get("bmm", 7) == 7
+    assert flops.by_module() == {"": 274_656} | LENET
+    assert {name: flops.total(name) for name in LENET} == LENET
+    assert flops.by_module_and_operator()["fc1"] == {"addmm": 69_120}
+    table = cells(flop_count_table(flops))
+    assert table[0] == ["module", "#parameters or shape", "#flops"]
+    assert ["model", "81.194K", "0.275M"] in table
+    assert ["conv2", "0.88K", "0.146M"] in table
+    assert ["fc3.weight", "(10, 84)", ""] in table
+
+
+# ---- beside the original
+
+MODELS = ["lenet", "resnet50", "vgg16", "mobilenet_v2"]
+
+
+@pytest.fixture(params=MODELS)
+def pair(request, fvcore):
+    """The original's analysis and ours of one model."""
+    if request.param == "lenet":
+        model, x = LeNet(), torch.rand(1, 1, 32, 32)
+    else:
+        model, x = getattr(torchvision.models, request.param)(), torch.rand(1, 3, 224, 224)
+    model.eval()
+    return quiet(fvcore.FlopCountAnalysis(model, x)), quiet(FlopCountAnalysis(model, x))
+
+
+def test_models_equal_the_original(pair, fvcore):
+    theirs, ours = pair
+    assert ours.total() == theirs.total()
+    assert dict(ours.by_operator()) == dict(theirs.by_operator())
+    assert ours.by_module() == theirs.by_module()
+    assert ours.by_module_and_operator() == theirs.by_module_and_operator()
+    assert ours.unsupported_ops() == theirs.unsupported_ops()
+    assert ours.uncalled_modules() == theirs.uncalled_modules()
+    for depth in (1, 2, 4):
+        assert cells(flop_count_table(ours, depth)) == cells(fvcore.flop_count_table(theirs, depth))
+    assert flop_count_str(ours) == fvcore.flop_count_str(theirs)
+
+
+def test_activations_equal_the_original(pair, fvcore):
+    their_flops, our_flops = pair
+    theirs = quiet(fvcore.ActivationCountAnalysis(their_flops._model, their_flops._inputs))
+    ours = quiet(ActivationCountAnalysis(our_flops.model, their_flops._inputs))
+    assert ours.by_module_and_operator() == theirs.by_module_and_operator()
+    tables = [
+        flop_count_table(our_flops, 2, activations=ours, show_param_shapes=False),
+        fvcore.flop_count_table(their_flops, 2, activations=theirs, show_param_shapes=False),
+    ]
+    assert cells(tables[0]) == cells(tables[1])
+    assert flop_count_str(our_flops, ours) == fvcore.flop_count_str(their_flops, theirs)
+
+
+def test_meta_tensors_give_the_same():
+    with torch.device("meta"):
+        model, x = torchvision.models.resnet50(), torch.rand(1, 3, 224, 224)
+    assert quiet(FlopCountAnalysis(model.eval(), x)).total() == 4_111_512_576  # fvcore's, on the CPU
+
+
+def test_parameters_equal_the_original(fvcore):
+    model = torchvision.models.mobilenet_v2()
+    assert parameter_count(model) == fvcore.parameter_count(model)
+    for depth in (2, 5):
+        assert cells(parameter_count_table(model, depth)) == cells(fvcore.parameter_count_table(model, depth))
+
+
+LAYERS = {
+    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2), (2, 4, 5, 5)),
+    "grouped": (lambda: nn.Conv1d(4, 6, 3, groups=2), (2, 4, 9)),
+    "linear on 3 dims": (lambda: nn.Linear(5, 7), (2, 3, 5)),
+    "batch norm, training": (lambda: nn.BatchNorm2d(4).train(), (2, 4, 5, 5)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), (2, 4, 5, 5)),
+    "plain batch norm": (lambda: nn.BatchNorm2d(4, affine=False), (2, 4, 5, 5)),
+    "batch norm without statistics": (lambda: nn.BatchNorm2d(4, track_running_stats=False), (2, 4, 5, 5)),
+    "layer norm": (lambda: nn.LayerNorm(6), (2, 3, 6)),
+    "plain layer norm": (lambda: nn.LayerNorm(6, elementwise_affine=False), (2, 3, 6)),
+    "group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 5, 5)),
+    "instance norm": (lambda: nn.InstanceNorm2d(4), (2, 4, 5, 5)),
+    "affine instance norm": (lambda: nn.InstanceNorm2d(4, affine=True), (2, 4, 5, 5)),
+    "nearest": (lambda: nn.Upsample(scale_factor=2), (2, 4, 3, 3)),
+    "bilinear": (lambda: nn.Upsample(scale_factor=2, mode="bilinear"), (2, 4, 3, 3)),
+    "adaptive": (lambda: nn.AdaptiveAvgPool2d(2), (2, 4, 6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_layer_equals_the_original(name, fvcore):
+    build, shape = LAYERS[name]
+    model, x = nn.Sequential(build()).train("training" in name), torch.rand(shape)
+    theirs, ours = fvcore.FlopCountAnalysis(model, x), FlopCountAnalysis(model, x)
+    assert ours.by_module_and_operator() == theirs.by_module_and_operator()
+    assert ours.total() > 0
+
+
+FUNCTIONS = {
+    "matmul": lambda x: x @ x.mT,
+    "bmm": lambda x: torch.bmm(x, x.mT),
+    "mm": lambda x: torch.mm(x[0], x[0].T),
+    "addmm": lambda x: torch.addmm(x[0, 0], x[0, :, :4], x[0, :4]),
+    "grid": lambda x: F.grid_sample(x[None], torch.rand(1, 5, 5, 2) * 2 - 1, align_corners=False),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_equal_the_original(name, fvcore):
+    class Calls(nn.Module):
+        def forward(self, x):
+            return FUNCTIONS[name](x)
+
+    x = torch.rand(3, 6, 8)
+    theirs, ours = fvcore.FlopCountAnalysis(Calls(), x), FlopCountAnalysis(Calls(), x)
+    assert dict(ours.by_operator()) == dict(theirs.by_operator())
+    assert ours.total() > 0
+
+
+def test_an_einsum_counts_as_the_products_that_it_becomes(fvcore):
+    class Contracts(nn.Module):
+        def forward(self, x):
+            return torch.einsum("bij,bkj->bik", x, x)
+
+    x = torch.rand(3, 6, 8)
+    assert fvcore.FlopCountAnalysis(Contracts(), x).by_operator() == {"einsum": 3 * 6 * 6 * 8}
+    assert FlopCountAnalysis(Contracts(), x).by_operator() == {"bmm": 3 * 6 * 6 * 8}
+
+
+class Shares(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.other = nn.Sequential(self.one[0], nn.Linear(4, 4))
+        self.unused = nn.Linear(4, 4)
+        self.parts = nn.ModuleList([nn.Linear(4, 4)])
+
+    def forward(self, x):
+        return self.parts[0](self.other(self.one(x)))
+
+
+@pytest.mark.parametrize("mode", ["owner", "caller"])
+def test_shared_modules_equal_the_original(mode, fvcore):
+    model, x = Shares(), torch.rand(2, 4)
+    theirs = quiet(fvcore.FlopCountAnalysis(model, x).ancestor_mode(mode))
+    ours = quiet(FlopCountAnalysis(model, x).ancestor_mode(mode))
+    if mode == "owner":
+        assert ours.by_module() == theirs.by_module()
+    else:  # a list is no caller for the original; here it stands between its modules and theirs
+        assert {name: ours.total(name) for name in ("", "one", "one.0", "other", "other.1")} == {
+            name: theirs.total(name) for name in ("", "one", "one.0", "other", "other.1")
+        }
+    assert ours.canonical_module_name("other.0") == theirs.canonical_module_name("other.0") == "one.0"
+    assert ours.total("other.0") == theirs.total("other.0") == 2 * 2 * 16
+    assert "unused" in ours.uncalled_modules() and "unused" in theirs.uncalled_modules()
+
+
+def test_old_functions_equal_the_original(fvcore):
+    model, x = LeNet(), torch.rand(1, 1, 32, 32)
+    for name, ours in (("flop_count", flop_count), ("activation_count", activation_count)):
+        theirs = getattr(fvcore, name)(model, (x,))
+        assert tuple(map(dict, ours(model, (x,)))) == tuple(map(dict, theirs))
+
+
+# ---- what the original cannot do
+
+
+@dataclasses.dataclass
+class Output:
+    logits: torch.Tensor
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(batch["points"])
+        return Output(x if scale is None else x @ scale)
+
+
+def test_dicts_keywords_and_dataclasses():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    assert FlopCountAnalysis(TakesADict(), batch).total() == 3 * 8 * 16
+    flops = FlopCountAnalysis(TakesADict(), (batch,), {"scale": torch.rand(16, 5)})
+    assert flops.by_operator() == {"linear": 3 * 8 * 16, "matmul": 3 * 16 * 5}
+    assert flops.copy().total() == flops.total()
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 64, 64))])
+def test_torchscript_equals_its_module(convert):
+    # Branches that are joined late: the interpreter's stack is then not empty under an op's inputs.
+    model, x = torchvision.models.googlenet(init_weights=False, aux_logits=False).eval(), torch.rand(1, 3, 64, 64)
+    plain, converted = quiet(FlopCountAnalysis(model, x)), quiet(FlopCountAnalysis(convert(model), x))
+    assert converted.by_operator() == plain.by_operator()
+    assert converted.by_module() == {"": plain.total()}
+    with pytest.raises(KeyError, match="'conv1' has no figures of its own: it runs inside a TorchScript module"):
+        converted.total("conv1")
+
+
+def test_attention_and_recurrent_layers_are_counted():
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(8, 8, batch_first=True)
+
+        def forward(self, x):
+            x, _ = self.lstm(x)
+            return F.scaled_dot_product_attention(x, x, x)
+
+    flops = FlopCountAnalysis(Attends(), torch.rand(2, 5, 8))
+    assert flops.by_operator() == {
+        "lstm": 2 * 5 * 4 * 8 * (8 + 8),
+        "scaled_dot_product_attention": 2 * (2 * 5 * 5 * 8),
+    }
+    assert not flops.unsupported_ops()
+
+
+def test_matmul_broadcasts():
+    class Broadcasts(nn.Module):
+        def forward(self, a, b):
+            return a @ b
+
+    flops = FlopCountAnalysis(Broadcasts(), (torch.rand(1, 3, 4), torch.rand(5, 4, 2)))
+    assert flops.total() == 5 * 3 * 4 * 2
+
+
+# ---- handles
+
+
+def test_handles_count_in_another_way():
+    model, x = LeNet(), torch.rand(1, 1, 32, 32)
+    flops = quiet(FlopCountAnalysis(model, x))
+    relus = 6 * 30 * 30 + 16 * 13 * 13 + 120 + 84
+    flops.set_op_handle("aten::relu", lambda op: 2 * op.figures.output_elements)
+    assert flops.by_operator()["relu"] == 2 * relus
+    assert flops.total() == 274_656 + 2 * relus
+    assert flops.copy().total() == flops.total()
+    flops.set_op_handle(**{"aten::linear": None, "aten::max_pool2d": None})
+    assert flops.by_operator() == {"conv": 194_616, "relu": 2 * relus}
+    assert not flops.unsupported_ops()
+    assert flops.clear_op_handles().total() == 274_656
+
+
+def test_a_handle_is_told_where_it_is():
+    seen = []
+    flops = FlopCountAnalysis(LeNet(), torch.rand(1, 1, 32, 32))
+    flops.set_op_handle("aten::linear", lambda op: seen.append(op.module) or 0).total()
+    assert seen == [flops.model.fc1, flops.model.fc2, flops.model.fc3]
+
+
+def test_a_handle_of_the_originals_kind_is_refused():
+    flops = FlopCountAnalysis(LeNet(), torch.rand(1, 1, 32, 32))
+    with pytest.raises(TypeError, match=r"'aten::add' must take one argument, an Observed"):
+        flops.set_op_handle("aten::add", lambda inputs, outputs: 0)
+    with pytest.raises(TypeError, match="a function or None, not a int"):
+        flops.set_op_handle("aten::add", 3)
+    with pytest.raises(TypeError, match="pairs"):
+        flops.set_op_handle("aten::add")
+
+
+# ---- as the original behaves
+
+
+def test_nothing_runs_before_a_figure_is_asked_for_and_then_once():
+    class Counts(nn.Linear):
+        calls = 0
+
+        def forward(self, x):
+            type(self).calls += 1
+            return super().forward(x)
+
+    flops = FlopCountAnalysis(Counts(4, 4), torch.rand(1, 4))
+    with pytest.raises(RuntimeError, match="nothing is analysed yet"):
+        flops.unsupported_ops()
+    assert Counts.calls == 0
+    assert flops.total() == 16 and flops.by_module() and not flops.unsupported_ops()
+    assert Counts.calls == 1
+    flops.set_op_handle("aten::linear", None)
+    assert flops.total() == 0 and Counts.calls == 2
+
+
+def test_warnings_are_logged_as_set(caplog):
+    flops = FlopCountAnalysis(Shares(), torch.rand(2, 4)).set_op_handle("aten::linear", lambda _: None)
+    flops.total()
+    assert "Unsupported operator aten::linear encountered 4 time(s)" in caplog.text
+    assert "never called, so that their figures are 0: unused" in caplog.text
+    caplog.clear()
+    quiet(flops.copy()).total()
+    assert not caplog.text
+
+
+def test_a_printed_analysis_logs_nothing(caplog):
+    flops = FlopCountAnalysis(Shares(), torch.rand(2, 4)).set_op_handle("aten::linear", lambda _: None)
+    assert "unused" in flop_count_table(flops)
+    assert "N/A" in flop_count_str(flops)
+    assert not caplog.text
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(TypeError, match=r"a torch.nn.Module is needed, not a function; roofprof.count takes any"):
+        FlopCountAnalysis(lambda x: x, torch.rand(1))
+
+
+def test_the_models_own_exception_comes_through():
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        FlopCountAnalysis(Raises(), torch.rand(1)).total()
+
+
+def test_names_and_modes_that_do_not_exist_are_said():
+    flops = FlopCountAnalysis(nn.Linear(2, 2), torch.rand(1, 2))
+    with pytest.raises(KeyError, match="no module 'conv9'"):
+        flops.total("conv9")
+    with pytest.raises(ValueError, match="there are owner, caller"):
+        flops.ancestor_mode("parent")
+    with pytest.raises(ValueError, match="there are all, no_tracer_warning, none"):
+        flops.tracer_warnings("some")
+
+
+def test_the_model_is_left_as_it_was():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout())
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    random = torch.get_rng_state()
+    FlopCountAnalysis(model, torch.ones(2, 3, 8, 8)).total()
+    assert list(model.state_dict()) == list(state)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random)
+    assert model.training and all(parameter.grad is None for parameter in model.parameters())

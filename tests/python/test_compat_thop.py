@@ -1,0 +1,262 @@
+"""thop's replacement beside thop itself, and what thop refuses, misses or breaks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torchvision
+from models import LeNet
+from torch import nn
+from torch.nn import functional as F
+
+from roofprof.compat.thop import clever_format, profile
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def original(model, *inputs, **options):
+    thop = pytest.importorskip("thop")
+    return thop.profile(model, inputs, verbose=False, **options)
+
+
+def image(side=224):
+    return torch.rand(1, 3, side, side)
+
+
+# ---- beside the original
+
+WHOLE_MODELS = {
+    "lenet": (LeNet, lambda: torch.rand(1, 1, 32, 32)),
+    "resnet50": (torchvision.models.resnet50, image),
+    "vgg16": (torchvision.models.vgg16, image),
+    "mobilenet_v2": (torchvision.models.mobilenet_v2, image),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_MODELS)
+def test_models_equal_the_original(name):
+    build, make_input = WHOLE_MODELS[name]
+    model, x = build(), make_input()
+    before = list(model.state_dict())
+    macs, params, layers = profile(model, inputs=(x,), verbose=False, ret_layer_info=True)
+    assert list(model.state_dict()) == before
+    assert (macs, params, layers) == original(build(), x, ret_layer_info=True)
+
+
+LAYERS = {
+    "conv1d": (lambda: nn.Conv1d(4, 6, 3, groups=2), (2, 4, 9)),
+    "conv3d": (lambda: nn.Conv3d(2, 4, 3, stride=2, bias=False), (1, 2, 7, 8, 9)),
+    "linear on 3 dims": (lambda: nn.Linear(5, 7), (2, 3, 5)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), (2, 4, 5, 5)),
+    "plain batch norm": (lambda: nn.BatchNorm1d(4, affine=False), (2, 4, 5)),
+    "layer norm": (lambda: nn.LayerNorm(6), (2, 3, 6)),
+    "plain layer norm": (lambda: nn.LayerNorm(6, elementwise_affine=False), (2, 3, 6)),
+    "instance norm": (lambda: nn.InstanceNorm2d(4), (2, 4, 5, 5)),
+    "group norm, unknown": (lambda: nn.GroupNorm(2, 4), (2, 4, 5, 5)),
+    "prelu": (nn.PReLU, (2, 4, 5)),
+    "relu": (nn.ReLU, (2, 4, 5)),
+    "softmax": (lambda: nn.Softmax(dim=1), (2, 4, 5)),
+    "average": (lambda: nn.AvgPool2d(2), (2, 4, 6, 6)),
+    "adaptive": (lambda: nn.AdaptiveAvgPool2d(3), (2, 4, 6, 9)),
+    "maximum": (lambda: nn.MaxPool2d(2), (2, 4, 6, 6)),
+    "nearest": (lambda: nn.Upsample(scale_factor=2), (2, 4, 3, 3)),
+    "bilinear": (lambda: nn.UpsamplingBilinear2d(scale_factor=2), (2, 4, 3, 3)),
+    "bicubic": (lambda: nn.Upsample(scale_factor=3, mode="bicubic"), (2, 4, 3, 3)),
+    "linear": (lambda: nn.Upsample(scale_factor=3, mode="linear"), (2, 4, 3)),
+    "trilinear": (lambda: nn.Upsample(scale_factor=2, mode="trilinear"), (2, 4, 3, 3, 3)),
+    "rnn": (lambda: nn.RNN(3, 5, num_layers=2), (7, 2, 3)),
+    "gru": (lambda: nn.GRU(3, 5, bidirectional=True, num_layers=2), (7, 2, 3)),
+    "lstm": (lambda: nn.LSTM(3, 5, num_layers=3, batch_first=True), (2, 7, 3)),
+    "lstm without biases": (lambda: nn.LSTM(3, 5, bias=False), (7, 2, 3)),
+    "rnn cell": (lambda: nn.RNNCell(3, 5), (2, 3)),
+    "gru cell": (lambda: nn.GRUCell(3, 5, bias=False), (2, 3)),
+    "lstm cell": (lambda: nn.LSTMCell(3, 5), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_layer_equals_the_original(name):
+    build, shape = LAYERS[name]
+    x = torch.rand(shape)
+    assert profile(nn.Sequential(build()), (x,), verbose=False)[0] == original(nn.Sequential(build()), x)[0]
+
+
+@pytest.mark.parametrize(
+    "numbers", [(4133742592.0, 25557032.0), 274656, (1e12, 1000, 999), [2.5e13], 1001.0, (999_999_999, 0)]
+)
+def test_numbers_are_written_as_the_original_writes_them(numbers):
+    thop = pytest.importorskip("thop")
+    assert clever_format(numbers) == thop.clever_format(numbers)
+    assert clever_format(numbers, "%.3f") == thop.clever_format(numbers, "%.3f")
+
+
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+def count_shift(module, inputs, output):
+    module.total_ops += torch.DoubleTensor([3 * inputs[0].numel() + output.numel()])
+
+
+@pytest.mark.parametrize("kind", [Shift, nn.Linear, nn.Sequential])
+def test_custom_rules_equal_the_original(kind):
+    def build():
+        return nn.Sequential(nn.Linear(4, 4), Shift(), nn.Sequential(nn.Linear(4, 2), nn.ReLU()))
+
+    x, model = torch.rand(5, 4), build()
+    ours = profile(model, (x,), custom_ops={kind: count_shift}, verbose=False)
+    assert ours[0] == original(build(), x, custom_ops={kind: count_shift})[0]
+    assert not any("total" in name for module in model.modules() for name in [*vars(module), *module._buffers])
+
+
+# ---- what the original cannot do
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(batch["points"])
+        return {"out": x if scale is None else x @ scale}
+
+
+def test_a_model_that_takes_a_dict_and_keywords():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    assert profile(TakesADict(), batch, verbose=False) == (3 * 8 * 16, 8 * 16 + 16)
+    macs, _ = profile(TakesADict(), (batch,), verbose=False, kwargs={"scale": torch.rand(16, 5)})
+    assert macs == 3 * 8 * 16 + 3 * 16 * 5
+
+
+def test_a_tensor_alone_is_the_one_input():
+    assert profile(nn.Linear(4, 2), torch.rand(3, 4), verbose=False)[0] == 3 * 4 * 2
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, image(64))])
+def test_torchscript_equals_its_module(convert):
+    model = torchvision.models.resnet18().eval()
+    plain = profile(model, (image(64),), verbose=False)
+    assert profile(convert(model), (image(64),), verbose=False) == plain
+
+
+def test_work_outside_the_known_modules_is_counted_by_its_macs():
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return F.scaled_dot_product_attention(q, k, v)
+
+    x = torch.rand(2, 5, 8)
+    linear, attention = 2 * 5 * 8 * 24, 2 * (2 * 5 * 5 * 8)
+    assert original(Attends(), x)[0] == linear
+    assert profile(Attends(), (x,), verbose=False)[0] == linear + attention
+
+
+def test_a_transposed_convolution_is_not_multiplied_by_its_stride():
+    layer = nn.ConvTranspose2d(4, 6, 3, stride=2)
+    assert profile(layer, (torch.rand(1, 4, 5, 5),), verbose=False)[0] == 5 * 5 * 4 * 6 * 9
+
+
+def test_a_module_in_two_places_counts_once_for_each_call():
+    class Shares(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+            self.other = nn.Sequential(self.one[0], nn.ReLU())
+
+        def forward(self, x):
+            return self.other(self.one(x))
+
+    macs, params = profile(Shares(), (torch.rand(3, 4),), verbose=False)
+    assert (macs, params) == (2 * 3 * 4 * 4 + 4 * 3 * 4, 4 * 4 + 4 + 8)
+
+
+def test_packed_sequences_count_their_real_steps():
+    x = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
+    assert profile(nn.LSTM(3, 4), (x,), verbose=False)[0] == (5 + 2) * (4 * 4 * (3 + 4) + 4 * (4 * 3 + 4))
+
+
+# ---- nothing is left behind
+
+
+def test_the_modes_of_the_modules_come_back():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout())
+    model[1].eval()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    profile(model, (torch.rand(3, 4),), verbose=False)
+    assert [module.training for module in model.modules()] == [True, True, False, True]
+    assert list(model.state_dict()) == list(state)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    class Raises(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.layer(x)
+            raise KeyError("mine")
+
+    model = Raises()
+    hooks = len(nn.modules.module._global_forward_hooks)
+    with pytest.raises(KeyError, match="mine"):
+        profile(model, (torch.rand(1, 4),), custom_ops={nn.Linear: count_shift}, verbose=False)
+    assert model.training and model.layer.training
+    assert len(nn.modules.module._global_forward_hooks) == hooks
+    assert not any("total" in name for name in [*vars(model.layer), *model.layer._buffers])
+
+
+def test_a_module_with_its_own_total_ops_is_not_overwritten():
+    layer = nn.Linear(4, 4)
+    layer.register_buffer("total_ops", torch.ones(1))
+    with pytest.raises(ValueError, match="Linear has a total_ops"):
+        profile(layer, (torch.rand(1, 4),), custom_ops={nn.Linear: count_shift}, verbose=False)
+    assert layer.total_ops == 1
+
+
+def test_rules_are_printed_as_asked(capsys):
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4), nn.GELU())
+    profile(model, (torch.rand(2, 4),), verbose=False)
+    assert capsys.readouterr().out == ""
+    profile(model, (torch.rand(2, 4),))
+    printed = capsys.readouterr().out
+    assert printed.count("Linear") == 1 and "GELU" not in printed
+    profile(model, (torch.rand(2, 4),), custom_ops={nn.Linear: count_shift}, report_missing=True)
+    printed = capsys.readouterr().out
+    assert "Customize rule count_shift() <class 'torch.nn.modules.linear.Linear'>" in printed
+    assert "Cannot find rule for <class 'torch.nn.modules.activation.GELU'>" in printed
+
+
+def test_ops_without_a_known_cost_are_logged(caplog):
+    library = torch.library.Library("roofprof_compat", "FRAGMENT")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: torch.from_numpy(x.numpy() * 2), "CPU")
+
+    class Uses(nn.Module):
+        def forward(self, x):
+            return torch.ops.roofprof_compat.mystery(x)
+
+    profile(Uses(), (torch.rand(4),), verbose=False)
+    assert "roofprof_compat::mystery, 1 calls" in caplog.text
+
+
+def test_neither_original_is_imported():
+    code = (
+        "import sys, roofprof; assert 'roofprof.compat' not in sys.modules; "
+        "import roofprof.compat.thop, roofprof.compat.fvcore; assert not {'thop', 'fvcore'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
