@@ -5,4 +5,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_ceilings(module);
   roofprof::python::bind_report(module);
   roofprof::python::bind_session(module);
+  roofprof::python::bind_costs(module);
+  roofprof::python::bind_scopes(module);
 }
