@@ -27,7 +27,7 @@ DType leading_dtype(const Work& work) {
 
 BucketKey key_of(const ThreadState& state, std::string_view name, const Work& work) {
   const auto [module, phase] = state.place_now();
-  return {named_op(name, NamedOp::declared), module, phase, signature_of(work)};
+  return {named_op(name, Unobserved::no), module, phase, signature_of(work)};
 }
 
 BucketTable::Index bucket_of(ThreadState& state, const BucketKey& key, const Work& work) {

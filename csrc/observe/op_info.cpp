@@ -126,7 +126,7 @@ struct Registry {
   // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced:
   // the old ones are kept, because buckets and other threads still point to them.
   std::vector<std::unique_ptr<OpInfo>> retired;
-  std::map<std::pair<NamedOp, std::string>, std::unique_ptr<OpInfo>> named;
+  std::map<std::pair<Unobserved, std::string>, std::unique_ptr<OpInfo>> named;
 };
 
 Registry& registry() {
@@ -181,10 +181,10 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   return info;
 }
 
-OpInfo* named_op(std::string_view name, NamedOp kind) {
+OpInfo* named_op(std::string_view name, Unobserved unobserved) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::pair<NamedOp, std::string> key{kind, name};
+  std::pair<Unobserved, std::string> key{unobserved, name};
   auto found = all.named.find(key);
   if (found == all.named.end()) {
     if (all.named.size() >= kMaxNamed) key.second = kOtherNames;
@@ -194,7 +194,7 @@ OpInfo* named_op(std::string_view name, NamedOp kind) {
     found->second = std::make_unique<OpInfo>();
     found->second->name = found->first.second;
     found->second->kind = OpKind::counted;
-    found->second->unobserved = kind == NamedOp::unobserved;
+    found->second->unobserved = unobserved;
   }
   return found->second.get();
 }

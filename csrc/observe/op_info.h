@@ -21,6 +21,9 @@ enum class OpKind : std::uint8_t {
   unknown,      // no cost: looked through; with nothing counted inside, it goes to coverage
 };
 
+// Whether it stands for no op, but for what bypassed the dispatcher in a function's or a module's call.
+enum class Unobserved : std::uint8_t { no, function, module };
+
 // What was seen inside a module's call or an autograd function's, to tell whether work bypassed the dispatcher there.
 using Evidence = std::uint8_t;
 inline constexpr Evidence kWorkSeen = 1;  // counted, or listed as uncosted
@@ -45,8 +48,8 @@ struct OpInfo {
   const ops::OpCost* cost = nullptr;
   // Without a cost of its own: what it does is all dispatched inside, so that copies there can be the whole work.
   bool composite_explicit = false;
-  Evidence evidence = 0;    // that a call of it gives
-  bool unobserved = false;  // no op: stands for what bypassed the dispatcher
+  Evidence evidence = 0;  // that a call of it gives
+  Unobserved unobserved = Unobserved::no;
   // Learned: the most records that a call of it had inside.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;
@@ -58,8 +61,7 @@ struct OpInfo {
 // range). The pointer stays valid for the life of the process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
 
-// What stands for something that is no operator of torch's, by a name of the user's.
-enum class NamedOp : std::uint8_t { declared, unobserved };
-OpInfo* named_op(std::string_view name, NamedOp kind);
+// What stands for work that is no operator of torch's, by a name of the user's: declared by them, or unobserved.
+OpInfo* named_op(std::string_view name, Unobserved unobserved);
 
 }  // namespace roofprof::observe

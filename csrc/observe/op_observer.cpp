@@ -62,7 +62,7 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
   // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
   const bool of_python = std::string_view(fn.name()).ends_with("Backward");
   if (of_python && state.scopes.back().token == &fn && function_bypasses(state.evidence)) {
-    state.note_unobserved(fn.name());
+    state.note_unobserved(fn.name(), Unobserved::function);
   }
   state.close(&fn);
 }
@@ -79,7 +79,7 @@ void start_function(ThreadState& state, const at::RecordFunction& fn) {
 void finish_function(ThreadState& state, const at::RecordFunction& fn) {
   if (state.functions.empty() || state.functions.back().record != &fn) return;
   const bool raised = std::uncaught_exceptions() > 0;
-  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name());
+  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name(), Unobserved::function);
   state.evidence |= state.functions.back().evidence_before;
   state.functions.pop_back();
 }

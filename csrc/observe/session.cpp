@@ -153,9 +153,9 @@ Evidence Session::evidence_inside(const void* token) const {
   return state.evidence;
 }
 
-void Session::note_unobserved(std::string_view name) {
+void Session::note_unobserved_module(std::string_view type) {
   auto& state = thread_state();
-  if (state.session.get() == this) state.note_unobserved(name);
+  if (state.session.get() == this) state.note_unobserved(type, Unobserved::module);
 }
 
 BucketTable* Session::lend_table() {

@@ -61,8 +61,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<ModuleId> leave(const void* token);
   // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
   Evidence evidence_inside(const void* token) const;
-  // Something inside the innermost scope here bypassed the dispatcher.
-  void note_unobserved(std::string_view name);
+  // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
+  void note_unobserved_module(std::string_view type);
   // The optimizer's step runs on this thread.
   bool enter_optimizer(const void* token);
 

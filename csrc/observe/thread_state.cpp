@@ -144,12 +144,12 @@ void ThreadState::note_work(const Work& work) {
   ops.back().operations_inside |= work.operations != Work{}.operations;
 }
 
-void ThreadState::note_unobserved(std::string_view name) {
+void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {
   const auto [module, phase] = place_now();
   BucketTable::Index index = BucketTable::kNone;
   {
     const std::lock_guard guard(table->lock);
-    index = table->add_uncosted({named_op(name, NamedOp::unobserved), module, phase, 0});
+    index = table->add_uncosted({named_op(name, kind), module, phase, 0});
   }
   pending.push_back({index, 0, Work{}, 1});
   count_pending();

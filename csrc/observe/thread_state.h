@@ -118,7 +118,7 @@ struct ThreadState {
   // Work was counted that is not an op's: the ops around it are looked through.
   void note_work(const Work& work);
   // What was seen so far inside the innermost scope or function of that kind cannot explain what came out of it.
-  void note_unobserved(std::string_view name);
+  void note_unobserved(std::string_view name, Unobserved kind);
 
  private:
   void charge(Ticks now);

@@ -118,7 +118,7 @@ void ModuleHooks::enter(PyObject* module) {
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
   if (record_shapes && is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
-    session_->note_unobserved(Py_TYPE(module)->tp_name);
+    session_->note_unobserved_module(Py_TYPE(module)->tp_name);
   }
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
+
 class Provenance:
     @property
     def source(self) -> str: ...
