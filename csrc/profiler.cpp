@@ -94,8 +94,16 @@ const Ceilings& measured_ceilings() {
 struct ProfilerCore::State {
   const torch::nn::Module& model;
   ProfilerOptions options;
-  std::shared_ptr<observe::Session> session = std::make_shared<observe::Session>();
+  std::shared_ptr<observe::Session> session;
+  std::vector<Module> modules;  // as they were when the session began: its ids are theirs
   std::optional<Report> report;
+
+  // Starts anew, but for what is still under way: its session refuses the next pass.
+  void begin() {
+    if (session && session->active()) return;
+    modules = module_tree(model);
+    session = std::make_shared<observe::Session>(modules.size());
+  }
 
   // One observed call. When it throws, the report of what ran before is kept and the exception goes on.
   observe::Pass observe_once(const std::function<void()>& call, bool block) {
@@ -118,22 +126,24 @@ struct ProfilerCore::State {
     data->device = "cpu";
     data->scope = scope;
     data->partial = partial;
-    data->modules = module_tree(model);
+    data->modules = modules;
     data->runs = std::move(runs);
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
     data->notes.push_back(
         "ops of torch::nn submodules stand in the model's row: their calls are not seen from C++ yet");
+    session->regions().add_to(*data);
     observe::assemble(counting, timed, *data);
     return Report(std::move(data));
   }
 };
 
 ProfilerCore::ProfilerCore(const torch::nn::Module& model, ProfilerOptions options)
-    : state_(std::make_unique<State>(State{model, std::move(options), std::make_shared<observe::Session>(), {}})) {}
+    : state_(std::make_unique<State>(State{model, std::move(options), {}, {}, {}})) {}
 ProfilerCore::~ProfilerCore() = default;
 
 Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
+  state_->begin();
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const auto random_before = generator.get_state().clone();
   const auto counting = state_->observe_once(call, false);
@@ -169,6 +179,7 @@ Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
 }
 
 Report ProfilerCore::run_once(const std::function<void()>& closure) {
+  state_->begin();
   const auto pass = state_->observe_once(closure, true);
   state_->report = state_->make_report(pass, {pass}, {}, "block", false);
   return *state_->report;

@@ -177,7 +177,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   coverage.dropped_records = data.dropped_records;
   coverage.unattributed_kernels = data.unattributed_kernels;
   for (const auto& bucket : data.ops) {
-    if (!bucket.costed) {
+    if (!bucket.costed && !data.unobserved.contains(bucket.op)) {
       auto& calls = coverage.uncosted[bucket.op];
       calls = saturating_add(calls, bucket.calls);
     }

@@ -169,8 +169,10 @@ void check_consistent(const ProfileData& data) {
 std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
   std::vector<std::int64_t> calls(data.modules.size());
   for (const auto& time : data.times) {
-    // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself.
-    if (time.phase != Phase::backward) calls[at(time.module)] = saturating_add(calls[at(time.module)], time.calls);
+    // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
+    // but regions are opened there.
+    if (time.phase != Phase::backward || data.modules[at(time.module)].type == kRegionType)
+      calls[at(time.module)] = saturating_add(calls[at(time.module)], time.calls);
   }
   return calls;
 }
@@ -178,13 +180,19 @@ std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
 std::vector<bool> existing_rows(const ProfileData& data) {
   std::vector<bool> exists(data.modules.size(), true);
   exists[kOutside] = exists[kOptimizer] = false;
+  for (std::size_t id = 0; id < exists.size(); ++id) {
+    if (data.modules[id].type == kRegionType) exists[id] = false;
+  }
   for (const auto& bucket : data.ops) exists[at(bucket.module)] = true;
-  // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
-  if (data.scope != "block") return exists;
   for (const auto& time : data.times) {
-    if (std::any_of(time.self_ns.begin(), time.self_ns.end(), [](auto ns) { return ns > 0; })) {
-      exists[at(time.module)] = true;
-    }
+    const bool ran = std::any_of(time.self_ns.begin(), time.self_ns.end(), [](auto ns) { return ns > 0; });
+    // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
+    const bool opened = time.calls > 0 && data.modules[at(time.module)].type == kRegionType;
+    if (opened || (ran && data.scope == "block")) exists[at(time.module)] = true;
+  }
+  // A region's row stands below one that is there.
+  for (std::size_t id = exists.size(); id-- > 0;) {
+    if (exists[id] && data.modules[id].parent >= 0) exists[at(data.modules[id].parent)] = true;
   }
   return exists;
 }

@@ -24,6 +24,10 @@ inline constexpr ModuleId kModel = 0;      // path ""
 inline constexpr ModuleId kOutside = 1;    // path "(outside)"
 inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
 
+// Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
+// forward.
+inline constexpr std::string_view kRegionType = "scope";
+
 struct Module {
   std::string path;
   std::string type;

@@ -45,6 +45,19 @@ std::string closest_paths(const std::vector<RooflineRow>& rows, std::string_view
   return list;
 }
 
+// The path of the region of that name; empty where there is none, or more than one.
+std::optional<std::string_view> path_of_region(const ProfileData& data, std::string_view name) {
+  std::optional<std::string_view> path;
+  for (const auto& module : data.modules) {
+    if (module.type != kRegionType || module.parent < 0) continue;
+    const auto& parent = data.modules[static_cast<std::size_t>(module.parent)].path;
+    if (std::string_view(module.path).substr(parent.empty() ? 0 : parent.size() + 1) != name) continue;
+    if (path) return std::nullopt;
+    path = module.path;
+  }
+  return path;
+}
+
 std::shared_ptr<const ProfileData> checked(std::shared_ptr<const ProfileData> data) {
   if (!data) throw std::invalid_argument("a report needs profile data");
   check_consistent(*data);
@@ -74,9 +87,11 @@ Report::Report(std::shared_ptr<const ProfileData> data)
       coverage_(make_coverage(*data_, rows_, total_)) {}
 
 const RooflineRow& Report::row(std::string_view path) const {
-  for (const auto& row : rows_) {
-    if (row.path == path) return row;
+  auto found = std::ranges::find(rows_, path, &RooflineRow::path);
+  if (found == rows_.end()) {
+    if (const auto region = path_of_region(*data_, path)) found = std::ranges::find(rows_, *region, &RooflineRow::path);
   }
+  if (found != rows_.end()) return *found;
   throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest_paths(rows_, path));
 }
 

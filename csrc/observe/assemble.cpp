@@ -39,12 +39,28 @@ std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pas
   return result;
 }
 
+// Whether ops were counted in rows below that one.
+std::vector<bool> modules_with_work_below(const Pass& pass, const std::vector<Module>& modules) {
+  std::vector<bool> below(modules.size());
+  for (const auto& op : pass.ops) {
+    if (op.key.op->unobserved != Unobserved::no || (op.costed && op.work == Work{})) continue;
+    auto parent = modules[static_cast<std::size_t>(op.key.module)].parent;
+    for (; parent >= 0; parent = modules[static_cast<std::size_t>(parent)].parent) {
+      below[static_cast<std::size_t>(parent)] = true;
+    }
+  }
+  return below;
+}
+
 }  // namespace
 
 bool same_work(const Pass& a, const Pass& b) {
-  if (a.ops.size() != b.ops.size()) return false;
+  // What bypassed the dispatcher is looked for in the counting pass alone.
+  const auto is_op = [](const Pass::Op& op) { return op.key.op->unobserved == Unobserved::no; };
+  if (std::ranges::count_if(a.ops, is_op) != std::ranges::count_if(b.ops, is_op)) return false;
   const auto index = by_key(a);
-  return std::all_of(b.ops.begin(), b.ops.end(), [&](const Pass::Op& op) {
+  return std::ranges::all_of(b.ops, [&](const Pass::Op& op) {
+    if (!is_op(op)) return true;
     const auto found = index.find(op.key);
     return found != index.end() && found->second->calls == op.calls;
   });
@@ -57,7 +73,14 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
 
   const Pass* chosen = timed.empty() ? nullptr : &timed[static_cast<std::size_t>(data.runs.chosen)];
   const auto timed_ops = chosen != nullptr ? by_key(*chosen) : decltype(by_key(counting)){};
+  const auto with_work = modules_with_work_below(counting, data.modules);
   for (const auto& op : counting.ops) {
+    const auto unobserved = op.key.op->unobserved;
+    // Other threads may have done what the module waited for.
+    if (unobserved == Unobserved::module && with_work[static_cast<std::size_t>(op.key.module)]) continue;
+    if (unobserved != Unobserved::no) {
+      data.unobserved[op.key.op->name] += op.calls;
+    }
     OpBucket bucket{op.key.op->name, op.key.module, op.key.phase, op.dtype, op.shapes,
                     op.costed,       op.calls,      op.work,      {}};
     if (const auto found = timed_ops.find(op.key); found != timed_ops.end()) bucket.time_ns = found->second->time_ns;

@@ -2,8 +2,10 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -89,6 +91,18 @@ c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
   return keys;
 }
 
+// Ops that show nothing but where memory comes from and goes to.
+constexpr std::array<std::string_view, 7> kFreshOps = {
+    "aten::lift_fresh",     "aten::empty",     "aten::empty_like",       "aten::empty_strided",
+    "aten::empty_permuted", "aten::new_empty", "aten::new_empty_strided"};
+constexpr std::string_view kReadOutOp = "aten::resolve_neg";  // part of Tensor.numpy(), hardly used elsewhere
+
+Evidence evidence_of(const OpInfo& info) {
+  if (std::ranges::find(kFreshOps, info.name) != kFreshOps.end()) return kFreshMemory;
+  if (info.name == kReadOutOp) return kReadOut;
+  return info.kind == OpKind::view ? kViewMade : Evidence{0};
+}
+
 std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::OperatorHandle& op) {
   auto info = std::make_unique<OpInfo>();
   info->name = schema.name();
@@ -116,6 +130,7 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
     info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }
   info->wrapped_by = wrapping_keys(op);
+  info->evidence = evidence_of(*info);
   describe_arguments(schema, *info);
   for (const auto& result : schema.returns()) {
     info->result_written.push_back(result.alias_info() != nullptr && result.alias_info()->isWrite());
@@ -127,9 +142,10 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const char*, std::unique_ptr<OpInfo>> by_name;
-  // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced: the
-  // old ones are kept, because buckets and other threads still point to them.
+  // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced:
+  // the old ones are kept, because buckets and other threads still point to them.
   std::vector<std::unique_ptr<OpInfo>> retired;
+  std::map<std::pair<Unobserved, std::string>, std::unique_ptr<OpInfo>> named;
 };
 
 Registry& registry() {
@@ -160,6 +176,10 @@ struct CacheLine {
 };
 constexpr std::size_t kCacheLines = 1024;
 
+// Names with numbers in them would grow without end.
+constexpr std::size_t kMaxNamed = 4096;
+constexpr std::string_view kOtherNames = "(other names)";
+
 struct Cache {
   std::array<CacheLine, kCacheLines> lines;
   std::uint64_t generation = 0;  // of the costs that were known when its lines were looked up
@@ -178,6 +198,24 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   OpInfo* info = resolve(fn);
   if (info != nullptr) line = {name, info};
   return info;
+}
+
+OpInfo* named_op(std::string_view name, Unobserved unobserved) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::pair<Unobserved, std::string> key{unobserved, name};
+  auto found = all.named.find(key);
+  if (found == all.named.end()) {
+    if (all.named.size() >= kMaxNamed) key.second = kOtherNames;
+    found = all.named.try_emplace(std::move(key)).first;
+  }
+  if (!found->second) {
+    found->second = std::make_unique<OpInfo>();
+    found->second->name = found->first.second;
+    found->second->kind = OpKind::counted;
+    found->second->unobserved = unobserved;
+  }
+  return found->second.get();
 }
 
 }  // namespace roofprof::observe

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/registry.h"
@@ -20,6 +21,17 @@ enum class OpKind : std::uint8_t {
   transparent,  // a composite: looked through; with nothing inside, it did nothing
   unknown,      // no cost: looked through; with nothing counted inside, it goes to coverage
 };
+
+// Whether it stands for no op, but for what bypassed the dispatcher in a function's or a module's call.
+enum class Unobserved : std::uint8_t { no, function, module };
+
+// What was seen inside a module's call or an autograd function's, to tell whether work bypassed the dispatcher there.
+using Evidence = std::uint8_t;
+inline constexpr Evidence kWorkSeen = 1;  // counted, or listed as uncosted
+inline constexpr Evidence kFreshMemory =
+    2;                                   // allocated and not filled by an op, or brought in from outside (from_numpy)
+inline constexpr Evidence kReadOut = 4;  // a tensor was handed out (numpy())
+inline constexpr Evidence kViewMade = 8;
 
 struct OpInfo {
   // An argument that the cost can depend on.
@@ -41,15 +53,20 @@ struct OpInfo {
   bool composite_implicit = false;
   // The dispatch keys at which a call may be handed on to another dispatch, inside itself, that does the work.
   c10::DispatchKeySet wrapped_by;
+  Evidence evidence = 0;  // that a call of it gives
+  Unobserved unobserved = Unobserved::no;
   // Learned: the most records that a call of it had inside.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;
   std::vector<ops::Argument> arguments;  // by position, without their values
-  std::vector<bool> result_written;         // the result is a written argument (in-place, out=)
+  std::vector<bool> result_written;      // the result is a written argument (in-place, out=)
 };
 
 // The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
 // range). The pointer stays valid for the life of the process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
+
+// What stands for work that is no operator of torch's, by a name of the user's: declared by them, or unobserved.
+OpInfo* named_op(std::string_view name, Unobserved unobserved);
 
 }  // namespace roofprof::observe

@@ -4,8 +4,10 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <exception>
+#include <string_view>
 
 #include "observe/op_signature.h"
+#include "observe/regions.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -14,6 +16,12 @@ namespace {
 
 // Muting costs about as much as two nested records.
 constexpr int kWorthMuting = 2;
+
+// Nothing was counted, and yet there is memory that an op has not filled: but for functions that return a view of their
+// input and make a constant, somebody else filled it.
+bool function_bypasses(Evidence seen) {
+  return (seen & kWorkSeen) == 0 && (seen & kFreshMemory) != 0 && ((seen & kReadOut) != 0 || (seen & kViewMade) == 0);
+}
 
 // ---- autograd nodes
 
@@ -49,6 +57,32 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
+}
+
+void finish_node(ThreadState& state, const at::RecordFunction& fn) {
+  // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
+  const bool of_python = std::string_view(fn.name()).ends_with("Backward");
+  if (of_python && state.scopes.back().token == &fn && function_bypasses(state.evidence)) {
+    state.note_unobserved(fn.name(), Unobserved::function);
+  }
+  state.close(&fn);
+}
+
+// ---- Python's autograd functions: ranges around their forward that are no ops
+
+void start_function(ThreadState& state, const at::RecordFunction& fn) {
+  // They alone come with the sequence number of a node to be, beside the ranges of autograd's engine.
+  if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
+  state.functions.push_back({&fn, state.evidence});
+  state.evidence = 0;
+}
+
+void finish_function(ThreadState& state, const at::RecordFunction& fn) {
+  if (state.functions.empty() || state.functions.back().record != &fn) return;
+  const bool raised = std::uncaught_exceptions() > 0;
+  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name(), Unobserved::function);
+  state.evidence |= state.functions.back().evidence_before;
+  state.functions.pop_back();
 }
 
 // ---- ops
@@ -113,17 +147,17 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     return;
   }
   OpInfo* op = op_info(fn);
-  if (op == nullptr) return;
+  if (op == nullptr) {
+    start_function(state, fn);
+    return;
+  }
 
   RunningOp running;
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
-  running.key = {op, state.scopes.back().module, state.phase_now(), 0};
-  if (state.between_nodes()) {
-    running.key.module = state.last_node_module;
-    running.key.phase = Phase::backward;
-  }
+  const auto [module, phase] = state.place_now();
+  running.key = {op, module, phase, 0};
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
@@ -140,17 +174,10 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   state.ops.back().start = now_ticks();
 }
 
-void count(ThreadState& state, BucketTable::Index index, Ticks ticks, const Work& work) {
-  auto& bucket = (*state.table)[index];
-  ++bucket.calls;
-  bucket.ticks += ticks;
-  if (bucket.per_call) bucket.work_sum += work;
-}
-
 // Whether the op itself is counted, now that it is known what it dispatched inside.
 bool is_counted(const RunningOp& running) {
   if (std::uncaught_exceptions() > running.exceptions) return false;  // it raised: it did not do its work
-  if (running.skipped) return false;
+  if (running.declared != BucketTable::kNone || running.skipped) return false;  // declared work counts itself
   // With nothing inside, the wrapper did the work where it cannot be seen.
   if (is_handed_on(*running.op, running.route) && running.op->kind != OpKind::transparent) {
     return !running.bytes_inside && !running.operations_inside && !running.uncosted_inside;
@@ -211,16 +238,15 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
     Work work;
     const auto index = bucket_of(state, fn, running, work);
     const Ticks ticks = now - running.start;
-    {
-      const std::lock_guard guard(state.table->lock);
-      count(state, index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
-    }
+    state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     const auto& bucket = (*state.table)[index];
     running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
     running.operations_inside |= bucket.per_call || bucket.work.operations != Work{}.operations;
     running.uncosted_inside |= !bucket.costed;
+    if (running.bytes_inside || running.operations_inside || running.uncosted_inside) state.evidence |= kWorkSeen;
   }
+  state.evidence |= running.op->evidence;
   if (state.ops.empty()) return;
   auto& outer = state.ops.back();
   outer.bytes_inside |= running.bytes_inside;
@@ -232,8 +258,12 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
   if (state.scopes.empty()) return;
-  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+  if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
+    return;
+  }
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    finish_node(state, fn);
     return;
   }
   const Ticks now = now_ticks();
@@ -243,6 +273,7 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     while (state.ops.size() > i) finish_op(state, fn, now);
     break;
   }
+  finish_function(state, fn);
   if (state.scopes.back().token == &fn) state.close(&fn);
 }
 
@@ -259,6 +290,8 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     start_node(state, fn);
+  } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
+    open_region(fn);
   } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {
     start_op(state, fn);
   }
@@ -271,7 +304,7 @@ at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)
       .needsInputs(true)
       .needsOutputs(true)
-      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION});
+      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE});
 }
 
 }  // namespace roofprof::observe

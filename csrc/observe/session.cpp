@@ -147,6 +147,17 @@ std::optional<ModuleId> Session::leave(const void* token) {
   return state.session.get() == this ? state.close(token) : std::nullopt;
 }
 
+Evidence Session::evidence_inside(const void* token) const {
+  const auto& state = thread_state();
+  if (state.session.get() != this || state.scopes.back().token != token || state.in_closed_op()) return kWorkSeen;
+  return state.evidence;
+}
+
+void Session::note_unobserved_module(std::string_view type) {
+  auto& state = thread_state();
+  if (state.session.get() == this) state.note_unobserved(type, Unobserved::module);
+}
+
 BucketTable* Session::lend_table() {
   const std::lock_guard lock(mutex_);
   if (free_tables_.empty()) {

@@ -8,10 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/profile_data.h"
 #include "observe/bucket_table.h"
+#include "observe/regions.h"
 #include "observe/sequence_ring.h"
 
 namespace roofprof::observe {
@@ -42,6 +44,9 @@ struct Pass {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  // `modules`: how many the model's tree has; regions get the ids after them.
+  explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
+
   // Throws std::logic_error where this thread is already inside another profiler's block.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
@@ -54,11 +59,16 @@ class Session : public std::enable_shared_from_this<Session> {
   bool enter(ModuleId module, const void* token);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
+  // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
+  Evidence evidence_inside(const void* token) const;
+  // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
+  void note_unobserved_module(std::string_view type);
   // The optimizer's step runs on this thread.
   bool enter_optimizer(const void* token);
 
   // The module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
+  Regions& regions() { return regions_; }
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
@@ -78,6 +88,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Pass collect(double ns_per_tick);
 
+  Regions regions_;
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
   Ticks started_ = 0;

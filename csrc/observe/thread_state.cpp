@@ -37,13 +37,14 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
   }
   claim_sequence_numbers();
   charge(now_ticks());
-  Scope scope{.module = module, .phase = phase, .kind = kind, .token = token};
+  Scope scope{.module = module, .phase = phase, .kind = kind, .token = token, .evidence_before = evidence};
+  evidence = 0;
   if (kind == ScopeKind::node) {
     ++nodes;
     scope.grad_mode = c10::GradMode::is_enabled();
     scope.graph_task = torch::autograd::get_current_graph_task_id();
   }
-  if (kind == ScopeKind::module) {
+  if (kind == ScopeKind::module || kind == ScopeKind::region) {
     const std::lock_guard guard(table->lock);
     ++table->clock(module, phase).calls;
   }
@@ -55,6 +56,7 @@ void ThreadState::pop() {
   claim_sequence_numbers();
   charge(now_ticks());
   if (scopes.back().kind == ScopeKind::node) --nodes;
+  evidence |= scopes.back().evidence_before;
   scopes.pop_back();
   if (scopes.empty()) abandon();
 }
@@ -63,6 +65,8 @@ void ThreadState::abandon() {
   abandon_ops();
   scopes.clear();
   nodes = 0;
+  functions.clear();
+  evidence = 0;
   if (!session) return;
   session->return_table(table);
   table = nullptr;
@@ -110,6 +114,39 @@ bool ThreadState::between_nodes() const {
     if (scope->kind == ScopeKind::node) return scope->graph_task != running;
   }
   return false;
+}
+
+bool ThreadState::is_observed() const { return !scopes.empty() && session->active() && pass == session->pass(); }
+
+Place ThreadState::place_now() const {
+  if (between_nodes()) return {last_node_module, Phase::backward};
+  return {scopes.back().module, phase_now()};
+}
+
+void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
+  const std::lock_guard guard(table->lock);
+  auto& bucket = (*table)[index];
+  bucket.calls += calls;
+  bucket.ticks += ticks;
+  if (bucket.per_call) bucket.work_sum += work;
+}
+
+void ThreadState::note_work(const Work& work) {
+  evidence |= kWorkSeen;
+  if (ops.empty()) return;
+  ops.back().bytes_inside |= work.bytes() > 0;
+  ops.back().operations_inside |= work.operations != Work{}.operations;
+}
+
+void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {
+  const auto [module, phase] = place_now();
+  BucketTable::Index index = BucketTable::kNone;
+  {
+    const std::lock_guard guard(table->lock);
+    index = table->add_uncosted({named_op(name, kind), module, phase, 0});
+  }
+  count(index, 0, Work{});
+  evidence |= kWorkSeen;  // what encloses it is explained
 }
 
 Phase ThreadState::phase_now() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "observe/bucket_table.h"
@@ -21,19 +22,20 @@ namespace roofprof::observe {
 
 class Session;
 
-enum class ScopeKind : std::uint8_t { base, module, node };
+enum class ScopeKind : std::uint8_t { base, module, region, node };
 
 struct Scope {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   ScopeKind kind = ScopeKind::module;
-  bool grad_mode = false;       // node: grad mode at its start (on where the backward itself is differentiated)
-  int graph_task = -1;          // node: the running backward that it is part of
-  const void* token = nullptr;  // who opened it: the module object, the RecordFunction of a node
+  bool grad_mode = false;        // node: grad mode at its start (on where the backward itself is differentiated)
+  int graph_task = -1;           // node: the running backward that it is part of
+  const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
+  Evidence evidence_before = 0;  // seen outside, before it was opened
 };
 
 struct RunningOp {
-  const at::RecordFunction* record = nullptr;
+  const void* record = nullptr;  // its at::RecordFunction; the token of declared work
   OpInfo* op = nullptr;
   BucketKey key;         // its signature is that of the inputs until the op ends
   bool closed = false;   // what it dispatches inside is not counted
@@ -46,9 +48,22 @@ struct RunningOp {
   int nested = 0;                  // records seen inside, while closed
   int exceptions = 0;              // in flight when it started
   Ticks start = 0;
-  Ticks inner_ticks = 0;                // of the ops that were counted inside
-  std::unique_ptr<ops::OpCall> inputs;  // only where these inputs are seen for the first time
-  bool described = true;                // false: a tensor of it could not be read
+  Ticks inner_ticks = 0;                             // of the ops that were counted inside
+  std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
+  bool described = true;                             // false: a tensor of it could not be read
+  BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
+};
+
+// A Python autograd.Function's forward.
+struct RunningFunction {
+  const at::RecordFunction* record = nullptr;
+  Evidence evidence_before = 0;
+};
+
+// Where what happens now belongs.
+struct Place {
+  ModuleId module;
+  Phase phase;
 };
 
 struct ThreadState {
@@ -58,6 +73,8 @@ struct ThreadState {
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
+  std::vector<RunningFunction> functions;
+  Evidence evidence = 0;            // seen since the innermost scope or function began
   int nodes = 0;                    // among scopes: running autograd nodes
   Ticks last_switch = 0;            // when the innermost scope last changed
   std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
@@ -80,12 +97,24 @@ struct ThreadState {
   void claim_sequence_numbers();
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
-  // The phase of an op that starts now.
-  Phase phase_now() const;
+  // The module and phase of an op that starts now.
+  Place place_now() const;
+  // A profile observes this thread, and it is the one that its scopes belong to.
+  bool is_observed() const;
+  // What runs here is part of an op that counts as a whole.
+  bool in_closed_op() const { return !ops.empty() && ops.back().closed; }
+
+  // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
+  void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
+  // Work was counted that is not an op's: the ops around it are looked through.
+  void note_work(const Work& work);
+  // What was seen so far inside the innermost scope or function of that kind cannot explain what came out of it.
+  void note_unobserved(std::string_view name, Unobserved kind);
 
  private:
   void charge(Ticks now);
   void pop();
+  Phase phase_now() const;
 };
 
 ThreadState& thread_state();

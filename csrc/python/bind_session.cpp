@@ -30,6 +30,7 @@ Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, cons
   data->runs.steps = info["steps"].cast<std::int64_t>();
   data->ceilings = info["ceilings"].cast<Ceilings>();
   data->environment = info["environment"].cast<Environment>();
+  hooks.session()->regions().add_to(*data);
   observe::assemble(counting, timed, *data);
   return Report(std::move(data));
 }
@@ -41,7 +42,7 @@ void bind_session(py::module_& module) {
 
   py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
       .def(py::init([](const py::list& modules, const py::list& objects) {
-             return std::make_shared<ModuleHooks>(std::make_shared<observe::Session>(), read_modules(modules), objects);
+             return std::make_shared<ModuleHooks>(read_modules(modules), objects);
            }),
            py::arg("modules"), py::arg("objects"))
       .def_property_readonly("enter_hook", [](const py::object& self) { return ModuleHooks::enter_hook(self); })

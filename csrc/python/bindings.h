@@ -9,5 +9,7 @@ void bind_report(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
+void bind_costs(pybind11::module_& module);
+void bind_scopes(pybind11::module_& module);
 
 }  // namespace roofprof::python

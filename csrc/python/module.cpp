@@ -6,4 +6,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_report(module);
   roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);
+  roofprof::python::bind_costs(module);
+  roofprof::python::bind_scopes(module);
 }

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "observe/thread_state.h"
+#include "unobserved.h"
 
 namespace py = pybind11;
 
@@ -104,8 +105,8 @@ std::vector<const void*> addresses(const py::list& objects) {
 
 }  // namespace
 
-ModuleHooks::ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<Module> modules, py::list objects)
-    : session_(std::move(session)),
+ModuleHooks::ModuleHooks(std::vector<Module> modules, py::list objects)
+    : session_(std::make_shared<observe::Session>(modules.size())),
       index_(modules, addresses(objects)),
       modules_(std::move(modules)),
       objects_(objects) {}
@@ -116,6 +117,9 @@ void ModuleHooks::enter(PyObject* module) {
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
+  if (record_shapes && is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
+    session_->note_unobserved_module(Py_TYPE(module)->tp_name);
+  }
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;
   thread_local ShapeReader inputs;

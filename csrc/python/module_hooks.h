@@ -17,7 +17,7 @@ namespace roofprof::python {
 class ModuleHooks {
  public:
   // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
-  ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<Module> modules, pybind11::list objects);
+  ModuleHooks(std::vector<Module> modules, pybind11::list objects);
 
   void enter(PyObject* module);
   // `arguments` and `keywords` may be null, `output` None where the module raised.

@@ -78,20 +78,6 @@ MemoryCeiling read_memory(const py::dict& from) {
   return ceiling;
 }
 
-Work read_work(const py::dict& from) {
-  Work work;
-  read(from, "macs", work.macs);
-  read(from, "causal_macs", work.causal_macs);
-  read(from, "read_bytes", work.read_bytes);
-  read(from, "write_bytes", work.write_bytes);
-  read(from, "input_elements", work.input_elements);
-  read(from, "output_elements", work.output_elements);
-  for (const auto& [name, count] : child(from, "operations")) {
-    work.operations_in(dtype_from_name(name.cast<std::string>())) += count.cast<std::int64_t>();
-  }
-  return work;
-}
-
 OpBucket read_op(const py::dict& from) {
   OpBucket bucket;
   read(from, "op", bucket.op);
@@ -116,6 +102,20 @@ ModuleTime read_time(const py::dict& from) {
 }
 
 }  // namespace
+
+Work read_work(const py::dict& from) {
+  Work work;
+  read(from, "macs", work.macs);
+  read(from, "causal_macs", work.causal_macs);
+  read(from, "read_bytes", work.read_bytes);
+  read(from, "write_bytes", work.write_bytes);
+  read(from, "input_elements", work.input_elements);
+  read(from, "output_elements", work.output_elements);
+  for (const auto& [name, count] : child(from, "operations")) {
+    work.operations_in(dtype_from_name(name.cast<std::string>())) += count.cast<std::int64_t>();
+  }
+  return work;
+}
 
 Module read_module(const py::dict& from) {
   Module module;

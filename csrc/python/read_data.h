@@ -10,6 +10,7 @@
 
 namespace roofprof::python {
 
+Work read_work(const pybind11::dict& work);
 Module read_module(const pybind11::dict& module);
 std::vector<Module> read_modules(const pybind11::list& modules);
 Ceilings read_ceilings(const pybind11::dict& ceilings);

@@ -30,8 +30,10 @@ if _minor(torch.__version__) != _build_info.TORCH_MINOR:
     )
 
 from roofprof._C import Ceilings, Coverage, GroupRow, Row  # noqa: E402
+from roofprof.op_costs import Work, op_cost  # noqa: E402
 from roofprof.profiler import RooflineProfiler, count, profile  # noqa: E402
 from roofprof.report import Report  # noqa: E402
+from roofprof.scopes import scope, work  # noqa: E402
 
 __version__ = _build_info.VERSION
 
@@ -45,8 +47,12 @@ __all__ = [
     "Report",
     "RooflineProfiler",
     "Row",
+    "Work",
     "__version__",
     "cmake_prefix_path",
     "count",
+    "op_cost",
     "profile",
+    "scope",
+    "work",
 ]

@@ -137,6 +137,7 @@ class Report {
   const std::vector<RooflineRow>& rows() const { return rows_; }
   // The model, "(outside)" and "(optimizer)", all phases.
   const RooflineRow& total() const { return total_; }
+  // The row of that path; of a region its bare name will do where no other has it.
   // Throws std::out_of_range, naming the closest paths, where there is no such row.
   const RooflineRow& row(std::string_view path) const;
   // Sums over ops; keys among "phase", "op", "module", "dtype", "shapes".

@@ -1,0 +1,45 @@
+#pragma once
+// Marks in your own code that a profile shows: regions that are no modules, and work that no operator does.
+//
+//   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block
+//
+//   roofprof::Work work;
+//   work.add_macs(pairs * in_channels * out_channels, roofprof::DType::fp32);
+//   ROOFPROF_WORK("spconv", work);                  // counted here; what is dispatched until the end of the block is
+//   not
+//
+// Outside a profile they do next to nothing.
+
+#include <string_view>
+
+#include "roofprof/work.h"
+
+namespace roofprof {
+
+// While it lives, what this thread does stands in a row of that name below the module or region that runs here.
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+};
+
+// Declares work that bypasses torch's dispatcher, such as an extension's own kernel: it counts as one call of an
+// operator of that name in the module that runs here. While this lives, ops on this thread belong to it and are not
+// counted.
+class DeclaredWork {
+ public:
+  // Throws std::invalid_argument for negative counts and for more causal MACs than dense ones.
+  DeclaredWork(std::string_view name, const Work& work);
+  ~DeclaredWork();
+  DeclaredWork(const DeclaredWork&) = delete;
+  DeclaredWork& operator=(const DeclaredWork&) = delete;
+};
+
+}  // namespace roofprof
+
+#define ROOFPROF_JOIN_(a, b) a##b
+#define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)
+#define ROOFPROF_SCOPE(name) const roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __LINE__)(name)
+#define ROOFPROF_WORK(name, work) const roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __LINE__)(name, work)

@@ -1,0 +1,18 @@
+#pragma once
+// Work that the user declares: it counts as one call of an operator that torch does not have.
+
+#include <string_view>
+
+#include "roofprof/work.h"
+
+namespace roofprof::observe {
+
+// Counts one call of the work, without time. False where nothing observes the calling thread, or an op that counts as a
+// whole runs there.
+bool declare_work(std::string_view name, const Work& work);
+// What is dispatched on this thread until close_work(token) belongs to that work and is not counted; the time in
+// between is added to it.
+void open_work(std::string_view name, const Work& work, const void* token);
+void close_work(const void* token);
+
+}  // namespace roofprof::observe

@@ -1,0 +1,28 @@
+// The public marks of user code.
+
+#include "roofprof/scope.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "observe/declared_work.h"
+#include "observe/regions.h"
+
+namespace roofprof {
+
+Scope::Scope(std::string_view name) { observe::open_region(name, this); }
+Scope::~Scope() { observe::close_region(this); }
+
+DeclaredWork::DeclaredWork(std::string_view name, const Work& work) {
+  const bool negative = std::min({work.macs, work.causal_macs, work.read_bytes, work.write_bytes}) < 0 ||
+                        std::ranges::any_of(work.operations, [](std::int64_t count) { return count < 0; });
+  if (negative || work.causal_macs > work.macs) {
+    throw std::invalid_argument("roofprof: the work declared as '" + std::string(name) + "' " +
+                                (negative ? "has a negative count" : "has more causal MACs than dense ones"));
+  }
+  if (observe::declare_work(name, work)) observe::open_work(name, work, this);
+}
+DeclaredWork::~DeclaredWork() { observe::close_work(this); }
+
+}  // namespace roofprof

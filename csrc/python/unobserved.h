@@ -1,0 +1,14 @@
+#pragma once
+// Whether what a module returned can have come from the ops that were seen in its call.
+
+#include <pybind11/pybind11.h>
+
+#include "observe/op_info.h"
+
+namespace roofprof::python {
+
+// `seen`: what was seen inside the call. `arguments` and `keywords` may be null. True where no op did any work, and yet
+// the output holds memory that is neither the inputs' nor the module's own (parameters, buffers, attributes).
+bool is_unobserved(observe::Evidence seen, PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
+
+}  // namespace roofprof::python

@@ -1,0 +1,143 @@
+"""What operators of your own cost."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from roofprof import _C
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_LARGEST = 2**63 - 1  # counts saturate
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call has to do.
+
+    macs: multiply-accumulates. causal_macs: those that a causal mask leaves; None: all.
+    flops: floating-point operations, those of the MACs included; None: 2 x macs.
+    int_ops: integer operations, beside those of MACs in an integer dtype.
+    bytes: all that is read and written; None: read_bytes + write_bytes. These two: None: for an op the compulsory ones of
+    its call (each distinct input once, each result once), for declared work 0.
+    dtype: what it is computed in; None: the op's first floating-point input's, for declared work float32.
+
+    Raises TypeError or ValueError for what is no count.
+    """
+
+    macs: float = 0
+    flops: float | None = None
+    bytes: float | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    int_ops: float = 0
+    dtype: torch.dtype | None = None
+    causal_macs: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("macs", "flops", "bytes", "read_bytes", "write_bytes", "int_ops", "causal_macs"):
+            value = getattr(self, name)
+            if value is not None or name in {"macs", "int_ops"}:
+                object.__setattr__(self, name, _count(name, value))
+        if self.causal_macs is not None and self.causal_macs > self.macs:
+            raise ValueError(f"causal_macs={self.causal_macs} must not be more than macs={self.macs}, the dense ones")
+        if self.bytes is not None and (self.read_bytes is not None or self.write_bytes is not None):
+            raise ValueError("give bytes, or read_bytes and write_bytes, not both")
+        if self.dtype is not None and not isinstance(self.dtype, torch.dtype):
+            raise TypeError(f"dtype must be a torch.dtype, not {self.dtype!r}")
+        if self.flops and self.dtype is not None and not _is_floating(_C.dtype_name(self.dtype)):
+            raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
+
+    def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
+        """The counts as the compiled part takes them; ``dtype`` and ``compulsory`` (read, written) where none are given."""
+        dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
+        floating = dtype if _is_floating(dtype) else "fp32"
+        integer = "int64" if _is_floating(dtype) else dtype
+        operations = {floating: 0, integer: self.int_ops}
+        if self.flops is not None:
+            operations[floating] += self.flops
+        else:
+            operations[dtype] += 2 * self.macs
+        read, written = compulsory if self.bytes is None else (self.bytes, 0)
+        return {
+            "macs": self.macs,
+            "causal_macs": self.macs if self.causal_macs is None else self.causal_macs,
+            "operations": {name: min(int(count), _LARGEST) for name, count in operations.items() if count},
+            "read_bytes": read if self.read_bytes is None else self.read_bytes,
+            "write_bytes": written if self.write_bytes is None else self.write_bytes,
+        }
+
+
+def op_cost(op: str) -> Callable[[_Function], _Function]:
+    """Decorator: the function tells the work of one call of the operator ``op``.
+
+    ``"mylib::op"`` stands for all overloads, ``"mylib::op.overload"`` for one. The operator may be of torch's, of a
+    ``torch.library`` (custom ops and Triton kernels included) or of C++, and may come to exist later; a cost that
+    roofprof has itself is replaced, and so is one that was registered before.
+
+    The function takes the op's arguments as its schema has them. Tensors come as descriptors without data (``shape``,
+    ``dtype``, ``numel()``, ``dim()``, ``size()``, ``element_size()``, ``nbytes``), lists of tensors as lists without their
+    Nones, numbers, strings, lists of numbers and dtypes as values, devices as their names. A keyword-only parameter
+    ``out`` gets the result, a list of them where there are several. It returns a :class:`Work` or a dict of its fields,
+    and is called once per operator, module and shapes: not for each call. What it raises is said in the report's
+    coverage, where the op then is uncosted.
+    """
+    if not isinstance(op, str):
+        raise TypeError(f"op_cost takes the operator's name, such as 'mylib::op', not {op!r}")
+
+    def register(function: _Function) -> _Function:
+        if not callable(function):
+            raise TypeError(f"the cost of {op} must be a function, not {function!r}")
+        takes_out = _takes_out(function)
+
+        def evaluate(
+            args: list[Any], kwargs: dict[str, Any], results: list[Any], compulsory: tuple[int, int], dtype: str
+        ) -> dict[str, Any]:
+            kwargs.pop("out", None)  # out= forms: the result says the same
+            if takes_out:
+                kwargs["out"] = results[0] if len(results) == 1 else results
+            return _as_work(function(*args, **kwargs)).counts(dtype, compulsory)
+
+        _C.add_op_cost(op, evaluate, inspect.getdoc(function) or "")
+        return function
+
+    return register
+
+
+def _as_work(value: object) -> Work:
+    if isinstance(value, Work):
+        return value
+    if isinstance(value, dict):
+        return Work(**value)
+    if isinstance(value, numbers.Number):
+        raise TypeError(
+            f"{value!r} does not say whether it counts FLOPs or MACs; return roofprof.Work(flops=...) or Work(macs=...)"
+        )
+    raise TypeError(f"a roofprof.Work is to be returned, not {value!r}")
+
+
+def _takes_out(function: Callable[..., Any]) -> bool:
+    try:
+        parameter = inspect.signature(function).parameters.get("out")
+    except (TypeError, ValueError):  # a C function that does not tell
+        return False
+    return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be finite and 0 or more, not {value!r}")
+    return min(round(value), _LARGEST)
+
+
+def _is_floating(dtype: str) -> bool:
+    return dtype.startswith(("fp", "bf", "tf"))

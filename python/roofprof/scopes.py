@@ -1,0 +1,97 @@
+"""Marks in your own code: regions with rows of their own, and work that no operator does."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import torch
+
+from roofprof import _C
+from roofprof.op_costs import Work
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Region(contextlib.ContextDecorator):
+    """What :func:`scope` gives."""
+
+    def __init__(self, name: str) -> None:
+        self._name = _checked(name)
+
+    def _recreate_cm(self) -> Region:  # each call of a decorated function opens its own
+        return Region(self._name)
+
+    def __enter__(self) -> Self:
+        if not torch.compiler.is_compiling():
+            _C.open_region(self._name, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not torch.compiler.is_compiling():
+            _C.close_region(self)
+
+
+class DeclaredWork:
+    """What :func:`work` gives."""
+
+    def __init__(self, name: str, work: Work) -> None:
+        self._name = _checked(name)
+        self._counts = work.counts()
+        self._declared = _C.declare_work(self._name, self._counts)
+
+    def __enter__(self) -> Self:
+        # Declared already, unless it was made outside the profile or entered before.
+        if not self._declared:
+            _C.declare_work(self._name, self._counts)
+        self._declared = False
+        _C.open_work(self._name, self._counts, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _C.close_work(self)
+
+
+def scope(name: str) -> Region:
+    """A region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
+
+    It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
+    Outside a profile it does nothing. Raises TypeError or ValueError for a name that is no text, or empty.
+    """
+    return Region(name)
+
+
+def work(
+    name: str,
+    macs: float = 0,
+    flops: float | None = None,
+    bytes: float | None = None,  # noqa: A002
+    read_bytes: float | None = None,
+    write_bytes: float | None = None,
+    int_ops: float = 0,
+    dtype: torch.dtype | None = None,
+    causal_macs: float | None = None,
+) -> DeclaredWork:
+    """Declare work that bypasses torch's dispatcher: a kernel of an extension's, NumPy.
+
+    It counts as one call of an operator ``name`` in the module that runs here, with the counts of :class:`Work`. As a
+    statement it has no time. With ``with``, it has that of the block, and what torch dispatches in there is part of it,
+    not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for what is no count.
+    """
+    return DeclaredWork(
+        name, Work(macs, flops, bytes, read_bytes, write_bytes, int_ops=int_ops, dtype=dtype, causal_macs=causal_macs)
+    )
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a name must be a str, not {name!r}")
+    if not name:
+        raise ValueError("a name must not be empty")
+    return name
