@@ -48,7 +48,7 @@ def mixed(
     sizes: list[int],
     scales: list[float],
     mode: str,
-    flag: bool,  # noqa: FBT001
+    flag: bool,
     *,
     dtype: torch.dtype,
     device: torch.device,
@@ -204,6 +204,13 @@ def test_a_wrong_formula_is_named_and_the_profile_goes_on(cost, reason):
     assert report.row("").incomplete
     assert not report.row("after").incomplete
     assert report.total.macs == 2 * 3 * 2
+
+
+def test_torchs_shortcut_past_the_dispatcher_is_back_afterwards():
+    call, dispatcher = scaled._opoverload._op, getattr(scaled._opoverload, "_pyobj_dispatcher", None)
+    roofprof.count(lambda: scaled(x(), 5))
+    assert scaled._opoverload._op is call
+    assert getattr(scaled._opoverload, "_pyobj_dispatcher", None) is dispatcher
 
 
 def test_wrong_registrations_say_so():

@@ -224,7 +224,9 @@ def test_declared_as_a_statement_or_made_beforehand():
                 x().add(1)
 
     report = roofprof.count(run)
-    groups = {name: (group.calls, group.macs, group.flops, group.int_ops) for name, group in report.by_operator().items()}
+    groups = {
+        name: (group.calls, group.macs, group.flops, group.int_ops) for name, group in report.by_operator().items()
+    }
     assert groups.pop("aten::ones")[0] == 1
     assert groups == {"plain": (1, 0, 5, 2), "aten::add": (1, 0, 16, 0), "before": (3, 3, 6, 0), "whole": (1, 1, 2, 0)}
     assert [row.path for row in report.rows] == [""]
@@ -249,7 +251,9 @@ def test_declared_in_a_function_it_stands_in_its_module_and_phase():
         model(leaf).backward()
     report = prof.report()
     assert report.coverage.unobserved == {}
-    flops = {tuple(group.keys): group.flops for group in report.group("op", "module", "phase") if "sine" in group.keys[0]}
+    flops = {
+        tuple(group.keys): group.flops for group in report.group("op", "module", "phase") if "sine" in group.keys[0]
+    }
     assert flops == {("sine", "inner", "forward"): 16, ("cosine", "inner", "backward"): 32}
 
 
