@@ -57,7 +57,7 @@ class Work:
             raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
 
     def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
-        """As the compiled part takes them; ``dtype`` and ``compulsory`` (read, written) stand in where none are given."""
+        """As the compiled part takes them, with this dtype and these (read, written) bytes where none are given."""
         dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
         floating = dtype if _is_floating(dtype) else "fp32"
         integer = "int64" if _is_floating(dtype) else dtype
