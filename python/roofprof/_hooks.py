@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+from torch._library import custom_ops
 from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -30,9 +32,29 @@ def global_hooks(session: _C.Session) -> Iterator[None]:
         register_optimizer_step_post_hook(leave_optimizer),
     ]
     try:
-        yield
+        with _through_the_dispatcher():
+            yield
     finally:
         for handle in handles:
             handle.remove()
             # torch removes the hook, but not its entry in here.
             nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
+
+
+@contextlib.contextmanager
+def _through_the_dispatcher() -> Iterator[None]:
+    """From 2.15 on torch calls Python's custom ops on tensors past its dispatcher, where nothing observes them."""
+    definitions: list[Any] = list(getattr(custom_ops, "OPDEFS", {}).values())
+    overloads = [definition._opoverload for definition in definitions]
+    shortcuts = [
+        (overload, overload._pyobj_dispatcher, overload._op)
+        for overload in overloads
+        if getattr(overload, "_pyobj_dispatcher", None) is not None and hasattr(overload, "_enable_pyobj_dispatch")
+    ]
+    for overload, *_ in shortcuts:
+        overload._enable_pyobj_dispatch(enabled=False)
+    try:
+        yield
+    finally:
+        for overload, dispatcher, call in shortcuts:
+            overload._pyobj_dispatcher, overload._op = dispatcher, call

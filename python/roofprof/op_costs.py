@@ -25,8 +25,9 @@ class Work:
     macs: multiply-accumulates. causal_macs: those that a causal mask leaves; None: all.
     flops: floating-point operations, those of the MACs included; None: 2 x macs.
     int_ops: integer operations, beside those of MACs in an integer dtype.
-    bytes: all that is read and written; None: read_bytes + write_bytes. These two: None: for an op the compulsory ones of
-    its call (each distinct input once, each result once), for declared work 0.
+    bytes: all that is read and written; None: read_bytes + write_bytes.
+    read_bytes, write_bytes: None: for an op the compulsory ones of its call (each distinct input once, each result
+    once), for declared work 0.
     dtype: what it is computed in; None: the op's first floating-point input's, for declared work float32.
 
     Raises TypeError or ValueError for what is no count.
@@ -56,7 +57,7 @@ class Work:
             raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
 
     def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
-        """The counts as the compiled part takes them; ``dtype`` and ``compulsory`` (read, written) where none are given."""
+        """As the compiled part takes them, with this dtype and these (read, written) bytes where none are given."""
         dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
         floating = dtype if _is_floating(dtype) else "fp32"
         integer = "int64" if _is_floating(dtype) else dtype
@@ -83,11 +84,11 @@ def op_cost(op: str) -> Callable[[_Function], _Function]:
     roofprof has itself is replaced, and so is one that was registered before.
 
     The function takes the op's arguments as its schema has them. Tensors come as descriptors without data (``shape``,
-    ``dtype``, ``numel()``, ``dim()``, ``size()``, ``element_size()``, ``nbytes``), lists of tensors as lists without their
-    Nones, numbers, strings, lists of numbers and dtypes as values, devices as their names. A keyword-only parameter
-    ``out`` gets the result, a list of them where there are several. It returns a :class:`Work` or a dict of its fields,
-    and is called once per operator, module and shapes: not for each call. What it raises is said in the report's
-    coverage, where the op then is uncosted.
+    ``dtype``, ``numel()``, ``dim()``, ``size()``, ``element_size()``, ``nbytes``), lists of tensors as lists without
+    their Nones, numbers, strings, lists of numbers and dtypes as values, devices as their names. A keyword-only
+    parameter ``out`` gets the result, a list of them where there are several. It returns a :class:`Work` or a dict of
+    its fields, and is called once per operator, module and shapes: not for each call. What it raises is said in the
+    report's coverage, where the op then is uncosted.
     """
     if not isinstance(op, str):
         raise TypeError(f"op_cost takes the operator's name, such as 'mylib::op', not {op!r}")
@@ -136,7 +137,7 @@ def _count(name: str, value: object) -> int:
         raise TypeError(f"{name} must be a number, not {value!r}")
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{name} must be finite and 0 or more, not {value!r}")
-    return min(round(value), _LARGEST)
+    return min(int(value) if isinstance(value, numbers.Integral) else round(float(value)), _LARGEST)
 
 
 def _is_floating(dtype: str) -> bool:

@@ -76,7 +76,6 @@ def work(
     write_bytes: float | None = None,
     int_ops: float = 0,
     dtype: torch.dtype | None = None,
-    causal_macs: float | None = None,
 ) -> DeclaredWork:
     """Declare work that bypasses torch's dispatcher: a kernel of an extension's, NumPy.
 
@@ -84,9 +83,7 @@ def work(
     statement it has no time. With ``with``, it has that of the block, and what torch dispatches in there is part of it,
     not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for what is no count.
     """
-    return DeclaredWork(
-        name, Work(macs, flops, bytes, read_bytes, write_bytes, int_ops=int_ops, dtype=dtype, causal_macs=causal_macs)
-    )
+    return DeclaredWork(name, Work(macs, flops, bytes, read_bytes, write_bytes, int_ops, dtype))
 
 
 def _checked(name: str) -> str:

@@ -79,7 +79,7 @@ def assert_conserved(report):
 
 def paths_above(path):
     """The path itself and those of everything that it is in."""
-    if path in {"", "(outside)", "(optimizer)"}:
-        return [path]
-    parts = path.split(".")
-    return ["", *(".".join(parts[: depth + 1]) for depth in range(len(parts)))]
+    root = path.split(".")[0] if path.startswith("(") else ""
+    below = path.removeprefix(root).removeprefix(".")
+    parts = below.split(".") if below else []
+    return [root, *(".".join(filter(None, [root, *parts[: depth + 1]])) for depth in range(len(parts)))]

@@ -1,5 +1,6 @@
 #pragma once
-// One call of an operator, as far as its cost can depend on it. Knows nothing of torch: the observer or a test fills it.
+// One call of an operator, as far as its cost can depend on it. Knows nothing of torch: the observer or a test fills
+// it.
 
 #include <cstdint>
 #include <optional>
