@@ -8,6 +8,7 @@ every tensor: models and torch take more of what is fake than of what is meta.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import types
 from collections.abc import Callable, Iterator
@@ -112,7 +113,9 @@ def _fake_everywhere(
             stack.enter_context(before.contents.replaced(fakes))
             for function in functions:
                 stack.enter_context(_variables_replaced(function, fakes))
-            yield _pytree.tree_map(lambda value: fakes.get(id(value), value), (args, kwargs))
+            if isinstance(model, functools.partial):
+                stack.enter_context(_arguments_replaced(model, fakes))
+            yield _substituted((args, kwargs), fakes)
 
 
 def _fake_like(tensor: torch.Tensor) -> torch.Tensor:
@@ -147,6 +150,22 @@ def _variables_replaced(function: types.FunctionType, substitutes: dict[int, Any
         function.__globals__.update(old)
         for cell, value in cells:
             cell.cell_contents = value
+
+
+@contextlib.contextmanager
+def _arguments_replaced(partial: functools.partial[Any], substitutes: dict[int, Any]) -> Iterator[None]:
+    """Its positional arguments have their substitutes; the keywords lie in a dict, as others do."""
+    changeable: Any = partial  # as pickle does it
+    function, args, *others = changeable.__reduce__()[2]
+    try:
+        changeable.__setstate__((function, _substituted(args, substitutes), *others))
+        yield
+    finally:
+        changeable.__setstate__((function, args, *others))
+
+
+def _substituted(arguments: Any, substitutes: dict[int, Any]) -> Any:
+    return _pytree.tree_map(lambda value: substitutes.get(id(value), value), arguments)
 
 
 def _inputs_in(

@@ -177,8 +177,8 @@ def test_tensors_in_tuples():
     model = Padded().to("meta")
     x, mask = torch.empty(2, 8, device="meta"), torch.ones(2, 8, dtype=torch.bool, device="meta")
     model.scales = (torch.ones(8, device="meta"),)
-    model.register_forward_pre_hook(lambda model, args: (args[0] * model.scales[0],))
-    report = roofprof.count(functools.partial(model, x, mask=mask))
+    model.register_forward_pre_hook(lambda model, args: (args[0] * model.scales[0], *args[1:]))
+    report = roofprof.count(functools.partial(model, x, mask))
     assert report.total.macs == 2 * 8 * 4
     assert WITH_FAKES in notes_of(report)[0]
     assert model.scales[0].device.type == "meta"
