@@ -82,8 +82,10 @@ void embedding_renorm_bytes(const OpCall& call, Work& work) {
 
 // ---- scattering
 
-// Elements of self that are touched: one for every update or, where one value stands for all, for every index.
+// Elements of self that are touched: one for every update or, where one value stands for all, for every index. The src
+// of a scatter may hold more than is used: there the indices tell.
 std::int64_t updates(const OpCall& call) {
+  if (call.find_tensor("src") != nullptr) return call.tensor("index").numel();
   std::int64_t count = 0;
   for (std::size_t i = 1; i < call.arguments.size(); ++i) {
     if (call.arguments[i].written) continue;

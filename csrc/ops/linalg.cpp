@@ -79,7 +79,7 @@ Count singular_values(double m, double n, bool vectors, bool full) {
 void add(Work& work, const Count& each, std::int64_t times, const TensorDesc& matrix) {
   const double sum =
       matrix.is_complex ? 6 * each.multiplications + 2 * each.additions : each.multiplications + each.additions;
-  const double most = static_cast<double>(kSaturated);
+  const auto most = static_cast<double>(kSaturated);
   const std::int64_t rounded = sum >= most ? kSaturated : static_cast<std::int64_t>(std::llround(std::max(sum, 0.0)));
   add_operations(work, saturating_multiply(rounded, times), matrix.dtype);
 }
@@ -177,19 +177,17 @@ void apply_reflectors(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add(work, ormqr(rows(other), columns(other), reflectors, call.boolean("left", true)), matrices(other), other);
 }
 
-// Full rank is assumed. By singular values (gelsd, gelss) also the transformed right-hand sides are left out.
+// Full rank is assumed. By singular values (gelsd, gelss) the estimate has the right-hand sides in it.
 void least_squares(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   const TensorDesc& matrix = call.tensor(0);
-  const TensorDesc& solution = call.result();
   const double m = std::max(rows(matrix), columns(matrix));
   const double n = std::min(rows(matrix), columns(matrix));
-  const double k = matrix.size(-1) == 0 || matrices(matrix) == 0
-                       ? 0
-                       : static_cast<double>(solution.numel() / matrix.size(-1) / matrices(matrix));
-  const bool by_singular_values = call.text("driver") == "gelsd" || call.text("driver") == "gelss";
-  const Count each = by_singular_values ? half_of_each(4 * m * n * n + 8 * n * n * n)
-                                        : geqrf(m, n) + ormqr(m, k, n, true) + trtrs(n, false) * k;
-  add(work, each, matrices(matrix), matrix);
+  const std::string driver = call.text("driver");
+  if (driver == "gelsd" || driver == "gelss") {
+    return add(work, half_of_each(4 * m * n * n + 8 * n * n * n), matrices(matrix), matrix);
+  }
+  add(work, geqrf(m, n), matrices(matrix), matrix);
+  add(work, ormqr(m, 1, n, true) + trtrs(n, false), right_hand_sides(call, matrix), matrix);
 }
 
 // The weight is 1 where vectors are computed.

@@ -171,6 +171,16 @@ const std::vector<CostCase> kScatters = {
      {.read_bytes = 3200 + 320, .write_bytes = 3200}},
     {elements_along_dim("aten::scatter_add_").out(fp32, kTable).written(),
      {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+    // Of a larger src as much is added as there are indices.
+    {Call("aten::scatter_add_")
+         .in("self", fp32, {6, 16})
+         .written()
+         .scalar("dim", 1)
+         .in("index", int64, {6, 1})
+         .in("src", fp32, {6, 16})
+         .out(fp32, {6, 16})
+         .written(),
+     {.flops = 6, .read_bytes = 6 * 4 + 6 * 8 + 96 * 4, .write_bytes = 6 * 4}},
     {elements_along_dim("aten::scatter_reduce_").scalar("reduce", "amax").out(fp32, kTable).written(),
      {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
     {rows_along_dim("aten::index_add_", "source").out(fp32, kTable).written(),
