@@ -39,12 +39,14 @@ def test_products(product, dtype, component):
         (lambda x: -x, 2),
         (lambda x: x * x.flip(0), 6),
         (lambda x: x * torch.ones(16), 2),
+        (lambda x: x / x.flip(0), 11),  # product with the conjugate 6, squared magnitude 3, two divisions
+        (lambda x: x / torch.ones(16), 2),
         (torch.abs, 1),  # one function of a complex number, as exp and the like
         (torch.exp, 1),
         (torch.Tensor.conj, 0),
         (torch.Tensor.clone, 0),
     ],
-    ids=["add", "sub", "neg", "mul", "mul by real", "abs", "exp", "conj", "clone"],
+    ids=["add", "sub", "neg", "mul", "mul by real", "div", "div by real", "abs", "exp", "conj", "clone"],
 )
 def test_elementwise(function, each):
     assert count(function, LEFT).flops == each * LEFT.numel()
