@@ -10,6 +10,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "observe/packed_weight.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -63,6 +65,8 @@ void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
     } else if (info.cost != nullptr && names_scalar(info.cost->scalars, argument.name())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::scalar, false});
+    } else if (info.cost != nullptr && is_packed_weight(type)) {
+      info.slots.push_back({position, OpInfo::Slot::Kind::packed_weight, false});
     }
     ++position;
   }

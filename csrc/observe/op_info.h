@@ -36,7 +36,7 @@ inline constexpr Evidence kViewMade = 8;
 struct OpInfo {
   // An argument that the cost can depend on.
   struct Slot {
-    enum class Kind : std::uint8_t { tensor, tensor_list, scalar };
+    enum class Kind : std::uint8_t { tensor, tensor_list, scalar, packed_weight };
     std::uint16_t position = 0;
     Kind kind = Kind::tensor;
     bool written = false;

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "observe/packed_weight.h"
 #include "observe/tensor_format.h"
 
 namespace roofprof::observe {
@@ -235,6 +236,10 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       hash = hash_scalar(hash, value);
       continue;
     }
+    if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
+      hash = mix(hash, identity_of_packed(value));
+      continue;
+    }
     for_each_tensor(value, [&](const at::TensorImpl& tensor) {
       reader.see(tensor);
       const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
@@ -280,6 +285,10 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
     const auto& value = inputs[slot.position];
     if (slot.kind == OpInfo::Slot::Kind::scalar) {
       argument.scalar = describe_scalar(value);
+    } else if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
+      for (const auto& tensor : unpacked(value)) {
+        argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
+      }
     } else {
       for_each_tensor(value,
                       [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });

@@ -39,6 +39,13 @@ void multiply(const OpCall& call, std::int64_t weight, Work& work) {
   per_component(call, weight, work);
 }
 
+// By a complex number: a product with its conjugate 6, its squared magnitude 3, two divisions.
+void divide(const OpCall& call, std::int64_t weight, Work& work) {
+  const TensorDesc* other = call.find_tensor("other");
+  if (other != nullptr && other->is_complex) return per_output(call, 11 * weight, work);
+  per_component(call, weight, work);
+}
+
 // One comparison for each bound that is given, as a number or as a tensor.
 void clamp(const OpCall& call, std::int64_t weight, Work& work) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
@@ -119,7 +126,7 @@ constexpr OpCost kCosts[] = {
     {"aten::sub", per_component, 1, sum_bytes, "", "x - y; a complex one is 2"},
     {"aten::rsub", per_component, 1, nullptr, "", "y - x; a complex one is 2"},
     {"aten::mul", multiply, 1, nullptr, "", "x * y; two complex numbers 6, complex by real 2"},
-    {"aten::div", per_component, 1, nullptr, "", "x / y, rounded or not"},
+    {"aten::div", divide, 1, nullptr, "", "x / y, rounded or not; by a complex number 11"},
     {"aten::floor_divide", per_output, 2, nullptr, "", "floor(x / y)"},
     {"aten::remainder", per_output, 1, nullptr, "", "x mod y"},
     {"aten::neg", per_component, 1, nullptr, "", "-x"},

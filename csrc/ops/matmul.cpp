@@ -56,14 +56,6 @@ void linear(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   matmul(call, extra_per_output + (has_bias(call) ? 1 : 0), work);
 }
 
-// Packed linears whose weight is no tensor: multiplied as 8-bit integers, whatever the activations come as.
-void packed_int8_linear(const OpCall& call, std::int64_t extra_per_output, Work& work) {
-  TensorDesc left = call.tensor(std::size_t{0});
-  left.dtype = DType::int8;
-  add_macs(work, macs_of_product(call, left), left);
-  add_elementwise(work, extra_per_output, call.result().numel(), left);
-}
-
 void addmm(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   const TensorDesc& left = call.tensor(std::size_t{1});
   add_macs(work, macs_of_product(call, left, call.tensor(std::size_t{2})), left);
@@ -196,13 +188,6 @@ void prepacked_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// The packed weight does not show as a tensor: one byte for each output and input feature.
-void packed_int8_bytes(const OpCall& call, Work& work) {
-  compulsory_bytes(call, work);
-  const std::int64_t weight_bytes = saturating_multiply(call.result().size(-1), call.tensor(std::size_t{0}).size(-1));
-  work.read_bytes = saturating_add(work.read_bytes, weight_bytes);
-}
-
 void linear_backward_bytes(const OpCall& call, Work& work) {
   read(work, call.find_tensor("grad_output"));
   if (wants_gradient(call, 0)) read(work, call.find_tensor("weight"));
@@ -223,7 +208,6 @@ constexpr const char* kLinear = "MACs = outputs x input features; bias 1 per out
 constexpr const char* kBlend =
     "MACs = outputs x contracted length; + self 1 per output, factors beta and alpha if not 1";
 constexpr const char* kScaled = "MACs = outputs x contracted length; scale 1 per output, bias 1";
-constexpr const char* kPacked = "MACs in int8 = outputs x input features; requantize 1 and bias 1 per output";
 constexpr const char* kFused = "linear + one fused operation per output";
 
 constexpr OpCost kCosts[] = {
@@ -263,11 +247,6 @@ constexpr OpCost kCosts[] = {
     {"aten::_weight_int4pack_mm_with_scales_and_zeros", dequantized_linear, 2, nullptr, "", "linear + 2 per weight"},
     {"aten::_dyn_quant_matmul_4bit", linear, 1, nullptr, "", "MACs in the input's dtype; scale 1 per output"},
     {"aten::_mixed_dtypes_linear", dequantized_linear, 1, nullptr, "", "linear + scale: 1 per weight"},
-    {"quantized::linear", packed_int8_linear, 2, packed_int8_bytes, "", kPacked},
-    {"quantized::linear_relu", packed_int8_linear, 3, packed_int8_bytes, "", "quantized::linear + relu 1 per output"},
-    {"quantized::linear_dynamic", packed_int8_linear, 2, packed_int8_bytes, "", kPacked},
-    {"quantized::linear_relu_dynamic", packed_int8_linear, 3, packed_int8_bytes, "", "linear_dynamic + relu 1"},
-    {"onednn::qlinear_pointwise", linear, 1, nullptr, "", "MACs in int8; requantize 1 per output, bias 1"},
 
     {"aten::bilinear", bilinear, 0, nullptr, "", "MACs = n x out x in1 x in2; bias 1 per output"},
     {"aten::_trilinear", trilinear, 0, nullptr, "expand1,expand2,expand3", "MACs = points of the common index space"},

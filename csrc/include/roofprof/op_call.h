@@ -79,6 +79,7 @@ struct OpCall {
   // Null where the argument is absent (None, or not in this schema).
   const TensorDesc* find_tensor(std::string_view argument) const;
   const std::vector<TensorDesc>& tensors(std::string_view argument) const;
+  bool has_argument(std::string_view argument) const { return find(argument) != nullptr; }  // in this schema
   const TensorDesc& result(std::size_t position = 0) const;
   bool has_result(std::size_t position) const;
 

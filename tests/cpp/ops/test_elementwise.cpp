@@ -124,6 +124,7 @@ const std::vector<CostCase> kTensorCases = {
     {Call("aten::mul").in("self", bf16, {2, 3}).scalar("other", 0.5).out(bf16, {2, 3}),
      {.flops = 6, .read_bytes = 12, .write_bytes = 12}},
     binary("aten::div", 6),
+    complex_pair("aten::div", 66),
     binary("aten::floor_divide", 12),
     binary("aten::remainder", 6),
     unary("aten::neg", 6),

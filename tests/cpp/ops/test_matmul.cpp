@@ -246,22 +246,6 @@ std::vector<CostCase> cases() {
        {.macs = 512, .flops = 1056, .read_bytes = 256, .write_bytes = 64}},
       {packed("aten::_mixed_dtypes_linear", "input").in("scale", bf16, {8}).in("bias", bf16, {8}).out(bf16, {4, 8}),
        {.macs = 512, .flops = 1024 + 32 + 128, .read_bytes = 256 + 16 + 16, .write_bytes = 64}},
-      // The packed weight is an object: 8 x 16 bytes that no argument shows.
-      {Call("quantized::linear").in("X", uint8, {4, 16}).none("W_prepack").out(uint8, {4, 8}),
-       {.macs = 512, .int_ops = 1024 + 64, .read_bytes = 64 + 128, .write_bytes = 32}},
-      {Call("quantized::linear_relu").in("X", uint8, {4, 16}).none("W_prepack").out(uint8, {4, 8}),
-       {.macs = 512, .int_ops = 1024 + 96, .read_bytes = 64 + 128, .write_bytes = 32}},
-      {Call("quantized::linear_dynamic").in("X", fp32, {4, 16}).none("W_prepack").out(fp32, {4, 8}),
-       {.macs = 512, .int_ops = 1024 + 64, .read_bytes = 256 + 128, .write_bytes = 128}},
-      {Call("quantized::linear_relu_dynamic").in("X", fp32, {4, 16}).none("W_prepack").out(fp32, {4, 8}),
-       {.macs = 512, .int_ops = 1024 + 96, .read_bytes = 256 + 128, .write_bytes = 128}},
-      {Call("onednn::qlinear_pointwise")
-           .in("qx", uint8, {4, 16})
-           .in("qw", int8, {16, 8})
-           .in("w_scale", fp32, {8})
-           .none("bias")
-           .out(uint8, {4, 8}),
-       {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128 + 32, .write_bytes = 32}},
 
       // n 4, in1 16, in2 8, out 5.
       {Call("aten::bilinear")

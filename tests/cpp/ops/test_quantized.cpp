@@ -1,0 +1,194 @@
+#include <vector>
+
+#include "ops/call_builder.h"
+
+namespace roofprof::ops::testing {
+namespace {
+
+// 4 rows, 16 features to 8; weight 8 x 16 in bytes, a float bias.
+Call linear(const char* op, DType input, DType output, bool bias = true) {
+  std::vector<TensorDesc> packed = {tensor(int8, {8, 16})};
+  if (bias) packed.push_back(tensor(fp32, {8}));
+  return Call(op).in("X", input, {4, 16}).list("W_prepack", packed).out(output, {4, 8});
+}
+
+Expected of_linear(std::int64_t others, std::int64_t input_bytes, std::int64_t output_bytes) {
+  return {.macs = 512,
+          .int_ops = 1024 + others * 32,
+          .read_bytes = 64 * input_bytes + 128 + 32,
+          .write_bytes = 32 * output_bytes};
+}
+
+Call half(const char* op) {
+  return Call(op)
+      .in("X", fp32, {4, 16})
+      .list("W_prepack", {tensor(fp32, {8, 16}), tensor(fp32, {8})})
+      .out(fp32, {4, 8});
+}
+
+// 6 channels to 4 in 2 groups, 3 x 3, 5 x 5 positions: 100 outputs of 27 MACs; weight 108 bytes, no bias.
+Call convolution(const char* op, const char* weight = "packed_weight") {
+  return Call(op).in("qx", uint8, {1, 6, 7, 7}).list(weight, {tensor(int8, {4, 3, 3, 3})}).out(uint8, {1, 4, 5, 5});
+}
+
+Expected of_convolution(std::int64_t others) {
+  return {.macs = 2700, .int_ops = 5400 + others * 100, .read_bytes = 294 + 108, .write_bytes = 100};
+}
+
+// 4 channels to 6 in 2 groups, 3 x 3: each of 100 inputs meets 27 weights.
+CostCase transposed(const char* op) {
+  return {Call(op)
+              .in("qx", uint8, {1, 4, 5, 5})
+              .list("packed_weight", {tensor(int8, {4, 3, 3, 3})})
+              .out(uint8, {1, 6, 7, 7}),
+          {.macs = 2700, .int_ops = 5400 + 294, .read_bytes = 100 + 108, .write_bytes = 294}};
+}
+
+Call with_options(Call call, const char* fused) {
+  call.scalar("post_op_name", fused).scalar("attr", "none");
+  return call.none("unary_post_op").none("binary_post_op").none("unary_attr").none("binary_attr");
+}
+
+CostCase onednn_convolution(const char* op) {
+  return {with_options(Call(op)
+                           .in("qx", uint8, {1, 6, 7, 7})
+                           .in("qw", int8, {4, 3, 3, 3})
+                           .in("bias", fp32, {4})
+                           .out(uint8, {1, 4, 5, 5}),
+                       "relu"),
+          {.macs = 2700, .int_ops = 5400 + 300, .read_bytes = 294 + 108 + 16, .write_bytes = 100}};
+}
+
+CostCase per_element(const char* op, std::int64_t each) {
+  return {Call(op).in("qa", uint8, {4, 8}).out(uint8, {4, 8}),
+          {.int_ops = each * 32, .read_bytes = 32, .write_bytes = 32}};
+}
+
+CostCase quantize(const char* op, std::int64_t each) {
+  return {Call(op).in("self", fp32, {4, 8}).out(int8, {4, 8}),
+          {.flops = each * 32, .read_bytes = 128, .write_bytes = 32}};
+}
+
+// The mask says, in a byte each, what was clamped.
+CostCase fake(const char* op, std::int64_t each) {
+  return {Call(op).in("self", fp32, {4, 8}).out(fp32, {4, 8}).out(boolean, {4, 8}),
+          {.flops = each * 32, .read_bytes = 128, .write_bytes = 128 + 32}};
+}
+
+CostCase copied(const char* op) {
+  return {Call(op).in("self", int8, {4, 8}).out(uint8, {4, 8}), {.read_bytes = 32, .write_bytes = 32}};
+}
+
+CostCase free_of_cost(const char* op) { return {Call(op).in("self", uint8, {4, 8}).out(fp64, {4}), {}}; }
+
+// 5 steps of 2 sequences, 4 features to 8 in two directions and two layers: the second takes 16.
+CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std::int64_t each) {
+  const std::int64_t weights = 2 * gates * 8 * ((4 + 8) + (16 + 8));
+  return {Call(op)
+              .in("input", fp32, {5, 2, 4})
+              .list("hx", std::vector<TensorDesc>(static_cast<std::size_t>(states), tensor(fp32, {4, 2, 8})))
+              .scalar("num_layers", 2)
+              .scalar("bidirectional", true)
+              .out(fp32, {5, 2, 16}),
+          {.macs = 10 * weights,
+           .flops = each * 10 * 32,
+           .int_ops = 20 * weights,
+           .read_bytes = 160 + states * 256 + weights,
+           .write_bytes = 640}};
+}
+
+const std::vector<CostCase> kCases = {
+    {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
+    {linear("quantized::linear", uint8, uint8, false),
+     {.macs = 512, .int_ops = 1024 + 32, .read_bytes = 64 + 128, .write_bytes = 32}},
+    {linear("quantized::linear_relu", uint8, uint8), of_linear(3, 1, 1)},
+    {linear("quantized::linear_leaky_relu", uint8, uint8), of_linear(4, 1, 1)},
+    {linear("quantized::linear_tanh", uint8, uint8), of_linear(3, 1, 1)},
+    {linear("quantized::linear_dynamic", fp32, fp32), of_linear(2, 4, 4)},
+    {linear("quantized::linear_relu_dynamic", fp32, fp32), of_linear(3, 4, 4)},
+    {linear("quantized::linear_with_input_q_dq_qweight_dq_output_fp32", fp32, fp32), of_linear(2, 4, 4)},
+    {linear("quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32", fp32, fp32), of_linear(3, 4, 4)},
+    // Weights of two bytes each.
+    {half("quantized::linear_dynamic_fp16"),
+     {.macs = 512, .flops = 1024 + 32, .read_bytes = 256 + 256 + 32, .write_bytes = 128}},
+    {half("quantized::linear_relu_dynamic_fp16"),
+     {.macs = 512, .flops = 1024 + 64, .read_bytes = 256 + 256 + 32, .write_bytes = 128}},
+
+    {convolution("quantized::conv1d"), of_convolution(1)},
+    {convolution("quantized::conv2d"), of_convolution(1)},
+    {convolution("quantized::conv2d", "weight"), of_convolution(1)},
+    {convolution("quantized::conv3d"), of_convolution(1)},
+    {convolution("quantized::conv1d_relu"), of_convolution(2)},
+    {convolution("quantized::conv2d_relu"), of_convolution(2)},
+    {convolution("quantized::conv3d_relu"), of_convolution(2)},
+    {convolution("quantized::conv2d_add").in("qaccum", uint8, {1, 4, 5, 5}),
+     {.macs = 2700, .int_ops = 5400 + 200, .read_bytes = 294 + 108 + 100, .write_bytes = 100}},
+    {convolution("quantized::conv2d_add_relu").in("qaccum", uint8, {1, 4, 5, 5}),
+     {.macs = 2700, .int_ops = 5400 + 300, .read_bytes = 294 + 108 + 100, .write_bytes = 100}},
+    {convolution("quantized::conv1d_dynamic"), of_convolution(1)},
+    {convolution("quantized::conv2d_dynamic"), of_convolution(1)},
+    {convolution("quantized::conv3d_dynamic"), of_convolution(1)},
+    transposed("quantized::conv_transpose1d"),
+    transposed("quantized::conv_transpose2d"),
+    transposed("quantized::conv_transpose3d"),
+
+    {with_options(Call("onednn::qlinear_pointwise")
+                      .in("qx", uint8, {4, 16})
+                      .in("qw", int8, {16, 8})
+                      .in("w_scale", fp32, {8})
+                      .none("bias")
+                      .out(uint8, {4, 8}),
+                  "none"),
+     {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128 + 32, .write_bytes = 32}},
+    onednn_convolution("onednn::qconv_pointwise"),
+    onednn_convolution("onednn::qconv1d_pointwise"),
+    onednn_convolution("onednn::qconv2d_pointwise"),
+    onednn_convolution("onednn::qconv3d_pointwise"),
+    {Call("quantized::matmul").in("qa", uint8, {4, 16}).in("qb", uint8, {16, 8}).out(uint8, {4, 8}),
+     {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128, .write_bytes = 32}},
+    recurrent("aten::quantized_lstm", 4, 2, 30),
+    recurrent("aten::quantized_gru", 3, 1, 23),
+
+    per_element("quantized::add", 2),
+    per_element("quantized::add_relu", 3),
+    per_element("quantized::add_scalar", 2),
+    per_element("quantized::mul", 2),
+    per_element("quantized::mul_relu", 3),
+    per_element("quantized::mul_scalar", 2),
+    per_element("quantized::cat", 1),
+    per_element("quantized::cat_relu", 2),
+    per_element("quantized::relu6", 2),
+    per_element("quantized::sigmoid", 5),
+    per_element("quantized::hardswish", 6),
+    per_element("quantized::leaky_relu", 3),
+    per_element("quantized::batch_norm1d", 3),
+    per_element("quantized::batch_norm2d", 3),
+    per_element("quantized::batch_norm3d", 3),
+
+    quantize("aten::quantize_per_tensor", 2),
+    quantize("aten::quantize_per_channel", 2),
+    quantize("aten::quantize_per_tensor_dynamic", 4),
+    {Call("aten::dequantize").in("self", uint8, {4, 8}).out(fp32, {4, 8}),
+     {.int_ops = 64, .read_bytes = 32, .write_bytes = 128}},
+    copied("aten::int_repr"),
+    copied("aten::_make_per_tensor_quantized_tensor"),
+    copied("aten::_make_per_channel_quantized_tensor"),
+    fake("aten::fake_quantize_per_tensor_affine_cachemask", 6),
+    fake("aten::fake_quantize_per_channel_affine_cachemask", 6),
+    fake("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", 6),
+    fake("aten::_fused_moving_avg_obs_fq_helper", 8),
+    free_of_cost("aten::_empty_affine_quantized"),
+    free_of_cost("aten::_empty_per_channel_affine_quantized"),
+    free_of_cost("aten::empty_quantized"),
+    free_of_cost("aten::q_scale"),
+    free_of_cost("aten::q_zero_point"),
+    free_of_cost("aten::q_per_channel_scales"),
+    free_of_cost("aten::q_per_channel_zero_points"),
+    free_of_cost("aten::q_per_channel_axis"),
+    free_of_cost("aten::qscheme"),
+};
+
+TEST(Quantized, Costs) { check_family(quantized_costs(), kCases); }
+
+}  // namespace
+}  // namespace roofprof::ops::testing

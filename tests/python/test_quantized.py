@@ -1,0 +1,193 @@
+"""Quantized layers have the MACs of the float layers they came from, in integers, packed weights or not."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.ao import quantization
+from torch.ao.nn import quantized
+from torch.nn import functional as F
+from truths import layer_macs, macs_by
+
+import roofprof
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore"),  # torch.ao is deprecated, and says so in many ways
+]
+
+
+@torch.no_grad()
+def count(function, *args):
+    report = roofprof.count(function, *args)
+    assert not report.coverage.uncosted
+    return report
+
+
+class Network(nn.Module):
+    """A strided, a grouped and a depthwise convolution, and a linear layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
+        self.first = nn.Conv2d(3, 8, 3, stride=2)
+        self.relu = nn.ReLU()
+        self.second = nn.Conv2d(8, 8, 3, groups=2)
+        self.third = nn.Conv2d(8, 8, (1, 3), groups=8)
+        self.last = nn.Linear(8 * 5 * 3, 10)
+
+    def forward(self, x):
+        x = self.relu(self.first(self.quant(x)))
+        return self.dequant(self.last(self.third(self.second(x)).flatten(1)))
+
+
+def engines():
+    return [engine for engine in torch.backends.quantized.supported_engines if engine != "none"]
+
+
+@pytest.fixture(params=engines())
+def engine(request):
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = request.param
+    yield request.param
+    torch.backends.quantized.engine = before
+
+
+def test_static_quantization(engine):
+    model, x = Network().eval(), torch.rand(2, 3, 16, 16)
+    macs = layer_macs(model, x)
+    small = copy.deepcopy(model)
+    small.qconfig = quantization.get_default_qconfig(engine)
+    quantization.fuse_modules(small, [["first", "relu"]], inplace=True)
+    quantization.prepare(small, inplace=True)
+    small(x)
+    quantization.convert(small, inplace=True)
+    report = count(small, x)
+    assert macs_by(report, "module") == dict(macs)
+    # For each output a requantization and a bias; relu behind the first.
+    outputs = 2 * (8 * 7 * 7 + 8 * 5 * 5 + 8 * 5 * 3 + 10)
+    assert sum(report.row(path).int_ops for path in macs) == 2 * sum(macs.values()) + 2 * outputs + 2 * 8 * 7 * 7
+    # Weights of a byte each, the bias in floats; activations in bytes.
+    row = report.row("second")
+    assert row.write_bytes == 2 * 8 * 5 * 5
+    assert row.read_bytes == 2 * 8 * 7 * 7 + 8 * 4 * 9 + 8 * 4
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
+def test_convolutions_of_every_rank(rank, transposed):
+    name = f"Conv{'Transpose' if transposed else ''}{rank}d"
+    layer = getattr(nn, name)(4, 6, 3, stride=2, groups=1 if transposed else 2)
+    packed = getattr(quantized, name)(4, 6, 3, stride=2, groups=layer.groups)
+    x = torch.rand(2, 4, *[7] * rank)
+    report = count(packed, torch.quantize_per_tensor(x, 0.1, 0, torch.quint8))
+    assert report.total.macs == sum(layer_macs(layer, x).values())
+
+
+def test_kernels_of_different_size_are_told_apart():
+    # A stride of 4 gives both the same results; only the packed weight differs.
+    x = torch.quantize_per_tensor(torch.rand(1, 4, 7, 7), 0.1, 0, torch.quint8)
+    wide, narrow = (quantized.Conv2d(4, 6, kernel, stride=4) for kernel in (3, 2))
+    assert wide(x).shape == narrow(x).shape
+    assert count(lambda: (wide(x), narrow(x))).total.macs == 6 * 2 * 2 * 4 * (9 + 4)
+
+
+@pytest.mark.parametrize(("dtype", "weight"), [(torch.qint8, 1), (torch.float16, 2)], ids=str)
+def test_dynamic_quantization(dtype, weight):
+    model, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.rand(3, 8)
+    macs = layer_macs(model, x)
+    report = count(quantization.quantize_dynamic(model, {nn.Linear}, dtype=dtype), x)
+    assert macs_by(report, "module") == dict(macs)
+    row = report.row("0")
+    # Bytes are multiplied and requantized, halves multiplied; a bias each.
+    integers = dtype == torch.qint8
+    assert row.int_ops == (2 * macs["0"] + 2 * 3 * 16 if integers else 0)
+    assert row.flops_by_dtype == ({} if integers else {"fp16": 2 * macs["0"] + 3 * 16})
+    assert (row.read_bytes, row.write_bytes) == (4 * 3 * 8 + weight * 16 * 8 + 4 * 16, 4 * 3 * 16)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_dynamic_recurrent_layers(kind, bidirectional):
+    layer = kind(4, 8, 2, bidirectional=bidirectional)
+    x = torch.rand(5, 2, 4)
+    small = quantization.quantize_dynamic(nn.Sequential(layer), {kind}, dtype=torch.qint8)
+    plain, report = count(layer, x), count(small, x)
+    assert report.total.macs == plain.total.macs
+    assert report.total.int_ops == 2 * plain.total.macs
+
+
+def test_fake_quantization_trains_in_floats():
+    model = nn.Sequential(quantization.QuantStub(), nn.Linear(8, 4)).train()
+    model.qconfig = quantization.get_default_qat_qconfig("x86")
+    quantization.prepare_qat(model, inplace=True)
+    report = roofprof.count(model, torch.rand(3, 8))
+    assert macs_by(report, "dtype") == {"fp32": 3 * 8 * 4}
+    assert not report.coverage.uncosted
+
+
+# ---- by name
+
+
+def test_conversions():
+    x = torch.rand(4, 8)
+    to = count(torch.quantize_per_tensor, x, 0.1, 0, torch.quint8).total
+    assert (to.flops, to.read_bytes, to.write_bytes) == (64, 128, 32)
+    back = count(torch.dequantize, torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)).total
+    assert (back.int_ops, back.read_bytes, back.write_bytes) == (64, 32, 128)
+
+
+def test_integer_products():
+    left, right = torch.ones(32, 16, dtype=torch.int8), torch.ones(16, 8, dtype=torch.int8)
+    total = count(torch._int_mm, left, right).total
+    assert (total.macs, total.flops, total.int_ops) == (32 * 16 * 8, 0, 2 * 32 * 16 * 8)
+    assert (total.read_bytes, total.write_bytes) == (32 * 16 + 16 * 8, 4 * 32 * 8)
+
+
+def test_weights_in_8_and_4_bits():
+    x = torch.rand(4, 64).bfloat16()
+    macs = 4 * 64 * 64
+    byte = count(torch._weight_int8pack_mm, x, torch.ones(64, 64, dtype=torch.int8), torch.ones(64).bfloat16())
+    assert macs_by(byte, "dtype") == {"bf16": macs}
+    assert byte.total.read_bytes == 2 * 4 * 64 + 64 * 64 + 2 * 64
+    packed = torch._convert_weight_to_int4pack_for_cpu(torch.zeros(64, 64, dtype=torch.int32), 1)
+    scales = torch.ones(2, 64, 2).bfloat16()
+    nibble = count(torch._weight_int4pack_mm_for_cpu, x, packed, 32, scales)
+    assert macs_by(nibble, "dtype") == {"bf16": macs}
+    assert nibble.total.read_bytes == 2 * 4 * 64 + 64 * 64 // 2 + 2 * scales.numel()
+
+
+def test_scaled_products_in_8_bit_floats():
+    left, right = (torch.rand(16, 32).to(torch.float8_e4m3fn) for _ in range(2))
+    one = torch.ones(())  # both scales: read once
+    report = count(lambda: torch._scaled_mm(left, right.T, one, one, out_dtype=torch.bfloat16))
+    assert macs_by(report, "dtype") == {"fp8": 16 * 32 * 16}
+    assert (report.total.read_bytes, report.total.write_bytes) == (2 * 16 * 32 + 4, 2 * 16 * 16)
+
+
+def scale_and_zero(channels):
+    return torch.ones(channels), torch.zeros(channels, dtype=torch.int)
+
+
+def test_onednn_linear():
+    x, weight = torch.ones(3, 8, dtype=torch.uint8), torch.ones(4, 8, dtype=torch.int8)
+    packed = torch.ops.onednn.qlinear_prepack(weight, [3, 8])
+    options = (None, 1.0, 0, torch.float32, "none", [], "")
+    report = count(lambda: torch.ops.onednn.qlinear_pointwise(x, 0.1, 0, packed, *scale_and_zero(4), *options))
+    assert macs_by(report, "op") == {"onednn::qlinear_pointwise": 3 * 8 * 4}
+    assert report.total.int_ops == 2 * 3 * 8 * 4 + 3 * 4
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_onednn_convolution(groups):
+    x, weight = torch.ones(2, 4, 9, 9, dtype=torch.uint8), torch.ones(6, 4 // groups, 3, 3, dtype=torch.int8)
+    shape = ([2, 2], [0, 0], [1, 1], groups)
+    packed = torch.ops.onednn.qconv_prepack(weight, torch.ones(6), 0.1, 0, *shape, [2, 4, 9, 9])
+    options = (None, *shape, 1.0, 0, torch.float32, "relu", [], "")
+    report = count(lambda: torch.ops.onednn.qconv_pointwise(x, 0.1, 0, packed, *scale_and_zero(6), *options))
+    macs = sum(layer_macs(nn.Conv2d(4, 6, 3, stride=2, groups=groups), x.float()).values())
+    assert macs_by(report, "op") == {"onednn::qconv_pointwise": macs}
+    assert F.conv2d(x.float(), weight.float(), stride=2, groups=groups).numel() * 9 * 4 // groups == macs
