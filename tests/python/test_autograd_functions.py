@@ -92,7 +92,7 @@ def test_two_modules_with_the_same_function():
 
 
 def test_a_function_that_runs_a_module_inside():
-    """The module's forward runs without gradients in the forward, and with them in the backward, as in reversible nets."""
+    """As in reversible nets: its forward runs without gradients in the forward, and with them in the backward."""
 
     class Again(Function):
         @staticmethod

@@ -48,7 +48,7 @@ def collectives(report):
 
 @pytest.fixture
 def mesh():
-    from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: PLC0415 - where torch has it
+    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=RANKS)
     yield init_device_mesh("cpu", (RANKS,))
