@@ -88,7 +88,7 @@ c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
   c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
                             c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
                             c10::DispatchKey::FuncTorchVmapMode, c10::DispatchKey::FuncTorchGradWrapper,
-                            c10::DispatchKey::Functionalize});
+                            c10::DispatchKey::Functionalize, c10::DispatchKey::Batched});
   for (const auto key : c10::autocast_dispatch_keyset) {
     if (op.hasKernelForDispatchKey(key)) keys = keys.add(key);
   }

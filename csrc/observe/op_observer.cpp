@@ -1,5 +1,7 @@
 #include "observe/op_observer.h"
 
+#include <ATen/SavedTensorHooks.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -122,9 +124,15 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
 // Whether what a running op dispatches now is no part of it, or no work of its own.
 bool is_inside_a_closed_op(const ThreadState& state) {
   if (state.ops.empty() || !state.ops.back().closed) return false;
-  // The kernel runs below autograd; tangents are worked out above it.
-  return !state.ops.back().route.dual ||
-         c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
+  const auto& outer = state.ops.back();
+  // The kernel runs below autograd. Tangents are worked out above it, and hooks on saved tensors run there, with grad
+  // mode off.
+  const bool above = outer.route.dual || (outer.saves && !c10::GradMode::is_enabled());
+  return !above || c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
+}
+
+bool hooks_on_saved_tensors() {
+  return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 // A wrapper asks fake tensors for the shapes of its result, before it does the work on its own ones (DTensor).
@@ -166,9 +174,11 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.skipped = asks_for_shapes(state, running.route);
   const bool has_own_work = op->kind == OpKind::counted || op->kind == OpKind::view;
   running.closed = running.skipped || (has_own_work && !is_handed_on(*op, running.route));
+  running.saves = running.closed && hooks_on_saved_tensors();
   // Thread-local observers (torch.profiler) would lose what is muted.
-  running.muted = running.closed && !running.route.dual && op->nested.load(std::memory_order_relaxed) >= kWorthMuting &&
-                  state.session->may_mute() && !at::hasThreadLocalCallbacks();
+  running.muted = running.closed && !running.route.dual && !running.saves &&
+                  op->nested.load(std::memory_order_relaxed) >= kWorthMuting && state.session->may_mute() &&
+                  !at::hasThreadLocalCallbacks();
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
   state.ops.back().start = now_ticks();
@@ -178,9 +188,10 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
 bool is_counted(const RunningOp& running) {
   if (std::uncaught_exceptions() > running.exceptions) return false;  // it raised: it did not do its work
   if (running.declared != BucketTable::kNone || running.skipped) return false;  // declared work counts itself
-  // With nothing inside, the wrapper did the work where it cannot be seen.
+  // With nothing inside, a tensor subclass did the work where it cannot be seen; a mode had kept the answer (selective
+  // checkpointing).
   if (is_handed_on(*running.op, running.route) && running.op->kind != OpKind::transparent) {
-    return !running.bytes_inside && !running.operations_inside && !running.uncosted_inside;
+    return !running.bytes_inside && !running.operations_inside && !running.uncosted_inside && !running.route.by_mode;
   }
   switch (running.op->kind) {
     case OpKind::counted:

@@ -162,6 +162,7 @@ class RouteReader {
       if (local.included_.has(c10::DispatchKey::Python)) read_modes();
       route_.wrapped = subclass_ || modes_;
     }
+    route_.by_mode = route_.wrapped && !subclass_ && active.empty();
     route_.wrapped = route_.wrapped || !active.empty();
     return route_;
   }

@@ -14,6 +14,7 @@ namespace roofprof::observe {
 // How a call reaches the kernel that does its work.
 struct Route {
   bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
+  bool by_mode = false;  // by dispatch modes alone
   bool fake = false;     // its tensors hold nothing (meta, FakeTensor), and only shapes are worked out
   bool dual = false;     // its tensors have tangents, and forward-mode AD works out the result's inside
 };

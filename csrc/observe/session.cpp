@@ -134,12 +134,20 @@ bool Session::enter(ModuleId module, const void* token) {
   return state.open(shared_from_this(), module, phase, ScopeKind::module, token);
 }
 
+// Other threads' optimizers are none of this profile's business.
+bool Session::observes_this_thread() const {
+  const auto& state = thread_state();
+  return active() && !state.scopes.empty() && state.session.get() == this;
+}
+
 bool Session::enter_optimizer(const void* token) {
-  if (!active()) return false;
-  auto& state = thread_state();
-  // Other threads' optimizers are none of this profile's business.
-  if (state.scopes.empty() || state.session.get() != this) return false;
-  return state.open(shared_from_this(), kOptimizer, Phase::optimizer, ScopeKind::module, token);
+  return observes_this_thread() &&
+         thread_state().open(shared_from_this(), kOptimizer, Phase::optimizer, ScopeKind::module, token);
+}
+
+bool Session::enter_closure(const void* token) {
+  return observes_this_thread() &&
+         thread_state().open(shared_from_this(), kOutside, Phase::forward, ScopeKind::base, token);
 }
 
 std::optional<ModuleId> Session::leave(const void* token) {

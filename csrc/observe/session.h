@@ -65,6 +65,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void note_unobserved_module(std::string_view type);
   // The optimizer's step runs on this thread.
   bool enter_optimizer(const void* token);
+  // The closure that a step was given: what it does is work as outside of the step.
+  bool enter_closure(const void* token);
 
   // The module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
@@ -87,6 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   Pass collect(double ns_per_tick);
+  bool observes_this_thread() const;
 
   Regions regions_;
   std::atomic<bool> active_{false};

@@ -41,6 +41,7 @@ struct RunningOp {
   bool closed = false;   // what it dispatches inside is not counted
   bool muted = false;    // ... and not even reported
   bool skipped = false;  // no work at all: it only asks for shapes
+  bool saves = false;    // a user's hooks are handed what it saves for its backward
   Route route;
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside

@@ -27,6 +27,12 @@ void outputs_and_inputs_bytes(const OpCall& call, Work& work) {
   work.read_bytes = held_bytes(call.arguments.at(1));
 }
 
+// Into a part of the output: as much is written as is read.
+void copied_in_bytes(const OpCall& call, Work& work) {
+  sent_bytes(call, work);
+  work.write_bytes = work.read_bytes;
+}
+
 constexpr OpCost kCosts[] = {
     {"c10d::allreduce_", no_operations, 0, exchanged_bytes, "", "each tensor read and written"},
     {"c10d::allreduce_coalesced_", no_operations, 0, exchanged_bytes, "", "each tensor read and written"},
@@ -74,6 +80,14 @@ constexpr OpCost kCosts[] = {
     {"_c10d_functional_autograd::all_gather_into_tensor", no_operations, 0, nullptr, "", "input read, result written"},
     {"_c10d_functional_autograd::reduce_scatter_tensor", no_operations, 0, nullptr, "", "input read, result written"},
     {"_c10d_functional_autograd::all_to_all_single", no_operations, 0, nullptr, "", "input read, result written"},
+
+    // Fully sharded data parallelism: parameters copied into one buffer and out of it.
+    {"fsdp::all_gather_copy_in", no_operations, 0, copied_in_bytes, "", "inputs copied"},
+    {"fsdp::split_with_sizes_copy", no_operations, 0, overwriting_bytes, "", "copied apart"},
+    {"fsdp::chunk_cat", no_operations, 0, overwriting_bytes, "", "copied together"},
+    {"fsdp::chunk_cat_mixed_dtype", no_operations, 0, overwriting_bytes, "", "copied together"},
+    {"fsdp::copy_", no_operations, 0, overwriting_bytes, "", "data read, tensor written"},
+    {"fsdp::record_grad_output_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},
     {"_dtensor::shard_dim_alltoall", no_operations, 0, nullptr, "", "input read, result written"},
 };
 

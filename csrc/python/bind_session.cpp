@@ -66,7 +66,11 @@ void bind_session(py::module_& module) {
              return hooks.session()->enter_optimizer(optimizer.ptr());
            })
       .def("leave_optimizer",
-           [](ModuleHooks& hooks, const py::object& optimizer) { hooks.session()->leave(optimizer.ptr()); });
+           [](ModuleHooks& hooks, const py::object& optimizer) { hooks.session()->leave(optimizer.ptr()); })
+      .def("enter_closure",
+           [](ModuleHooks& hooks, const py::object& closure) { return hooks.session()->enter_closure(closure.ptr()); })
+      .def("leave_closure",
+           [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
 
   module.def("same_work", &observe::same_work);
   module.def("make_report", &make_report, py::arg("session"), py::arg("counting"), py::arg("timed"), py::arg("info"));

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +16,34 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from roofprof import _C
 
 
+def _observed_closure(session: _C.Session, argument: Any) -> Any:
+    """The closure that a step runs often, as work outside of the step; other arguments as they are."""
+    if not (inspect.isroutine(argument) or isinstance(argument, functools.partial)):
+        return argument
+
+    def closure(*args: Any, **kwargs: Any) -> Any:
+        session.enter_closure(closure)
+        try:
+            return argument(*args, **kwargs)
+        finally:
+            session.leave_closure(closure)
+
+    return closure
+
+
 @contextlib.contextmanager
 def global_hooks(session: _C.Session) -> Iterator[None]:
     """Tells the session of every call of a module and every step of an optimizer."""
 
-    # What a pre-hook returns would be taken for new arguments.
-    def enter_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
-        session.enter_optimizer(optimizer)
+    # What a pre-hook returns are the step's arguments.
+    def enter_optimizer(
+        optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if not session.enter_optimizer(optimizer):
+            return None
+        myself, *rest = args
+        observed = {name: _observed_closure(session, value) for name, value in kwargs.items()}
+        return (myself, *(_observed_closure(session, value) for value in rest)), observed
 
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)

@@ -3,39 +3,17 @@
 #include "observe/session.h"
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "observe/assemble.h"
+#include "observe/observed.h"
 
 namespace roofprof::observe {
 namespace {
 
-const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel,
-                     Phase phase = Phase::forward) {
-  for (const auto& op : pass.ops) {
-    if (op.key.op->name == name && op.key.module == module && op.key.phase == phase) return &op;
-  }
-  return nullptr;
-}
-
-Work total_work(const Pass& pass) {
-  Work work;
-  for (const auto& op : pass.ops) work += op.work;
-  return work;
-}
-
-template <class Body>
-Pass observe_in_model(Body&& body) {
-  auto session = std::make_shared<Session>();
-  session->start(kOutside);
-  session->enter(kModel, &body);
-  body();
-  session->leave(&body);
-  return session->stop();
-}
+using namespace testing;
 
 TEST(Session, CountsTheOutermostOpWithACostOnly) {
   const auto input = at::rand({4, 16});
@@ -128,23 +106,22 @@ TEST(Session, CostsEachCallWhereResultsDependOnValues) {
   EXPECT_EQ(written, 8 * (7 + 100));
 }
 
-TEST(Session, CountsTheInnerOpOfAWrapper) {
-  const auto input = at::rand({4, 16});
-  const auto weight = at::rand({8, 16});
-  at::autocast::set_autocast_enabled(at::kCPU, true);
-  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  const auto pass = observe_in_model([&] { at::linear(input, weight); });
-  at::autocast::set_autocast_enabled(at::kCPU, false);
-  at::autocast::clear_cache();
-  const auto* linear = find(pass, "aten::linear");
-  ASSERT_NE(linear, nullptr);
-  EXPECT_EQ(linear->calls, 1);
-  EXPECT_EQ(linear->work.operations_in(DType::bf16), 2 * 4 * 16 * 8);
-  EXPECT_EQ(linear->work.operations_in(DType::fp32), 0);
-  // The two casts are work of their own: fp32 in, bf16 out.
-  const auto* casts = find(pass, "aten::_to_copy");
-  ASSERT_NE(casts, nullptr);
-  EXPECT_EQ(total_work(pass).bytes() - linear->work.bytes(), (4 + 2) * (4 * 16 + 8 * 16));
+TEST(Session, AClosureStandsOutsideOfTheStepThatRunsIt) {
+  const auto tensor = at::rand({10});
+  auto session = std::make_shared<Session>();
+  int optimizer = 0;
+  int closure = 0;
+  session->start(kOutside);
+  session->enter_optimizer(&optimizer);
+  at::neg(tensor);
+  session->enter_closure(&closure);
+  at::exp(tensor);
+  session->leave(&closure);
+  at::neg(tensor);
+  session->leave(&optimizer);
+  const auto pass = session->stop();
+  EXPECT_EQ(find(pass, "aten::neg", kOptimizer, Phase::optimizer)->calls, 2);
+  EXPECT_EQ(find(pass, "aten::exp", kOutside, Phase::forward)->calls, 1);
 }
 
 TEST(Session, PutsBackwardWhereItsForwardRan) {

@@ -81,6 +81,22 @@ const std::vector<CostCase> kCases = {
     functional("_c10d_functional_autograd::all_gather_into_tensor", {2, 3}, {8, 3}, kOwn, kAll),
     functional("_c10d_functional_autograd::reduce_scatter_tensor", {8, 3}, {2, 3}, kAll, kOwn),
     functional("_c10d_functional_autograd::all_to_all_single", {2, 3}, {2, 3}, kOwn, kOwn),
+    {Call("fsdp::all_gather_copy_in")
+         .list("all_gather_inputs", {tensor(fp32, {6})})
+         .in("all_gather_output", fp32, {24}),
+     {.read_bytes = kOwn, .write_bytes = kOwn}},
+    {Call("fsdp::split_with_sizes_copy")
+         .in("all_gather_output", fp32, {4, 6})
+         .list("out", {tensor(fp32, {4, 4}), tensor(fp32, {4, 2})})
+         .written(),
+     {.read_bytes = kAll, .write_bytes = kAll}},
+    {Call("fsdp::chunk_cat").list("tensors", {tensor(fp32, {6})}).in("out", fp32, {4, 2}).written(),
+     {.read_bytes = kOwn, .write_bytes = 32}},
+    {Call("fsdp::chunk_cat_mixed_dtype").list("tensors", {tensor(bf16, {6})}).in("out", fp32, {4, 2}).written(),
+     {.read_bytes = 12, .write_bytes = 32}},
+    {Call("fsdp::copy_").in("tensor", fp32, {6}).written().in("data", fp32, {6}),
+     {.read_bytes = kOwn, .write_bytes = kOwn}},
+    {Call("fsdp::record_grad_output_stream").in("buffer", fp32, {6}), {}},
     functional("_dtensor::shard_dim_alltoall", {2, 3}, {2, 3}, kOwn, kOwn),
 };
 
