@@ -161,6 +161,7 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
     return std::tie(a.first, a.second.calls) > std::tie(b.first, b.second.calls);
   });
   std::vector<UncostedOp> ops;
+  ops.reserve(ranked.size());
   for (auto& [time_ns, op] : ranked) ops.push_back(std::move(op));
   return ops;
 }

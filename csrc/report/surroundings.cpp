@@ -101,9 +101,8 @@ std::string place_name(const std::string& path) { return path.empty() ? "the mod
 std::string names_of_places(const UncostedOp& op) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(op.modules.size(), kPlaces); ++i) names.push_back(place_name(op.modules[i]));
-  std::string text = fmt::format("{}", fmt::join(names, ", "));
   const auto more = op.module_count - std::ssize(names);
-  return more > 0 ? text + fmt::format(" and {} more", more) : text;
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 // "aten::foo (12 calls, 3.4% of the op time, in layer1.0, head and 3 more)"

@@ -270,6 +270,18 @@ def test_attention_and_recurrent_layers_are_counted():
     assert not flops.unsupported_ops()
 
 
+def test_the_parts_of_a_transformer_layer_have_figures_without_gradients_too(fvcore):
+    model, x = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), torch.rand(2, 5, 8)
+    with torch.no_grad():
+        theirs, ours = quiet(fvcore.FlopCountAnalysis(model, x)), quiet(FlopCountAnalysis(model, x))
+        # The original takes the attention's own fused path, and sees nothing of it.
+        attention = {"linear": 10 * 4 * 8 * 8, "scaled_dot_product_attention": 2 * (2 * 5 * 5 * 8)}
+        assert ours.by_operator("self_attn") == attention
+        for name in ("linear1", "linear2", "norm1", "norm2"):
+            assert ours.total(name) == theirs.total(name) > 0
+        assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_matmul_broadcasts():
     class Broadcasts(nn.Module):
         def forward(self, a, b):

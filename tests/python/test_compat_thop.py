@@ -164,6 +164,16 @@ def test_work_outside_the_known_modules_is_counted_by_its_macs():
     assert profile(Attends(), (x,), verbose=False)[0] == linear + attention
 
 
+def test_a_transformer_layer_counts_the_originals_figure_and_the_attention_that_it_misses():
+    def build():
+        return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    x = torch.rand(2, 5, 8)
+    projections, attention = 10 * 4 * 8 * 8, 2 * (2 * 5 * 5 * 8)
+    assert profile(build(), (x,), verbose=False)[0] == original(build(), x)[0] + projections + attention
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_a_transposed_convolution_is_not_multiplied_by_its_stride():
     layer = nn.ConvTranspose2d(4, 6, 3, stride=2)
     assert profile(layer, (torch.rand(1, 4, 5, 5),), verbose=False)[0] == 5 * 5 * 4 * 6 * 9

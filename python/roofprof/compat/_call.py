@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,20 @@ def positional(inputs: Any) -> tuple[Any, ...]:
 def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     """``kwargs`` as a dict; None is none."""
     return dict(kwargs or {})
+
+
+@contextlib.contextmanager
+def unfused() -> Iterator[None]:
+    """Transformer layers module by module: the originals' hooks on every module keep torch off its fused path as well,
+    in which the modules inside would have no figures.
+    """
+    mha = torch.backends.mha
+    enabled: bool = mha.get_fastpath_enabled()
+    mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        mha.set_fastpath_enabled(enabled)
 
 
 def named_places(

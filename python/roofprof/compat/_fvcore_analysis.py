@@ -16,7 +16,7 @@ import torch
 import roofprof
 from roofprof._state import Rewind
 from roofprof.compat import _fvcore_convention as convention
-from roofprof.compat._call import keywords, named_places, positional, require_module
+from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 from roofprof.compat._fvcore_convention import Handle, Observed
 
 if TYPE_CHECKING:
@@ -223,6 +223,7 @@ class Analysis:
                 stack.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("ignore")
             stack.enter_context(rewind.undoing())
+            stack.enter_context(unfused())
             return roofprof.count(self._model, *args, **self._kwargs)
 
     def _collect(self, report: roofprof.Report) -> _Statistics:

@@ -41,7 +41,7 @@ from torch.nn.modules import module as nn_module
 import roofprof
 from roofprof._model_tree import hides_children
 from roofprof.compat import _thop_convention as convention
-from roofprof.compat._call import keywords, named_places, positional, require_module
+from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 
 __all__ = ["clever_format", "profile"]
 
@@ -79,7 +79,7 @@ def profile(
     if verbose or report_missing:
         _print_rules(model, custom, missing=report_missing)
     tally = _Tally(model, custom)
-    with _evaluating(model), tally.watching(), torch.no_grad():
+    with _evaluating(model), tally.watching(), unfused(), torch.no_grad():
         report = roofprof.count(model, *args, **keywords(kwargs))
     tally.add(report)
     for op in report.coverage.uncosted_ops:
