@@ -8,6 +8,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/profile_data.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -105,9 +107,15 @@ Registry& registry() {
   return *instance;
 }
 
+// torch names the range around a compiled frame "Torch-Compiled Region: 0/1".
+bool is_compiled_code(const char* range) {
+  constexpr std::string_view kRange = "Torch-Compiled Region";
+  return std::strncmp(range, kRange.data(), kRange.size()) == 0;
+}
+
 OpInfo* resolve(const at::RecordFunction& fn) {
   const auto name = fn.operator_name();
-  if (!name) return nullptr;
+  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : nullptr;
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   auto& entry = all.by_name[fn.name()];
@@ -135,8 +143,20 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   // The text is compared as well: ranges that are no ops carry names in memory that is used again.
   if (line.name == name && std::strcmp(line.info->name.c_str(), name) == 0) return line.info;
   OpInfo* info = resolve(fn);
-  if (info != nullptr) line = {name, info};
+  if (info != nullptr && info->kind != OpKind::region) line = {name, info};
   return info;
 }
+
+OpInfo* compiled_region() {
+  static auto* instance = [] {
+    auto* info = new OpInfo;
+    info->name = kCompiledRegion;
+    info->kind = OpKind::region;
+    return info;
+  }();
+  return instance;
+}
+
+bool is_compiled_backward(const char* node) { return std::strcmp(node, "CompiledFunctionBackward") == 0; }
 
 }  // namespace roofprof::observe

@@ -18,6 +18,7 @@ enum class OpKind : std::uint8_t {
   view,         // moves nothing: counted with zero work
   transparent,  // a composite: looked through; with nothing inside, it did nothing
   unknown,      // no cost: looked through; with nothing counted inside, it goes to coverage
+  region,       // compiled code, no operator: looked through, but most of its work is not dispatched
 };
 
 struct OpInfo {
@@ -44,7 +45,12 @@ struct OpInfo {
 };
 
 // The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
-// range). The pointer stays valid for the life of the process.
+// range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process.
 OpInfo* op_info(const at::RecordFunction& fn);
+
+// What stands for compiled code.
+OpInfo* compiled_region();
+// Whether that autograd node runs the backward of compiled code.
+bool is_compiled_backward(const char* node);
 
 }  // namespace roofprof::observe

@@ -40,6 +40,20 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   return {nullptr, kOutside};
 }
 
+// The backward of compiled code comes as a node, without a range of its own.
+void start_region(ThreadState& state, const at::RecordFunction& fn) {
+  if (!state.ops.empty() && state.ops.back().closed) return;
+  RunningOp running;
+  running.record = &fn;
+  running.exceptions = std::uncaught_exceptions();
+  running.op = compiled_region();
+  running.pending_mark = state.pending.size();
+  running.key = {running.op, state.scopes.back().module, Phase::backward, 0};
+  running.described = false;
+  state.ops.push_back(std::move(running));
+  state.ops.back().start = now_ticks();
+}
+
 void start_node(ThreadState& state, const at::RecordFunction& fn) {
   state.claim_sequence_numbers();
   const auto [session, module] = origin_of(state, fn);
@@ -48,6 +62,7 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
+  if (is_compiled_backward(fn.name())) start_region(state, fn);
 }
 
 // ---- ops
@@ -100,6 +115,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.key.phase = Phase::backward;
   }
   if (op->kind == OpKind::counted) read_inputs(state, fn, running);
+  if (op->kind == OpKind::region) running.described = false;
   running.closed = op->kind == OpKind::view || (op->kind == OpKind::counted && !running.wraps);
   if (state.wrapping_ops > 0) mark_wrapped(state, op);
   if (running.wraps) ++state.wrapping_ops;
@@ -125,6 +141,7 @@ bool is_counted(const RunningOp& running) {
     case OpKind::counted:
       return !running.wrapped;
     case OpKind::view:
+    case OpKind::region:
       return true;
     case OpKind::unknown:
       // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates
@@ -172,12 +189,13 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
     Work work;
     const auto index = bucket_of(state, fn, running, work);
     Ticks ticks = now - running.start;
-    if (running.op->kind == OpKind::unknown) {
+    const bool looked_through = running.op->kind == OpKind::unknown || running.op->kind == OpKind::region;
+    if (looked_through) {
       ticks -= running.inner_ticks;  // what stands inside (views, allocations) has its own buckets
     } else {
       state.pending.resize(running.pending_mark);
     }
-    running.inner_ticks = running.op->kind == OpKind::unknown ? running.inner_ticks + ticks : ticks;
+    running.inner_ticks = looked_through ? running.inner_ticks + ticks : ticks;
     state.pending.push_back({index, ticks, work});
     const auto& bucket = (*state.table)[index];
     running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
@@ -196,18 +214,18 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
   if (state.scopes.empty()) return;
-  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    state.close(&fn);
-    return;
-  }
   const Ticks now = now_ticks();
-  // Ops inside a closed one were not put on the stack.
+  // Ops inside a closed one were not put on the stack, nor were nodes but those of compiled code.
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != &fn) continue;
     while (state.ops.size() > i) finish_op(state, fn, now);
     break;
   }
-  if (state.scopes.back().token == &fn) state.close(&fn);
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    state.close(&fn);
+  } else if (state.scopes.back().token == &fn) {
+    state.close(&fn);
+  }
 }
 
 // Autograd's own threads have no scope between nodes; what the engine does there belongs to the last node.
@@ -221,6 +239,7 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
+  if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     start_node(state, fn);
   } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {

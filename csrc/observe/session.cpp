@@ -139,6 +139,14 @@ bool Session::enter_optimizer(const void* token) {
   return state.open(shared_from_this(), kOptimizer, Phase::optimizer, ScopeKind::module, token);
 }
 
+void Session::pause() {
+  auto& state = thread_state();
+  if (state.scopes.empty() || state.session.get() != this) return;
+  state.open(shared_from_this(), kOutside, Phase::forward, ScopeKind::pause, &active_);
+}
+
+void Session::resume() { leave(&active_); }
+
 std::optional<ModuleId> Session::leave(const void* token) {
   auto& state = thread_state();
   return state.session.get() == this ? state.close(token) : std::nullopt;

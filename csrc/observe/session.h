@@ -54,6 +54,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool enter(ModuleId module, const void* token);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
+  // Until resume(), what this thread does is no work of the model's; its time goes to (outside).
+  void pause();
+  void resume();
   // The optimizer's step runs on this thread.
   bool enter_optimizer(const void* token);
 

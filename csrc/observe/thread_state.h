@@ -20,7 +20,12 @@ namespace roofprof::observe {
 
 class Session;
 
-enum class ScopeKind : std::uint8_t { base, module, node };
+enum class ScopeKind : std::uint8_t {
+  base,
+  module,
+  node,
+  pause,  // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
+};
 
 struct Scope {
   ModuleId module = kModel;
@@ -86,6 +91,7 @@ struct ThreadState {
 
   // Hands sequence numbers made since the last call to the module that runs now.
   void claim_sequence_numbers();
+  bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The phase of an op that starts now.

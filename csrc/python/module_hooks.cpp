@@ -112,7 +112,18 @@ ModuleHooks::ModuleHooks(std::shared_ptr<observe::Session> session, std::vector<
 
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;
-  if (const auto place = index_.place_of(module, observe::thread_state())) session_->enter(*place, module);
+  const auto& state = observe::thread_state();
+  if (!wrapped_.empty() && !state.scopes.empty()) {
+    const auto wrapper = wrapped_.find(state.scopes.back().token);
+    if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
+  }
+  if (const auto place = index_.place_of(module, state)) session_->enter(*place, module);
+}
+
+void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& module, ModuleId place) {
+  wrapped_[wrapper.ptr()] = module.ptr();
+  index_.add(wrapper.ptr(), place);
+  objects_.append(wrapper);
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {

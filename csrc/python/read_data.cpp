@@ -124,6 +124,7 @@ Module read_module(const py::dict& from) {
   read(from, "calls_visible", module.calls_visible);
   read(from, "inferred", module.inferred);
   read(from, "same_as", module.same_as);
+  read(from, "region", module.region);
   read(from, "params", module.params);
   read(from, "trainable_params", module.trainable_params);
   read(from, "param_bytes", module.param_bytes);

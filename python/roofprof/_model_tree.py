@@ -7,16 +7,20 @@ from typing import Any
 
 import torch
 
+from roofprof._compiled import original
+
 
 @dataclass
 class ModelTree:
     """Places in the order that the compiled part expects: the model, two that are no modules, then the rest.
 
-    ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None.
+    ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
+    are what torch.compile put around modules: the wrapper, its module, their place.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
+    wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
@@ -29,6 +33,7 @@ class ModelTree:
             "calls_visible": True,
             "inferred": False,
             "same_as": self._first_places.get(id(module), -1),
+            "region": -1,
             "input_shapes": [],
             "output_shapes": [],
             "output_bytes": None,
@@ -39,12 +44,19 @@ class ModelTree:
         self.objects.append(module)
         return len(self.modules) - 1
 
+    def add_wrapper(self, wrapper: object, module: torch.nn.Module | None, place: int) -> None:
+        """Note what stands around a module in the model's own tree, if anything does."""
+        if module is not None and isinstance(wrapper, torch.nn.Module) and wrapper is not module:
+            self.wrappers.append((wrapper, module, place))
+
 
 def model_tree(model: object) -> ModelTree:
     """The tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
-    module = model if isinstance(model, torch.nn.Module) else None
-    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
+    twin = original(model)
+    module = twin if isinstance(twin, torch.nn.Module) else None
+    tree.add("", name_of(twin) or "NoneType", -1, module, has_forward=model is not None)
+    tree.add_wrapper(model, module, 0)
     tree.add("(outside)", "", -1, None, has_forward=False)
     tree.add("(optimizer)", "", -1, None, has_forward=False)
     if module is not None:
@@ -107,7 +119,8 @@ def _add_children(
     buffers: _Tensors = {id(b): b for b in module.buffers(recurse=deep)}
     path = tree.modules[place]["path"]
     seen: set[int] = set()
-    for name, child in () if deep else module._modules.items():
+    for name, given in () if deep else module._modules.items():
+        child = original(given)
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
         if child is None or id(child) in seen or any(child is ancestor for ancestor in ancestors):
             continue
@@ -119,6 +132,7 @@ def _add_children(
             child,
             has_forward=_has_forward(child),
         )
+        tree.add_wrapper(given, child, child_place)
         child_parameters, child_buffers = _add_children(tree, child_place, child, [*ancestors, child])
         parameters |= child_parameters
         buffers |= child_buffers
