@@ -135,7 +135,8 @@ void list_uncounted_regions(const Pass& pass, ProfileData& data) {
   for (std::size_t id = kOptimizer + 1; id < data.modules.size(); ++id) {
     const auto module = static_cast<ModuleId>(id);
     const auto holder = holder_above(module, holders, data);
-    if (holder < 0 || clocks.contains({module, Phase::forward}) || clocks.contains({module, Phase::recompute})) continue;
+    if (holder < 0 || clocks.contains({module, Phase::forward}) || clocks.contains({module, Phase::recompute}))
+      continue;
     data.modules[id].region = holder;
     data.modules[id].calls_visible = false;
     OpBucket unknown;  // so that its row is a lower limit

@@ -64,10 +64,12 @@ void bind_session(py::module_& module) {
       .def("stop", [](ModuleHooks& hooks) { return hooks.session()->stop(); })
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
-      .def("add_wrapper",
-           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped,
-              ModuleId place) { hooks.add_wrapper(wrapper, wrapped, place); },
-           py::arg("wrapper"), py::arg("module"), py::arg("place"))
+      .def(
+          "add_wrapper",
+          [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {
+            hooks.add_wrapper(wrapper, wrapped, place);
+          },
+          py::arg("wrapper"), py::arg("module"), py::arg("place"))
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
       .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",

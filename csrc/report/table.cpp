@@ -22,10 +22,10 @@ constexpr std::size_t kMinNameWidth = 28;
 
 const std::vector<UsualColumn>& usual_columns() {
   static const std::vector<UsualColumn> kUsual = {
-      {"type", 9},  {"params", 10},         {"macs", 8},
-      {"flops", 4}, {"bytes", 6},           {"intensity", 7},
-      {"time", 0},  {"achieved_flops", 11}, {"achieved_bandwidth", 12},
-      {"bound", 3}, {"percent_of_roof", 5}, {"wasted_time", 2},
+      {"type", 9},       {"params", 10},         {"macs", 8},
+      {"flops", 4},      {"bytes", 6},           {"intensity", 7},
+      {"time", 0},       {"achieved_flops", 11}, {"achieved_bandwidth", 12},
+      {"bound", 3},      {"percent_of_roof", 5}, {"wasted_time", 2},
       {"work_share", 1},
   };
   return kUsual;

@@ -37,6 +37,11 @@ def original(value: Any) -> Any:
     return getattr(value, "_torchdynamo_orig_callable", value)
 
 
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether the module was compiled in place."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
 @contextlib.contextmanager
 def eager_twin() -> Iterator[None]:
     """In here, what was compiled runs as it was before; what is compiled by then stays so."""

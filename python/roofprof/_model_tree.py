@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from roofprof._compiled import original
+from roofprof import _exported
+from roofprof._compiled import is_compiled, original
 
 
 @dataclass
@@ -15,12 +16,14 @@ class ModelTree:
     """Places in the order that the compiled part expects: the model, two that are no modules, then the rest.
 
     ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
-    are what torch.compile put around modules: the wrapper, its module, their place.
+    are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
+    with the places of the modules that its nodes came from, by path.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
     wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
+    graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
@@ -61,15 +64,31 @@ def model_tree(model: object) -> ModelTree:
     tree.add("(optimizer)", "", -1, None, has_forward=False)
     if module is not None:
         _add_children(tree, 0, module, [module])
+        _add_graphs(tree)
     return tree
+
+
+def _add_graphs(tree: ModelTree) -> None:
+    """Places for what graphs were traced from, but not below compiled code, which would be compiled anew."""
+    compiled: set[int] = set()
+    wrapped = {place for _, _, place in tree.wrappers}
+    for place, module in enumerate(list(tree.objects)):
+        if module is None:
+            continue
+        if place in wrapped or tree.modules[place]["parent"] in compiled or is_compiled(module):
+            compiled.add(place)
+        elif isinstance(module, torch.fx.GraphModule):
+            _exported.add_places(tree, module, place)
+            tree.modules[place]["type"] = _exported.root_type(module) or tree.modules[place]["type"]
 
 
 def name_of(model: object) -> str:
     """A module's type, a function's name, "" for None."""
     if model is None:
         return ""
-    kind = type(model).__name__
-    return kind if isinstance(model, torch.nn.Module) else getattr(model, "__name__", kind)
+    if isinstance(model, torch.nn.Module):
+        return _exported.type_name(model)
+    return getattr(model, "__name__", type(model).__name__)
 
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
@@ -124,10 +143,12 @@ def _add_children(
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
         if child is None or id(child) in seen or any(child is ancestor for ancestor in ancestors):
             continue
+        if _exported.is_part_of_export(child):
+            continue
         seen.add(id(child))
         child_place = tree.add(
             f"{path}.{name}" if path else name,
-            type(child).__name__,
+            _exported.type_name(child),
             place,
             child,
             has_forward=_has_forward(child),

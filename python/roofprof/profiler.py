@@ -13,8 +13,9 @@ import torch
 
 from roofprof import _C, ceilings
 from roofprof._compiled import Compilations, eager_twin, original
+from roofprof._exported import GraphScopes, runnable
 from roofprof._hooks import global_hooks
-from roofprof._model_tree import changed_facts, model_tree, name_of, notes_on
+from roofprof._model_tree import changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
 from roofprof._state import Rewind
 from roofprof.report import Report
@@ -51,7 +52,8 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 class RooflineProfiler:
     """Profiles a model, call by call or block by block.
 
-    model: any callable; for a ``torch.nn.Module`` each submodule gets a row. None: a block's ops without a model.
+    model: any callable, or a ``torch.export.ExportedProgram``; for a ``torch.nn.Module`` each submodule gets a row.
+        None: a block's ops without a model.
     warmup: calls of :meth:`run` that are not timed.
     repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds.
     device: the device whose roofs count; None: where the model's parameters or inputs are.
@@ -68,6 +70,7 @@ class RooflineProfiler:
         counters: str = "auto",
         ceilings: _C.Ceilings | str | Path | None = None,
     ) -> None:
+        model = runnable(model)
         if model is not None and not callable(model):
             raise TypeError(f"model must be callable or None, not a {type(model).__name__}")
         if warmup < 0 or (repeat is not None and repeat < 1):
@@ -94,6 +97,7 @@ class RooflineProfiler:
         for wrapper, module, place in self._tree.wrappers:
             self._session.add_wrapper(wrapper, module, place)
         self._compilations = Compilations(self._session)
+        self._graphs = GraphScopes(self._tree, self._session)
         self._scope = scope
         self._counting: _C.Pass | None = None
         self._timed: list[_C.Pass] = []
@@ -143,7 +147,7 @@ class RooflineProfiler:
     def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _C.Pass:
         """One observed call. When the model raises, what ran before is kept for :meth:`report`."""
         assert self.model is not None
-        with global_hooks(self._session, self._compilations):
+        with global_hooks(self._session, self._compilations), self._graphs.opened():
             self._session.start(outside=True)
             try:
                 if not isinstance(self.model, torch.nn.Module):
@@ -215,6 +219,7 @@ class RooflineProfiler:
             self._session.record_shapes = True
             stack.enter_context(self._compilations.watched())
             stack.enter_context(global_hooks(self._session, self._compilations))
+            stack.enter_context(self._graphs.opened())
             self._session.start(outside=True)
             self._block = stack.pop_all()
         return self
@@ -265,7 +270,7 @@ class RooflineProfiler:
         roofs, notes_on_roofs = self._roofs(device) if self._timed else (_C.Ceilings(), [])
         notes += [f"roofs: {note}" for note in notes_on_roofs]
         info = {
-            "model": name_of(original(self.model)),
+            "model": "" if self.model is None else tree_now.modules[0]["type"],
             "device": device,
             "scope": self._scope,
             "partial": self._partial,
