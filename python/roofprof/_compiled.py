@@ -26,7 +26,7 @@ class Suspendable(Protocol):
 
 
 def original(value: Any) -> Any:
-    """The module or function that torch.compile wrapped; anything else is itself."""
+    """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
     dynamo = _dynamo()
     if dynamo is None:
         return value
@@ -34,7 +34,9 @@ def original(value: Any) -> Any:
         while isinstance(value, dynamo.eval_frame.OptimizedModule):
             value = value._orig_mod
         return value
-    return getattr(value, "_torchdynamo_orig_callable", value)
+    function = getattr(value, "_torchdynamo_orig_callable", value)
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) and function is not value else function
 
 
 def is_compiled(module: torch.nn.Module) -> bool:

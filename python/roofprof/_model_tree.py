@@ -141,11 +141,11 @@ def _add_children(
     for name, given in () if deep else module._modules.items():
         child = original(given)
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
-        if child is None or id(child) in seen or any(child is ancestor for ancestor in ancestors):
+        if child is None or id(given) in seen or any(child is ancestor for ancestor in ancestors):
             continue
         if _exported.is_part_of_export(child):
             continue
-        seen.add(id(child))
+        seen.add(id(given))
         child_place = tree.add(
             f"{path}.{name}" if path else name,
             _exported.type_name(child),
