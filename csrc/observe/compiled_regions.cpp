@@ -132,9 +132,11 @@ void list_uncounted_regions(const Pass& pass, ProfileData& data) {
   const auto regions = regions_in(pass);
   const auto holders = modules_of(regions);
   const auto clocks = clocks_of(pass);
-  for (std::size_t id = kOptimizer + 1; id < data.modules.size(); ++id) {
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
     const auto module = static_cast<ModuleId>(id);
-    const auto holder = holder_above(module, holders, data);
+    if (module == kOutside || module == kOptimizer) continue;
+    auto holder = holder_above(module, holders, data);
+    if (holder < 0 && holders.contains(kOutside)) holder = kOutside;  // a compiled function may call any module
     if (holder < 0 || clocks.contains({module, Phase::forward}) || clocks.contains({module, Phase::recompute}))
       continue;
     data.modules[id].region = holder;

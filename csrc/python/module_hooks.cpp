@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cstring>
+
 #include "observe/thread_state.h"
 
 namespace py = pybind11;
@@ -117,7 +119,18 @@ void ModuleHooks::enter(PyObject* module) {
     const auto wrapper = wrapped_.find(state.scopes.back().token);
     if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
   }
-  if (const auto place = index_.place_of(module, state)) session_->enter(*place, module);
+  auto place = index_.place_of(module, state);
+  if (!place && adopt(module)) place = index_.place_of(module, state);
+  if (place) session_->enter(*place, module);
+}
+
+bool ModuleHooks::adopt(PyObject* wrapper) {
+  if (std::strcmp(Py_TYPE(wrapper)->tp_name, "OptimizedModule") != 0) return false;
+  const auto module = py::reinterpret_steal<py::object>(PyObject_GetAttrString(wrapper, "_orig_mod"));
+  if (!module) PyErr_Clear();
+  const auto place = module ? index_.place_of(module.ptr(), observe::thread_state()) : std::nullopt;
+  if (place) add_wrapper(py::reinterpret_borrow<py::object>(wrapper), module, *place);
+  return place.has_value();
 }
 
 void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& module, ModuleId place) {

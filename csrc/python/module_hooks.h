@@ -40,6 +40,9 @@ class ModuleHooks {
   std::vector<Module> modules() const;
 
  private:
+  // torch.compile may wrap a module of the tree after the profiler was made.
+  bool adopt(PyObject* wrapper);
+
   std::shared_ptr<observe::Session> session_;
   observe::ModuleIndex index_;
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules

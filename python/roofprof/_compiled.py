@@ -65,6 +65,7 @@ class Compilations:
         self.count = 0
         self.seconds = 0.0
         self.hooks: Suspendable | None = None
+        self._unwatched = False
         self._session = session
         self._started = 0.0
 
@@ -74,6 +75,8 @@ class Compilations:
         dynamo = _dynamo()
         if dynamo is None:
             yield
+            dynamo = _dynamo()
+            self._unwatched = dynamo is not None and bool(dynamo.utils.counters["frames"])
             return
         handler = dynamo.callback_handler
         handler.register_start_callback(self._start)
@@ -86,6 +89,9 @@ class Compilations:
 
     def note(self, *, timed: bool) -> list[str]:
         """What the reader should know of them."""
+        if self._unwatched:
+            loaded = "torch.compile was loaded meanwhile: what it compiled then holds the profiler's hooks"
+            return [f"{loaded}, and runs in pieces until torch.compiler.reset(); import torch._dynamo first"]
         if self.count == 0:
             return []
         times = "1 time" if self.count == 1 else f"{self.count} times"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import time
 
 import pytest
@@ -354,6 +356,33 @@ def test_what_compiled_code_dispatches_is_counted_once_on_its_row(backend):
     assert macs(prof.report()) == {"": 4 * LINEAR}  # this backend dispatches everything
 
 
+def test_a_block_knows_a_model_that_was_compiled_after_the_profiler_was_made(backend):
+    model = nn.Sequential(Net(), nn.Linear(8, 8))
+    with profiler(model) as prof:
+        torch.compile(model, backend=backend)(x())
+    report = prof.report()
+    assert macs(report) == {"": 5 * LINEAR}
+    assert report.row("").calls == 1
+    assert report.row("1").incomplete
+
+
+def test_a_compiled_function_that_calls_the_model_leaves_no_silent_zero(backend):
+    model = Net()
+
+    @torch.compile(backend=backend)
+    def loss(value):
+        return model(value).sum()
+
+    with profiler(model) as prof:
+        loss(x())
+    report = prof.report()
+    assert report.row("(outside)").macs == 4 * LINEAR
+    assert report.row("").incomplete
+    assert report.row("first.0").incomplete
+    assert report.row("").calls is report.row("first.0").time is None
+    assert report.coverage.uncalled_modules == []
+
+
 @pytest.mark.parametrize("warm", [False, True])
 def test_training_in_a_block(warm, backend):
     model = torch.compile(Net(), backend=backend)
@@ -408,6 +437,31 @@ def test_reports_of_compiled_models_read_back(backend, tmp_path):
     again = roofprof.Report.from_json(tmp_path / "report.json")
     assert again == report
     assert again.row("first").work_share == report.row("first").work_share
+
+
+# ---- the first use of the compiler in a process
+
+FIRST_USE = """
+import sys, torch, roofprof
+model, value = torch.nn.Sequential(torch.nn.Linear(8, 8)), torch.ones(4, 8)
+assert "torch._dynamo" not in sys.modules
+roofprof.count(model, value)
+assert "torch._dynamo" not in sys.modules  # it takes seconds to load
+with roofprof.RooflineProfiler(model) as prof:
+    {code}
+print(prof._compilations.note(timed=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("torch.compile(model, backend='eager')(value)", True), ("torch.optim.SGD(model.parameters(), 0.1)", False)],
+)
+def test_what_was_compiled_with_our_hooks_in_it_is_said(code, said):
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIRST_USE.format(code=code)], capture_output=True, text=True, check=True
+    )
+    assert ("until torch.compiler.reset()" in ran.stdout) == said
 
 
 # ---- the real compiler
