@@ -152,8 +152,8 @@ void list_uncounted_regions(const Pass& pass, ProfileData& data) {
     std::int64_t calls = 0;
     for (const auto& [place, region] : regions) calls += place.first == holder ? region.calls : 0;
     data.notes.push_back("compiled region of " + names_of({holder}, data) + ": " + std::to_string(calls) +
-                         (calls == 1 ? " call" : " calls") +
-                         ", work inside not counted but for what it dispatches; run() counts it from the eager twin");
+                         (calls == 1 ? " call" : " calls") + ", work inside not counted but for what it dispatches" +
+                         (data.scope == "block" ? "; run() counts it from the eager twin" : ""));
   }
 }
 

@@ -40,15 +40,15 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   return {nullptr, kOutside};
 }
 
-// The backward of compiled code comes as a node, without a range of its own.
-void start_region(ThreadState& state, const at::RecordFunction& fn) {
+// Compiled code without a range of its own.
+void start_region(ThreadState& state, const void* record) {
   if (!state.ops.empty() && state.ops.back().closed) return;
   RunningOp running;
-  running.record = &fn;
+  running.record = record;
   running.exceptions = std::uncaught_exceptions();
   running.op = compiled_region();
   running.pending_mark = state.pending.size();
-  running.key = {running.op, state.scopes.back().module, Phase::backward, 0};
+  running.key = {running.op, state.scopes.back().module, state.phase_now(), 0};
   running.described = false;
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
@@ -62,7 +62,7 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
-  if (is_compiled_backward(fn.name())) start_region(state, fn);
+  if (is_compiled_backward(fn.name())) start_region(state, &fn);
 }
 
 // ---- ops
@@ -154,9 +154,10 @@ bool is_counted(const RunningOp& running) {
 }
 
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
-BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
+BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* record, RunningOp& running, Work& work) {
   auto& table = *state.table;
-  if (!running.described) return table.add_uncosted(running.key);
+  if (!running.described || record == nullptr) return table.add_uncosted(running.key);
+  const auto& fn = *record;
   auto key = running.key;
   try {
     if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, fn.outputs());
@@ -174,7 +175,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, R
   }
 }
 
-void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
+void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
   if (running.muted) at::enableRecordFunction(true);
@@ -211,16 +212,20 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   state.pending.clear();
 }
 
-void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
-  auto& state = thread_state();
-  if (state.scopes.empty()) return;
+// Ops inside a closed one were not put on the stack, nor were nodes but those of compiled code.
+void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
   const Ticks now = now_ticks();
-  // Ops inside a closed one were not put on the stack, nor were nodes but those of compiled code.
   for (std::size_t i = state.ops.size(); i-- > 0;) {
-    if (state.ops[i].record != &fn) continue;
+    if (state.ops[i].record != record) continue;
     while (state.ops.size() > i) finish_op(state, fn, now);
     break;
   }
+}
+
+void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
+  auto& state = thread_state();
+  if (state.scopes.empty()) return;
+  finish_ops(state, &fn, &fn);
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     state.close(&fn);
   } else if (state.scopes.back().token == &fn) {
@@ -248,7 +253,20 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   return nullptr;
 }
 
+// Only its address counts.
+constexpr char kRegionToken = 0;
+
 }  // namespace
+
+void enter_region() {
+  auto& state = thread_state();
+  if (!state.scopes.empty() && state.session->active() && !state.is_paused()) start_region(state, &kRegionToken);
+}
+
+void leave_region() {
+  auto& state = thread_state();
+  if (!state.scopes.empty()) finish_ops(state, &kRegionToken, nullptr);
+}
 
 at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)

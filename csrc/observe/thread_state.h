@@ -37,7 +37,7 @@ struct Scope {
 };
 
 struct RunningOp {
-  const at::RecordFunction* record = nullptr;
+  const void* record = nullptr;  // what ends it: a RecordFunction, for compiled code any token
   OpInfo* op = nullptr;
   BucketKey key;                   // its signature is that of the inputs until the op ends
   bool closed = false;             // what it dispatches inside is not counted

@@ -8,6 +8,7 @@
 #include "module_hooks.h"
 #include "observe/assemble.h"
 #include "observe/compiled_regions.h"
+#include "observe/op_observer.h"
 #include "observe/session.h"
 #include "read_data.h"
 
@@ -70,6 +71,8 @@ void bind_session(py::module_& module) {
             hooks.add_wrapper(wrapper, wrapped, place);
           },
           py::arg("wrapper"), py::arg("module"), py::arg("place"))
+      .def("enter_region", [](const ModuleHooks&) { observe::enter_region(); })
+      .def("leave_region", [](const ModuleHooks&) { observe::leave_region(); })
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
       .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",

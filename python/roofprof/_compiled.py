@@ -45,6 +45,19 @@ def is_compiled(module: torch.nn.Module) -> bool:
 
 
 @contextlib.contextmanager
+def packaged(model: object, session: _C.Session) -> Iterator[None]:
+    """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
+    if type(model).__name__ != "AOTICompiledModel":
+        yield
+        return
+    session.enter_region()
+    try:
+        yield
+    finally:
+        session.leave_region()
+
+
+@contextlib.contextmanager
 def eager_twin() -> Iterator[None]:
     """In here, what was compiled runs as it was before; what is compiled by then stays so."""
     if _dynamo() is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C, ceilings
-from roofprof._compiled import Compilations, eager_twin, original
+from roofprof._compiled import Compilations, eager_twin, original, packaged
 from roofprof._exported import GraphScopes, runnable
 from roofprof._hooks import global_hooks
 from roofprof._model_tree import changed_facts, model_tree, notes_on
@@ -152,7 +152,8 @@ class RooflineProfiler:
             try:
                 if not isinstance(self.model, torch.nn.Module):
                     self._session.enter_model()
-                self.model(*args, **kwargs)
+                with packaged(self.model, self._session):
+                    self.model(*args, **kwargs)
             except BaseException:
                 self._partial = True
                 self._counting = self._session.stop()
