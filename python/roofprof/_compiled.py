@@ -111,14 +111,14 @@ class Compilations:
         place = "which stands in (outside)" if timed else "which is in none of the times"
         return [f"torch.compile compiled {times} meanwhile, in {self.seconds:.1f} s, {place}"]
 
-    def _start(self, _: object) -> None:
+    def _start(self, *_: object) -> None:
         self.count += 1
         self._started = time.perf_counter()
         if self.hooks is not None:
             self.hooks.suspend()
             self._session.pause()
 
-    def _end(self, _: object) -> None:
+    def _end(self, *_: object) -> None:
         self.seconds += time.perf_counter() - self._started
         if self.hooks is not None:
             self._session.resume()

@@ -295,6 +295,26 @@ def test_a_compiled_function_is_a_model(backend):
     assert report.total.time > 0
 
 
+def test_a_module_that_also_ran_outside_of_the_region_has_no_time_of_its_own(backend):
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 8)
+            self.fast = torch.compile(lambda value: self.fc(value) + 1, backend=backend)
+
+        def forward(self, value):
+            return self.fast(self.fc(value))
+
+    report = profiler(Both(), repeat=1).run(x())
+    assert report.row("fc").calls == 2
+    assert report.row("fc").macs == 2 * LINEAR
+    assert report.row("fc").time is report.row("fc").self_time is None
+    assert report.row("fc").work_share > 0
+    # What was seen of it is part of the region's row: nothing is lost.
+    assert report.row("").self_time == report.row("").time == report.total.time
+    assert report.total.time == pytest.approx(report.run_times[0], rel=0.9)
+
+
 def test_graph_breaks_lose_no_work(backend):
     class Broken(Net):
         def forward(self, value):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 import torchvision
-from given_roofs import profiler
+from given_roofs import profiler, roofs
 from torch import nn
 
 import roofprof
+from roofprof import cli
 
 
 class Block(nn.Module):
@@ -119,6 +120,19 @@ def test_what_a_program_raises_comes_through():
     with pytest.raises(Exception, match=r"(?i)guard|expected|size|shape"):
         profiler(program).run(torch.randn(3, 8), scale=2.0)
     assert "forward" not in vars(program)
+
+
+def test_the_command_line_takes_a_saved_program(tmp_path, capsys):
+    path = tmp_path / "program.pt2"
+    torch.export.save(torch.export.export(Net(), (x(),)), path)
+    roofs().save(tmp_path / "roofs.json")
+    profile = ["profile", str(path), "--input", "2x8", "--ceilings", str(tmp_path / "roofs.json"), "--repeat", "1"]
+    assert cli.main([*profile, "--json", str(tmp_path / "report.json")]) == 0
+    report = roofprof.Report.from_json(tmp_path / "report.json")
+    assert facts(report) == facts(roofprof.count(Net(), x()))
+    path.write_text("no program")
+    assert cli.main(profile) == 2
+    assert "is no exported program that torch can load" in capsys.readouterr().err
 
 
 def test_a_graph_within_a_model():
