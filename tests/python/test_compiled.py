@@ -102,6 +102,16 @@ def test_a_layer_of_torch_itself_may_be_compiled(backend):
     assert report.row("").type == "Linear"
 
 
+def test_compiled_modules_in_a_compiled_model_are_one_region(backend):
+    model = in_part(Net(), backend)
+    model.second.compile(backend=backend)
+    report = profiler(torch.compile(model, backend=backend)).run(x())
+    assert macs(report) == EVERY_LINEAR
+    assert backend.frame_count == 1
+    assert report.row("").self_time == report.total.time
+    assert report.row("first").time is report.row("second.0").time is None
+
+
 def test_the_plain_module_and_its_compiled_form_have_rows_of_their_own(backend):
     class Both(nn.Module):
         def __init__(self):
