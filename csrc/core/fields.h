@@ -116,6 +116,7 @@ void for_each_row_field(Visitor&& visit) {
   visit("output_shapes", Unit::shapes, &RooflineRow::output_shapes);
   visit("output_bytes", Unit::bytes, &RooflineRow::output_bytes);
   visit("inferred", Unit::flag, &RooflineRow::inferred);
+  visit("work_share", Unit::percent, &RooflineRow::work_share);
 }
 
 // What a group has beside its keys and figures.

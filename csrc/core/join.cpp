@@ -69,12 +69,45 @@ Figures figures_of(const ModuleSums& sums, const ProfileData& data) {
   return derive_figures(sums.tally, sums.times.timing(data.runs.chosen), data.ceilings);
 }
 
+// What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
+Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
+  auto tally = sums.tally;
+  tally.op_time_ns.reset();
+  return derive_figures(tally, {}, data.ceilings);
+}
+
 // A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
-Figures self_figures_of(ModuleSums self, const Figures& inclusive, const ProfileData& data) {
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region, const ProfileData& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
     self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
   }
-  return figures_of(self, data);
+  if (!holds_region) return figures_of(self, data);
+  // Its own time is the region's, its own work is not: nothing joins the two but the sum over the subtree.
+  Figures figures = figures_in_region(self, data);
+  const Timing timing = self.times.timing(data.runs.chosen);
+  figures.time_ns = timing.time_ns;
+  figures.time_spread = timing.spread;
+  figures.op_time_ns = self.tally.op_time_ns;
+  return figures;
+}
+
+std::vector<bool> region_holders(const ProfileData& data) {
+  std::vector<bool> holds(data.modules.size());
+  for (const auto& module : data.modules) {
+    if (module.compiled_region >= 0) holds[at(module.compiled_region)] = true;
+  }
+  return holds;
+}
+
+// The work of a part as a percentage of the whole's: by what it takes at least, by FLOPs where there are no roofs.
+std::optional<double> share_of(const Figures& part, const Figures& whole) {
+  const auto percent = [](std::int64_t some, std::int64_t all) -> std::optional<double> {
+    if (all <= 0) return std::nullopt;
+    return 100.0 * static_cast<double>(some) / static_cast<double>(all);
+  };
+  if (whole.incomplete) return std::nullopt;
+  if (part.lower_bound_ns && whole.lower_bound_ns) return percent(*part.lower_bound_ns, *whole.lower_bound_ns);
+  return percent(part.flops, whole.flops);
 }
 
 std::vector<ModuleId> tree_order(const ProfileData& data) {
@@ -147,6 +180,9 @@ void check_consistent(const ProfileData& data) {
     if (module.same_as >= id) {
       throw std::invalid_argument("module '" + module.path + "' stands before the place that it repeats");
     }
+    if (module.compiled_region >= count || module.compiled_region == id) {
+      throw std::invalid_argument("module '" + module.path + "' runs in no region of the profile");
+    }
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
       throw std::invalid_argument("module '" + module.path + "' stands before its parent");
     }
@@ -202,6 +238,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
   const auto exists = existing_rows(data);
+  const auto holds_region = region_holders(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : tree_order(data)) {
@@ -209,8 +246,12 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if (module.parent >= 0) depth[at(id)] = depth[at(module.parent)] + 1;
     if (!exists[at(id)]) continue;
     RooflineRow row;
-    static_cast<Figures&>(row) = figures_of(inclusive[at(id)], data);
-    row.self = self_figures_of(self[at(id)], row, data);
+    const bool in_region = module.compiled_region >= 0;
+    static_cast<Figures&>(row) =
+        in_region ? figures_in_region(inclusive[at(id)], data) : figures_of(inclusive[at(id)], data);
+    row.self = in_region ? figures_in_region(self[at(id)], data)
+                         : self_figures_of(self[at(id)], row, holds_region[at(id)], data);
+    if (in_region) row.work_share = share_of(row, figures_of(inclusive[at(module.compiled_region)], data));
     copy_facts(module, row);
     row.depth = depth[at(id)];
     if (module.calls_visible) row.calls = calls[at(id)];

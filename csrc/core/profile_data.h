@@ -18,6 +18,9 @@ inline constexpr std::size_t kPhaseCount = 4;
 inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
                                                                           "optimizer"};
 
+// The op that stands for the code of a compiled region: its time, and its calls.
+inline constexpr std::string_view kCompiledRegion = "compiled region";
+
 // Index into ProfileData::modules.
 using ModuleId = std::int32_t;
 inline constexpr ModuleId kModel = 0;      // path ""
@@ -36,6 +39,8 @@ struct Module {
   bool calls_visible = true;
   bool inferred = false;
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
+  // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
+  ModuleId compiled_region = -1;
   // Of the subtree, tied parameters once.
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;

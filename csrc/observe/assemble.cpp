@@ -4,6 +4,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "observe/compiled_regions.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -85,6 +87,11 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
                     op.costed,       op.calls,      op.work,      {}};
     if (const auto found = timed_ops.find(op.key); found != timed_ops.end()) bucket.time_ns = found->second->time_ns;
     data.ops.push_back(std::move(bucket));
+  }
+  if (!compiled_regions_in(counting).empty()) {
+    list_uncounted_regions(counting, data);
+  } else if (chosen != nullptr) {
+    time_by_region(*chosen, data);
   }
 
   for (const auto& [op, reason] : counting.failures) data.notes.push_back("no cost for " + op + ": " + reason);

@@ -16,6 +16,8 @@ class ModuleIndex {
   // `objects[id]` is the module at place `id`; null for places that no object has.
   ModuleIndex(const std::vector<Module>& modules, const std::vector<const void*>& objects);
 
+  void add(const void* object, ModuleId place) { places_[object].push_back(place); }
+
   // The place of that module, called now on a thread in `state`: of several, the one whose parent is running, else the
   // first. Empty for modules that are not in the tree.
   std::optional<ModuleId> place_of(const void* object, const ThreadState& state) const;

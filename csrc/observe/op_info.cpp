@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/profile_data.h"
 #include "observe/packed_weight.h"
 
 namespace roofprof::observe {
@@ -65,7 +66,7 @@ void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
     } else if (info.cost != nullptr && names_scalar(info.cost->scalars, argument.name())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::scalar, false});
-    } else if (info.cost != nullptr && is_packed_weight(type)) {
+    } else if (info.cost != nullptr && is_packed_weight(*argument.real_type())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::packed_weight, false});
     }
     ++position;
@@ -157,9 +158,15 @@ Registry& registry() {
   return *instance;
 }
 
+// torch names the range around a compiled frame "Torch-Compiled Region: 0/1".
+bool is_compiled_code(const char* range) {
+  constexpr std::string_view kRange = "Torch-Compiled Region";
+  return std::strncmp(range, kRange.data(), kRange.size()) == 0;
+}
+
 OpInfo* resolve(const at::RecordFunction& fn) {
   const auto name = fn.operator_name();
-  if (!name) return nullptr;
+  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : nullptr;
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   auto& entry = all.by_name[fn.name()];
@@ -200,7 +207,7 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   // The text is compared as well: ranges that are no ops carry names in memory that is used again.
   if (line.name == name && std::strcmp(line.info->name.c_str(), name) == 0) return line.info;
   OpInfo* info = resolve(fn);
-  if (info != nullptr) line = {name, info};
+  if (info != nullptr && info->kind != OpKind::compiled) line = {name, info};
   return info;
 }
 
@@ -221,5 +228,17 @@ OpInfo* named_op(std::string_view name, Unobserved unobserved) {
   }
   return found->second.get();
 }
+
+OpInfo* compiled_region() {
+  static auto* instance = [] {
+    auto* info = new OpInfo;
+    info->name = kCompiledRegion;
+    info->kind = OpKind::compiled;
+    return info;
+  }();
+  return instance;
+}
+
+bool is_compiled_backward(const char* node) { return std::strcmp(node, "CompiledFunctionBackward") == 0; }
 
 }  // namespace roofprof::observe

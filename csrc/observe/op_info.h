@@ -20,6 +20,7 @@ enum class OpKind : std::uint8_t {
   view,         // moves nothing: counted with zero work
   transparent,  // a composite: looked through; with nothing inside, it did nothing
   unknown,      // no cost: looked through; with nothing counted inside, it goes to coverage
+  compiled,     // compiled code, no operator: looked through, but most of its work is not dispatched
 };
 
 // Whether it stands for no op, but for what bypassed the dispatcher in a function's or a module's call.
@@ -63,10 +64,16 @@ struct OpInfo {
 };
 
 // The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
-// range). The pointer stays valid for the life of the process; an operator whose cost changes gets another one.
+// range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process; an
+// operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
 
 // What stands for work that is no operator of torch's, by a name of the user's: declared by them, or unobserved.
 OpInfo* named_op(std::string_view name, Unobserved unobserved);
+
+// What stands for compiled code.
+OpInfo* compiled_region();
+// Whether that autograd node runs the backward of compiled code.
+bool is_compiled_backward(const char* node);
 
 }  // namespace roofprof::observe

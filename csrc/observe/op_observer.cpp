@@ -51,6 +51,20 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   return {nullptr, kOutside};
 }
 
+// Compiled code without a range of its own.
+void start_compiled(ThreadState& state, const void* record) {
+  if (!state.ops.empty() && state.ops.back().closed) return;
+  RunningOp running;
+  running.record = record;
+  running.exceptions = std::uncaught_exceptions();
+  running.op = compiled_region();
+  const auto [module, phase] = state.place_now();
+  running.key = {running.op, module, phase, 0};
+  running.described = false;
+  state.ops.push_back(std::move(running));
+  state.ops.back().start = now_ticks();
+}
+
 void start_node(ThreadState& state, const at::RecordFunction& fn) {
   state.claim_sequence_numbers();
   const auto [session, module] = origin_of(state, fn);
@@ -59,6 +73,7 @@ void start_node(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
+  if (is_compiled_backward(fn.name())) start_compiled(state, &fn);
 }
 
 void finish_node(ThreadState& state, const at::RecordFunction& fn) {
@@ -171,6 +186,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   } else {
     running.route = route_of(*op, inputs_of(fn, *op));
   }
+  if (op->kind == OpKind::compiled) running.described = false;
   running.skipped = asks_for_shapes(state, running.route);
   const bool has_own_work = op->kind == OpKind::counted || op->kind == OpKind::view;
   running.closed = running.skipped || (has_own_work && !is_handed_on(*op, running.route));
@@ -196,6 +212,7 @@ bool is_counted(const RunningOp& running) {
   switch (running.op->kind) {
     case OpKind::counted:
     case OpKind::view:
+    case OpKind::compiled:
       return true;
     case OpKind::unknown:
       // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates
@@ -208,12 +225,12 @@ bool is_counted(const RunningOp& running) {
 }
 
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
-BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, Work& work) {
+BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* record, RunningOp& running, Work& work) {
   auto& table = *state.table;
   std::string failure;
-  if (running.described) {
+  if (running.described && record != nullptr) {
     auto key = running.key;
-    const auto results = results_of(fn, *running.op);
+    const auto results = results_of(*record, *running.op);
     try {
       if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
       const auto found = table.find(key);
@@ -236,7 +253,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& fn, R
   return table.add_uncosted(running.key);
 }
 
-void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
+void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
   if (running.muted) at::enableRecordFunction(true);
@@ -266,6 +283,16 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   outer.inner_ticks += running.inner_ticks;
 }
 
+// Ops inside a closed one were not put on the stack, nor were nodes but those of compiled code.
+void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
+  const Ticks now = now_ticks();
+  for (std::size_t i = state.ops.size(); i-- > 0;) {
+    if (state.ops[i].record != record) continue;
+    while (state.ops.size() > i) finish_op(state, fn, now);
+    break;
+  }
+}
+
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
   if (state.scopes.empty()) return;
@@ -273,19 +300,13 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     state.close(&fn);
     return;
   }
+  finish_ops(state, &fn, &fn);
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     finish_node(state, fn);
     return;
   }
-  const Ticks now = now_ticks();
-  // Ops inside a closed one were not put on the stack.
-  for (std::size_t i = state.ops.size(); i-- > 0;) {
-    if (state.ops[i].record != &fn) continue;
-    while (state.ops.size() > i) finish_op(state, fn, now);
-    break;
-  }
   finish_function(state, fn);
-  if (state.scopes.back().token == &fn) state.close(&fn);
+  if (!state.scopes.empty() && state.scopes.back().token == &fn) state.close(&fn);
 }
 
 // Autograd's own threads have no scope between nodes; what the engine does there belongs to the last node.
@@ -299,6 +320,7 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
+  if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     start_node(state, fn);
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
@@ -309,7 +331,20 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   return nullptr;
 }
 
+// Only its address counts.
+constexpr char kCompiledToken = 0;
+
 }  // namespace
+
+void enter_compiled() {
+  auto& state = thread_state();
+  if (!state.scopes.empty() && state.session->active() && !state.is_paused()) start_compiled(state, &kCompiledToken);
+}
+
+void leave_compiled() {
+  auto& state = thread_state();
+  if (!state.scopes.empty()) finish_ops(state, &kCompiledToken, nullptr);
+}
 
 at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)

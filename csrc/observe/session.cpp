@@ -150,6 +150,14 @@ bool Session::enter_closure(const void* token) {
          thread_state().open(shared_from_this(), kOutside, Phase::forward, ScopeKind::base, token);
 }
 
+void Session::pause() {
+  auto& state = thread_state();
+  if (state.scopes.empty() || state.session.get() != this) return;
+  state.open(shared_from_this(), kOutside, Phase::forward, ScopeKind::pause, &active_);
+}
+
+void Session::resume() { leave(&active_); }
+
 std::optional<ModuleId> Session::leave(const void* token) {
   auto& state = thread_state();
   return state.session.get() == this ? state.close(token) : std::nullopt;

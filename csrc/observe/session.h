@@ -63,6 +63,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Evidence evidence_inside(const void* token) const;
   // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
   void note_unobserved_module(std::string_view type);
+  // Until resume(), what this thread does is no work of the model's; its time goes to (outside).
+  void pause();
+  void resume();
   // The optimizer's step runs on this thread.
   bool enter_optimizer(const void* token);
   // The closure that a step was given: what it does is work as outside of the step.

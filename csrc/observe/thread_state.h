@@ -22,7 +22,13 @@ namespace roofprof::observe {
 
 class Session;
 
-enum class ScopeKind : std::uint8_t { base, module, region, node };
+enum class ScopeKind : std::uint8_t {
+  base,
+  module,
+  region,  // opened by the user's code
+  node,
+  pause,  // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
+};
 
 struct Scope {
   ModuleId module = kModel;
@@ -35,7 +41,7 @@ struct Scope {
 };
 
 struct RunningOp {
-  const void* record = nullptr;  // its at::RecordFunction; the token of declared work
+  const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work or of compiled code
   OpInfo* op = nullptr;
   BucketKey key;         // its signature is that of the inputs until the op ends
   bool closed = false;   // what it dispatches inside is not counted
@@ -96,6 +102,7 @@ struct ThreadState {
 
   // Hands sequence numbers made since the last call to the module that runs now.
   void claim_sequence_numbers();
+  bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The module and phase of an op that starts now.

@@ -7,6 +7,8 @@
 #include "device/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/assemble.h"
+#include "observe/compiled_regions.h"
+#include "observe/op_observer.h"
 #include "observe/session.h"
 #include "read_data.h"
 
@@ -38,7 +40,10 @@ Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, cons
 }  // namespace
 
 void bind_session(py::module_& module) {
-  py::class_<observe::Pass>(module, "Pass").def_readonly("wall_ns", &observe::Pass::wall_ns);
+  py::class_<observe::Pass>(module, "Pass")
+      .def_readonly("wall_ns", &observe::Pass::wall_ns)
+      .def_property_readonly("compiled_regions",
+                             [](const observe::Pass& pass) { return observe::compiled_regions_in(pass).size(); });
 
   py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
       .def(py::init([](const py::list& modules, const py::list& objects) {
@@ -61,6 +66,16 @@ void bind_session(py::module_& module) {
       .def("stop", [](ModuleHooks& hooks) { return hooks.session()->stop(); })
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
+      .def(
+          "add_wrapper",
+          [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {
+            hooks.add_wrapper(wrapper, wrapped, place);
+          },
+          py::arg("wrapper"), py::arg("module"), py::arg("place"))
+      .def("enter_compiled", [](const ModuleHooks&) { observe::enter_compiled(); })
+      .def("leave_compiled", [](const ModuleHooks&) { observe::leave_compiled(); })
+      .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
+      .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",
            [](ModuleHooks& hooks, const py::object& optimizer) {
              return hooks.session()->enter_optimizer(optimizer.ptr());

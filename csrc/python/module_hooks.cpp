@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cstring>
+
 #include "observe/thread_state.h"
 #include "unobserved.h"
 
@@ -113,7 +115,29 @@ ModuleHooks::ModuleHooks(std::vector<Module> modules, py::list objects)
 
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;
-  if (const auto place = index_.place_of(module, observe::thread_state())) session_->enter(*place, module);
+  const auto& state = observe::thread_state();
+  if (!wrapped_.empty() && !state.scopes.empty()) {
+    const auto wrapper = wrapped_.find(state.scopes.back().token);
+    if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
+  }
+  auto place = index_.place_of(module, state);
+  if (!place && adopt(module)) place = index_.place_of(module, state);
+  if (place) session_->enter(*place, module);
+}
+
+bool ModuleHooks::adopt(PyObject* wrapper) {
+  if (std::strcmp(Py_TYPE(wrapper)->tp_name, "OptimizedModule") != 0) return false;
+  const auto module = py::reinterpret_steal<py::object>(PyObject_GetAttrString(wrapper, "_orig_mod"));
+  if (!module) PyErr_Clear();
+  const auto place = module ? index_.place_of(module.ptr(), observe::thread_state()) : std::nullopt;
+  if (place) add_wrapper(py::reinterpret_borrow<py::object>(wrapper), module, *place);
+  return place.has_value();
+}
+
+void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& module, ModuleId place) {
+  wrapped_[wrapper.ptr()] = module.ptr();
+  index_.add(wrapper.ptr(), place);
+  objects_.append(wrapper);
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {

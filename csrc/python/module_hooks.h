@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "core/profile_data.h"
@@ -23,6 +24,9 @@ class ModuleHooks {
   // `arguments` and `keywords` may be null, `output` None where the module raised.
   void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
 
+  // A call of `wrapper` is one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
+  void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);
+
   // Type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
 
@@ -36,10 +40,14 @@ class ModuleHooks {
   std::vector<Module> modules() const;
 
  private:
+  // torch.compile may wrap a module of the tree after the profiler was made.
+  bool adopt(PyObject* wrapper);
+
   std::shared_ptr<observe::Session> session_;
   observe::ModuleIndex index_;
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
   std::vector<Module> modules_;
+  std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
   pybind11::list objects_;  // kept alive: their addresses must not be given to other objects
 };
 

@@ -126,6 +126,7 @@ Module read_module(const py::dict& from) {
   read(from, "calls_visible", module.calls_visible);
   read(from, "inferred", module.inferred);
   read(from, "same_as", module.same_as);
+  read(from, "compiled_region", module.compiled_region);
   read(from, "params", module.params);
   read(from, "trainable_params", module.trainable_params);
   read(from, "param_bytes", module.param_bytes);

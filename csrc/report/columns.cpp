@@ -10,7 +10,7 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Pair, 16> kHeadings = {{
+constexpr std::array<Pair, 17> kHeadings = {{
     {"path", "module"},
     {"macs", "MACs"},
     {"causal_macs", "causal MACs"},
@@ -25,6 +25,7 @@ constexpr std::array<Pair, 16> kHeadings = {{
     {"percent_of_time", "time%"},
     {"trainable_params", "trainable"},
     {"kernel_count", "kernels"},
+    {"work_share", "share"},
     {"time_spread", "spread"},
     {"operations_by_dtype", "by dtype"},
 }};

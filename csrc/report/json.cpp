@@ -80,6 +80,7 @@ void write_module(JsonWriter& json, const Module& module) {
   json.member("calls_visible", module.calls_visible);
   json.member("inferred", module.inferred);
   json.member("same_as", module.same_as);
+  json.member("compiled_region", module.compiled_region);
   json.member("params", module.params);
   json.member("trainable_params", module.trainable_params);
   json.member("param_bytes", module.param_bytes);

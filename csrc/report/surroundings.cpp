@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/join.h"
+#include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
 #include "report/utf8.h"
@@ -161,6 +162,11 @@ std::string legend_lines(const Report& report, bool of_modules, std::size_t widt
     text +=
         "; lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth); bound: the roof that takes most of it, a "
         "dtype's or a memory level's; %roof = lower bound / time; wasted = time - lower bound";
+  }
+  if (of_modules && has_shares(report)) {
+    text += "; share: a module's part of the work of its compiled region, of its ";
+    text += report.ceilings().empty() ? "FLOPs" : "lower bound";
+    text += ", never of its time";
   }
   if (report.total().incomplete) text += "; >=: a lower limit, an op without a known cost is in it";
   if (of_modules && std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.inferred; })) {

@@ -22,10 +22,11 @@ constexpr std::size_t kMinNameWidth = 28;
 
 const std::vector<UsualColumn>& usual_columns() {
   static const std::vector<UsualColumn> kUsual = {
-      {"type", 9},  {"params", 10},         {"macs", 8},
-      {"flops", 4}, {"bytes", 6},           {"intensity", 7},
-      {"time", 0},  {"achieved_flops", 11}, {"achieved_bandwidth", 12},
-      {"bound", 3}, {"percent_of_roof", 5}, {"wasted_time", 2},
+      {"type", 9},       {"params", 10},         {"macs", 8},
+      {"flops", 4},      {"bytes", 6},           {"intensity", 7},
+      {"time", 0},       {"achieved_flops", 11}, {"achieved_bandwidth", 12},
+      {"bound", 3},      {"percent_of_roof", 5}, {"wasted_time", 2},
+      {"work_share", 1},
   };
   return kUsual;
 }
@@ -115,10 +116,15 @@ Selection select_rows(const Report& report, const TableOptions& options) {
 
 }  // namespace
 
+bool has_shares(const Report& report) {
+  return std::any_of(report.rows().begin(), report.rows().end(), [](const auto& row) { return row.work_share; });
+}
+
 bool can_fill(std::string_view name, Unit unit, const Report& report) {
   const bool timed = report.total().time_ns || report.total().op_time_ns;
   const bool needs_roof = name == "percent_of_roof" || name == "wasted_time" || name == "lower_bound_time";
   if (needs_time(name, unit) && !timed) return false;
+  if (name == "work_share") return has_shares(report);
   return !needs_roof || !report.ceilings().empty();
 }
 

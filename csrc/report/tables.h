@@ -19,6 +19,8 @@ std::string module_table(const Report& report, const TableOptions& options);
 // One line for each group of ops; options.by holds keys of Report::group, separated by commas.
 std::string group_table(const Report& report, const TableOptions& options);
 
+// Whether modules ran inside compiled regions, so that their part of the work is known in place of their time.
+bool has_shares(const Report& report);
 // Which of the usual columns this report can fill: all without a time go where nothing was timed, and what needs roofs
 // goes where there are none.
 bool can_fill(std::string_view name, Unit unit, const Report& report);

@@ -6,14 +6,49 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._library import custom_ops
 from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from roofprof import _C
+from roofprof._compiled import Compilations, unwarned
+
+if TYPE_CHECKING:
+    from roofprof import _C
+
+
+class ModuleHooks:
+    """The session's hooks around every call of a module, on while this is not suspended."""
+
+    def __init__(self, session: _C.Session) -> None:
+        self._before = nn_module.register_module_forward_pre_hook(session.enter_hook)
+        self._after = nn_module.register_module_forward_hook(session.leave_hook, with_kwargs=True, always_call=True)
+        self._tables: list[tuple[dict[int, Any], int]] = [
+            (nn_module._global_forward_pre_hooks, self._before.id),
+            (nn_module._global_forward_hooks, self._after.id),
+            (nn_module._global_forward_hooks_with_kwargs, self._after.id),
+            (nn_module._global_forward_hooks_always_called, self._after.id),
+        ]
+        self._suspended: list[tuple[dict[int, Any], int, Any]] = []
+
+    def suspend(self) -> None:
+        """Take the hooks off."""
+        self._suspended = [(table, key, table.pop(key)) for table, key in self._tables if key in table]
+
+    def resume(self) -> None:
+        """Put the hooks back."""
+        for table, key, entry in self._suspended:
+            table[key] = entry
+        self._suspended = []
+
+    def remove(self) -> None:
+        """Leave nothing behind, which torch's own handles do."""
+        self._before.remove()
+        self._after.remove()
+        for table, key in self._tables:
+            table.pop(key, None)
 
 
 def _observed_closure(session: _C.Session, argument: Any) -> Any:
@@ -32,7 +67,7 @@ def _observed_closure(session: _C.Session, argument: Any) -> Any:
 
 
 @contextlib.contextmanager
-def global_hooks(session: _C.Session) -> Iterator[None]:
+def global_hooks(session: _C.Session, compilations: Compilations) -> Iterator[None]:
     """Tells the session of every call of a module and every step of an optimizer."""
 
     # What a pre-hook returns are the step's arguments.
@@ -48,20 +83,20 @@ def global_hooks(session: _C.Session) -> Iterator[None]:
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
+    modules = ModuleHooks(session)
     handles = [
-        nn_module.register_module_forward_pre_hook(session.enter_hook),
-        nn_module.register_module_forward_hook(session.leave_hook, with_kwargs=True, always_call=True),
         register_optimizer_step_pre_hook(enter_optimizer),
         register_optimizer_step_post_hook(leave_optimizer),
     ]
+    compilations.hooks = modules
     try:
-        with _through_the_dispatcher():
+        with unwarned(), _through_the_dispatcher():
             yield
     finally:
+        compilations.hooks = None
+        modules.remove()
         for handle in handles:
             handle.remove()
-            # torch removes the hook, but not its entry in here.
-            nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
 
 @contextlib.contextmanager

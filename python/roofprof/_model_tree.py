@@ -7,16 +7,23 @@ from typing import Any
 
 import torch
 
+from roofprof import _exported
+from roofprof._compiled import is_compiled, original
+
 
 @dataclass
 class ModelTree:
     """Places in the order that the compiled part expects: the model, two that are no modules, then the rest.
 
-    ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None.
+    ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
+    are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
+    with the places of the modules that its nodes came from, by path.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
+    wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
+    graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
@@ -29,6 +36,7 @@ class ModelTree:
             "calls_visible": True,
             "inferred": False,
             "same_as": self._first_places.get(id(module), -1),
+            "compiled_region": -1,
             "input_shapes": [],
             "output_shapes": [],
             "output_bytes": None,
@@ -39,25 +47,48 @@ class ModelTree:
         self.objects.append(module)
         return len(self.modules) - 1
 
+    def add_wrapper(self, wrapper: object, module: torch.nn.Module | None, place: int) -> None:
+        """Note what stands around a module in the model's own tree, if anything does."""
+        if module is not None and isinstance(wrapper, torch.nn.Module) and wrapper is not module:
+            self.wrappers.append((wrapper, module, place))
+
 
 def model_tree(model: object) -> ModelTree:
     """The tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
-    module = model if isinstance(model, torch.nn.Module) else None
-    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
+    twin = original(model)
+    module = twin if isinstance(twin, torch.nn.Module) else None
+    tree.add("", name_of(twin) or "NoneType", -1, module, has_forward=model is not None)
+    tree.add_wrapper(model, module, 0)
     tree.add("(outside)", "", -1, None, has_forward=False)
     tree.add("(optimizer)", "", -1, None, has_forward=False)
     if module is not None:
         _add_children(tree, 0, module, [module])
+        _add_graphs(tree)
     return tree
+
+
+def _add_graphs(tree: ModelTree) -> None:
+    """Places for what graphs were traced from, but not below compiled code, which would be compiled anew."""
+    compiled: set[int] = set()
+    wrapped = {place for _, _, place in tree.wrappers}
+    for place, module in enumerate(list(tree.objects)):
+        if module is None:
+            continue
+        if place in wrapped or tree.modules[place]["parent"] in compiled or is_compiled(module):
+            compiled.add(place)
+        elif isinstance(module, torch.fx.GraphModule):
+            _exported.add_places(tree, module, place)
+            tree.modules[place]["type"] = _exported.root_type(module) or tree.modules[place]["type"]
 
 
 def name_of(model: object) -> str:
     """A module's type, a function's name, "" for None."""
     if model is None:
         return ""
-    kind = type(model).__name__
-    return kind if isinstance(model, torch.nn.Module) else getattr(model, "__name__", kind)
+    if isinstance(model, torch.nn.Module):
+        return _exported.type_name(model)
+    return getattr(model, "__name__", type(model).__name__)
 
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
@@ -107,18 +138,22 @@ def _add_children(
     buffers: _Tensors = {id(b): b for b in module.buffers(recurse=deep)}
     path = tree.modules[place]["path"]
     seen: set[int] = set()
-    for name, child in () if deep else module._modules.items():
+    for name, given in () if deep else module._modules.items():
+        child = original(given)
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
-        if child is None or id(child) in seen or any(child is ancestor for ancestor in ancestors):
+        if child is None or id(given) in seen or any(child is ancestor for ancestor in ancestors):
             continue
-        seen.add(id(child))
+        if _exported.is_part_of_export(child):
+            continue
+        seen.add(id(given))
         child_place = tree.add(
             f"{path}.{name}" if path else name,
-            type(child).__name__,
+            _exported.type_name(child),
             place,
             child,
             has_forward=_has_forward(child),
         )
+        tree.add_wrapper(given, child, child_place)
         child_parameters, child_buffers = _add_children(tree, child_place, child, [*ancestors, child])
         parameters |= child_parameters
         buffers |= child_buffers

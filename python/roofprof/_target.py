@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from roofprof._exported import runnable
+
 
 class TargetError(Exception):
     """One sentence: what was wrong, where, what to do. The cause is the exception behind it, where there is one."""
@@ -68,19 +70,24 @@ def _load_file(path: Path) -> Any:
 
 
 def load_model(target: str) -> Callable[..., Any]:
-    """The model behind a target: a module, or what a callable without arguments makes, or a TorchScript file."""
+    """The model behind a target: a module, what a callable without arguments makes, a TorchScript or a .pt2 file."""
+    if Path(target).is_file() and target.endswith(".pt2"):
+        try:
+            return runnable(torch.export.load(target))  # type: ignore[no-any-return]
+        except Exception as error:
+            raise TargetError(f"{target} is no exported program that torch can load: {error}") from error
     if Path(target).is_file() and not target.endswith(".py"):
         try:
             return torch.jit.load(target, map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
         except Exception as error:
             raise TargetError(f"{target} is no TorchScript file that torch can load: {error}") from error
-    value = load_object(target)
+    value = runnable(load_object(target))
     if isinstance(value, torch.nn.Module):
         return value
     if not callable(value):
         raise TargetError(f"{target} is a {type(value).__name__}; a module, or a callable that makes one, is needed")
     try:
-        model = value()
+        model = runnable(value())
     except Exception as error:
         raise TargetError(f"{target}() failed: {type(error).__name__}: {error}") from error
     if not callable(model):

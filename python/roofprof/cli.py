@@ -70,7 +70,9 @@ def _profile(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.target)
     args, kwargs = _inputs(arguments, dtype or torch.float32, device)
     if isinstance(model, torch.nn.Module):
-        model = model.to(device=device, dtype=dtype).train(arguments.train)
+        model = model.to(device=device, dtype=dtype)
+        if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
+            model = model.train(arguments.train)
     _say(f"profiling {arguments.target} on {device}")
     profiler = RooflineProfiler(
         model,
@@ -221,7 +223,8 @@ def _parser() -> argparse.ArgumentParser:
     profile = commands.add_parser("profile", help="profile a model", description=_profile.__doc__)
     profile.set_defaults(command=_profile)
     profile.add_argument(
-        "target", help="package.module:callable, file.py:callable (a module, or what makes one), or a TorchScript file"
+        "target",
+        help="package.module:callable, file.py:callable (a module, or what makes one), or a TorchScript or .pt2 file",
     )
     profile.add_argument(
         "--input",

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C, ceilings
+from roofprof._compiled import Compilations, eager_twin, original, packaged
+from roofprof._exported import GraphScopes, runnable
 from roofprof._fake import call_without_data
 from roofprof._hooks import global_hooks
-from roofprof._model_tree import changed_facts, model_tree, name_of, notes_on
+from roofprof._model_tree import changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
 from roofprof._state import Rewind
 from roofprof.report import Report
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 # Without a wish of the caller's, a run is repeated this often or for this many seconds, whichever ends first.
 _REPEATS = 10
 _SECONDS = 5.0
+# Calls that compile are not timed, but a model that compiles in each call is, after so many.
+_COMPILING_CALLS = 16
 
 
 def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -51,7 +55,8 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 class RooflineProfiler:
     """Profiles a model, call by call or block by block.
 
-    model: any callable; for a ``torch.nn.Module`` each submodule gets a row. None: a block's ops without a model.
+    model: any callable, or a ``torch.export.ExportedProgram``; for a ``torch.nn.Module`` each submodule gets a row.
+        None: a block's ops without a model.
     warmup: calls of :meth:`run` that are not timed.
     repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds.
     device: the device whose roofs count; None: where the model's parameters or inputs are.
@@ -68,6 +73,7 @@ class RooflineProfiler:
         counters: str = "auto",
         ceilings: _C.Ceilings | str | Path | None = None,
     ) -> None:
+        model = runnable(model)
         if model is not None and not callable(model):
             raise TypeError(f"model must be callable or None, not a {type(model).__name__}")
         if warmup < 0 or (repeat is not None and repeat < 1):
@@ -90,7 +96,11 @@ class RooflineProfiler:
 
     def _forget(self, scope: str) -> None:
         self._tree = model_tree(self.model)
-        self._session = _C.Session(self._tree.modules, self._tree.objects)
+        self._session = _C.Session(self._tree.modules, list(self._tree.objects))
+        for wrapper, module, place in self._tree.wrappers:
+            self._session.add_wrapper(wrapper, module, place)
+        self._compilations = Compilations(self._session)
+        self._graphs = GraphScopes(self._tree, self._session)
         self._scope = scope
         self._counting: _C.Pass | None = None
         self._timed: list[_C.Pass] = []
@@ -113,7 +123,7 @@ class RooflineProfiler:
         if self.model is None:
             raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
         self._begin("run")
-        rewind = Rewind(self.model, args, kwargs)
+        rewind = Rewind(original(self.model), args, kwargs)
         self._count_call(args, kwargs)
         if self._place.untimed is None:
             if rewind.consumes_inputs:
@@ -121,35 +131,37 @@ class RooflineProfiler:
                     "timed in the first call alone: further ones would use up an iterator among its inputs"
                 )
             else:
-                with rewind.undoing():
+                with rewind.undoing(), self._compilations.watched():
                     self._repeat_call(args, kwargs, rewind)
             self._notes += rewind.notes
             self._timed = self._timed or [self._counted]
         return self.report()
 
     def _count_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The counting call: the caller's own."""
-        self._place = place_of(self.model, args, kwargs)
+        """The counting call: the caller's own. What is compiled is counted as it was before."""
+        self._place = place_of(original(self.model), args, kwargs)
         self._session.record_shapes = True
         try:
-            if self._place.holds_data:
-                self._counting = self._observed_call(args, kwargs)
-            else:
-                self._counting, notes = call_without_data(self._observed_call, self.model, args, kwargs)
-                self._notes += notes
-                self._partial = False
+            with eager_twin():
+                if self._place.holds_data:
+                    self._counting = self._observed_call(args, kwargs)
+                else:
+                    self._counting, notes = call_without_data(self._observed_call, self.model, args, kwargs)
+                    self._notes += notes
+                    self._partial = False
         finally:
             self._session.record_shapes = False
 
     def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _C.Pass:
         """One observed call. When the model raises, what ran before is kept for :meth:`report`."""
         assert self.model is not None
-        with global_hooks(self._session):
+        with global_hooks(self._session, self._compilations), self._graphs.opened():
             self._session.start(outside=True)
             try:
                 if not isinstance(self.model, torch.nn.Module):
                     self._session.enter_model()
-                self.model(*args, **kwargs)
+                with packaged(self.model, self._session):
+                    self.model(*args, **kwargs)
             except BaseException:
                 self._partial = True
                 self._counting = self._session.stop()
@@ -169,7 +181,7 @@ class RooflineProfiler:
         limited = self.repeat is None
 
         def spent() -> float:
-            return time.perf_counter() - started
+            return time.perf_counter() - started - self._compilations.seconds
 
         try:
             for _ in range(self.warmup):
@@ -181,11 +193,17 @@ class RooflineProfiler:
             while len(self._timed) < (self.repeat or _REPEATS):
                 if limited and self._timed and spent() > _SECONDS:
                     break
+                compilations = self._compilations.count
                 rewind.before_call()
                 bare_ns = self._bare_call(args, kwargs)
                 rewind.before_call()
                 timed = self._observed_call(args, kwargs)
-                if not _C.same_work(counted, timed):
+                if self._compilations.count > compilations and len(self._timed) + self._warmed_up < _COMPILING_CALLS:
+                    self._warmed_up += 2  # whatever was wished: its time is the compiler's
+                    continue
+                # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
+                like = counted if not timed.compiled_regions else self._timed[0] if self._timed else timed
+                if not _C.same_work(like, timed):
                     self._stop_timing("did other work than the first (a cache grew, or an input was consumed)")
                     break
                 self._bare_ns.append(bare_ns)
@@ -208,7 +226,9 @@ class RooflineProfiler:
         self._place = place_of(self.model, (), {})
         with contextlib.ExitStack() as stack:
             self._session.record_shapes = True
-            stack.enter_context(global_hooks(self._session))
+            stack.enter_context(self._compilations.watched())
+            stack.enter_context(global_hooks(self._session, self._compilations))
+            stack.enter_context(self._graphs.opened())
             self._session.start(outside=True)
             self._block = stack.pop_all()
         return self
@@ -253,12 +273,13 @@ class RooflineProfiler:
         device = self._device or self._place.device
         tree_now = model_tree(self.model)
         notes = [*self._notes, *notes_on(self._tree, tree_now)]
+        notes += self._compilations.note(timed=self._scope == "block")
         if self._place.untimed is not None and self._scope != "count":
             notes.append(self._place.untimed)
         roofs, notes_on_roofs = self._roofs(device) if self._timed else (_C.Ceilings(), [])
         notes += [f"roofs: {note}" for note in notes_on_roofs]
         info = {
-            "model": name_of(self.model),
+            "model": "" if self.model is None else tree_now.modules[0]["type"],
             "device": device,
             "scope": self._scope,
             "partial": self._partial,

@@ -84,6 +84,9 @@ struct RooflineRow : Figures {
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
   bool inferred = false;  // attribution was inferred, not seen ("~")
+  // Of the work of the compiled region that it runs in, 0-100: lower bounds, FLOPs where there are no roofs. Never a
+  // time.
+  std::optional<double> work_share;
   Figures self;
 };
 

@@ -66,6 +66,101 @@ TEST(Join, LeavesHoldTheirOwnFigures) {
   EXPECT_EQ(report.row("head").bound, (Bound{BoundKind::memory, "DRAM"}));
 }
 
+// stem ran as compiled code, conv inside it, inner on its own in between: the compiler had left it out.
+struct CompiledNet : ProfileBuilder {
+  ModuleId stem = module("stem", "Stem");
+  ModuleId conv = module("stem.conv", "Conv2d", stem);
+  ModuleId inner = module("stem.conv.inner", "Conv2d", conv);
+  ModuleId head = module("head", "Linear");
+
+  CompiledNet() {
+    op("aten::add", stem, work_of(20'000'000, 300'000, 200'000));     // lower bound 20,000 ns
+    op("aten::conv2d", conv, work_of(60'000'000, 300'000, 200'000));  // 60,000 ns
+    op("aten::conv2d", inner, work_of(20'000'000, 300'000, 200'000), 30'000);
+    op("aten::linear", head, work_of(2'000, 4'000'000, 100'000), 50'000);
+    op("compiled region", stem, {}, 190'000);
+    time(kModel, {5'000, 6'000});
+    time(stem, {200'000, 210'000});
+    time(conv, {});
+    time(inner, {40'000, 40'000});
+    time(head, {52'000, 60'000});
+    data.modules[static_cast<std::size_t>(conv)].compiled_region = stem;
+  }
+};
+
+TEST(Join, ModulesInACompiledRegionHaveWorkAndAShareOfItButNoTime) {
+  const Report report = CompiledNet().report();
+  const RooflineRow& conv = report.row("stem.conv");
+  EXPECT_EQ(conv.self.flops, 60'000'000);
+  EXPECT_EQ(conv.flops, 80'000'000);
+  EXPECT_EQ(conv.lower_bound_ns, 80'000);
+  EXPECT_DOUBLE_EQ(*conv.work_share, 100.0 * 80'000 / 100'000);
+  for (const Figures& figures : {static_cast<const Figures&>(conv), conv.self}) {
+    EXPECT_FALSE(figures.time_ns || figures.op_time_ns || figures.wasted_ns || figures.percent_of_roof);
+    EXPECT_FALSE(figures.achieved_flops || figures.achieved_bandwidth || figures.time_spread);
+    EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
+  }
+}
+
+TEST(Join, WithoutRoofsTheShareIsOfTheFlops) {
+  CompiledNet net;
+  net.data.ceilings = {};
+  EXPECT_DOUBLE_EQ(*net.report().row("stem.conv").work_share, 80.0);
+}
+
+TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
+  const Report report = CompiledNet().report();
+  const RooflineRow& stem = report.row("stem");
+  EXPECT_EQ(stem.time_ns, 240'000);
+  EXPECT_EQ(stem.lower_bound_ns, 100'000);
+  EXPECT_EQ(stem.wasted_ns, 140'000);
+  EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 100'000 / 240'000);
+  EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_FALSE(stem.work_share);
+  // Its own time is of the region, its own work is not.
+  EXPECT_EQ(stem.self.time_ns, 200'000);
+  EXPECT_EQ(stem.self.op_time_ns, 190'000);
+  EXPECT_EQ(stem.self.flops, 20'000'000);
+  EXPECT_FALSE(stem.self.wasted_ns || stem.self.percent_of_roof || stem.self.achieved_flops);
+}
+
+TEST(Join, WhatRanOnItsOwnInsideARegionKeepsItsTime) {
+  const Report report = CompiledNet().report();
+  const RooflineRow& inner = report.row("stem.conv.inner");
+  EXPECT_EQ(inner.time_ns, 40'000);
+  EXPECT_EQ(inner.wasted_ns, 20'000);
+  EXPECT_FALSE(inner.work_share);
+}
+
+TEST(Join, TimesOfARegionStillAddUpToTheTotal) {
+  const Report report = CompiledNet().report();
+  std::int64_t self_ns = 0;
+  std::int64_t self_flops = 0;
+  for (const auto& row : report.rows()) {
+    self_ns += row.self.time_ns.value_or(0);
+    self_flops += row.self.flops;
+  }
+  EXPECT_EQ(report.total().time_ns, self_ns);
+  EXPECT_EQ(report.row("").time_ns, 5'000 + 200'000 + 40'000 + 52'000);
+  EXPECT_EQ(report.total().flops, self_flops);
+}
+
+TEST(Join, WhatARegionLeftUncountedHasNoShare) {
+  CompiledNet net;
+  net.op("compiled region", net.conv, {}).costed = false;
+  const Report report = net.report();
+  EXPECT_TRUE(report.row("stem.conv").incomplete);
+  EXPECT_FALSE(report.row("stem.conv").work_share);
+}
+
+TEST(Join, ARegionMustBeAnotherModule) {
+  CompiledNet net;
+  net.data.modules.back().compiled_region = net.head;
+  EXPECT_THROW(net.report(), std::invalid_argument);
+  net.data.modules.back().compiled_region = 99;
+  EXPECT_THROW(net.report(), std::invalid_argument);
+}
+
 TEST(Join, ParentsAreTheSumOfTheirSubtree) {
   const Report report = Net().report();
   const RooflineRow& stem = report.row("stem");

@@ -1,0 +1,149 @@
+"""torch.compile: what it wrapped, and how to profile it without a trace of the profiler in what it compiles."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from roofprof import _C
+
+
+class Suspendable(Protocol):
+    """Hooks that can be taken off for a while."""
+
+    def suspend(self) -> None:
+        """Take them off."""
+
+    def resume(self) -> None:
+        """Put them back."""
+
+
+def original(value: Any) -> Any:
+    """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
+    dynamo = _dynamo()
+    if dynamo is None:
+        return value
+    if isinstance(value, torch.nn.Module):
+        while isinstance(value, dynamo.eval_frame.OptimizedModule):
+            value = value._orig_mod
+        return value
+    function = getattr(value, "_torchdynamo_orig_callable", value)
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) and function is not value else function
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether the module was compiled in place."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+@contextlib.contextmanager
+def packaged(model: object, session: _C.Session) -> Iterator[None]:
+    """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
+    if type(model).__name__ != "AOTICompiledModel":
+        yield
+        return
+    session.enter_compiled()
+    try:
+        yield
+    finally:
+        session.leave_compiled()
+
+
+@contextlib.contextmanager
+def eager_twin() -> Iterator[None]:
+    """In here, what was compiled runs as it was before; what is compiled by then stays so."""
+    if _dynamo() is None:
+        yield
+    else:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+
+
+class Compilations:
+    """Watches the compiler while a profile runs.
+
+    The profiler's hooks would become part of what is compiled, and what the compiler tries out is no work of the
+    model's: hooks are off and the session pauses while it runs.
+    """
+
+    def __init__(self, session: _C.Session) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.hooks: Suspendable | None = None
+        self._unwatched = False
+        self._session = session
+        self._started = 0.0
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Every compilation in here is counted and kept apart."""
+        dynamo = _dynamo()
+        if dynamo is None:
+            yield
+            dynamo = _dynamo()
+            self._unwatched = dynamo is not None and bool(dynamo.utils.counters["frames"])
+            return
+        handler = dynamo.callback_handler
+        handler.register_start_callback(self._start)
+        handler.register_end_callback(self._end)
+        try:
+            yield
+        finally:
+            _remove(handler.remove_start_callback, self._start)
+            _remove(handler.remove_end_callback, self._end)
+
+    def note(self, *, timed: bool) -> list[str]:
+        """What the reader should know of them."""
+        if self._unwatched:
+            loaded = "torch.compile was loaded meanwhile: what it compiled then holds the profiler's hooks"
+            return [f"{loaded}, and runs in pieces until torch.compiler.reset(); import torch._dynamo first"]
+        if self.count == 0:
+            return []
+        times = "1 time" if self.count == 1 else f"{self.count} times"
+        place = "which stands in (outside)" if timed else "which is in none of the times"
+        return [f"torch.compile compiled {times} meanwhile, in {self.seconds:.1f} s, {place}"]
+
+    def _start(self, *_: object) -> None:
+        self.count += 1
+        self._started = time.perf_counter()
+        if self.hooks is not None:
+            self.hooks.suspend()
+            self._session.pause()
+
+    def _end(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._started
+        if self.hooks is not None:
+            self._session.resume()
+            self.hooks.resume()
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """Without torch's warning that a compiled module calls global hooks twice: ours know."""
+    before = list(warnings.filters)
+    warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
+    added = [entry for entry in warnings.filters if entry not in before]
+    try:
+        yield
+    finally:
+        for entry in added:
+            with contextlib.suppress(ValueError):  # the user's own code set the filters anew
+                warnings.filters.remove(entry)  # type: ignore[attr-defined]
+
+
+def _dynamo() -> Any:
+    """torch._dynamo where something imported it: without it nothing is compiled."""
+    return sys.modules.get("torch._dynamo")
+
+
+def _remove(remover: Callable[[Any], None], callback: Callable[[Any], None]) -> None:
+    with contextlib.suppress(ValueError):  # torch.compiler.reset() cleared them all
+        remover(callback)
