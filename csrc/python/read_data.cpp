@@ -88,6 +88,8 @@ OpBucket read_op(const py::dict& from) {
   read(from, "costed", bucket.costed);
   read(from, "calls", bucket.calls);
   bucket.work = read_work(child(from, "work"));
+  read(child(from, "work"), "input_elements", bucket.work.input_elements);
+  read(child(from, "work"), "output_elements", bucket.work.output_elements);
   read(from, "time_ns", bucket.time_ns);
   return bucket;
 }
@@ -109,8 +111,6 @@ Work read_work(const py::dict& from) {
   read(from, "causal_macs", work.causal_macs);
   read(from, "read_bytes", work.read_bytes);
   read(from, "write_bytes", work.write_bytes);
-  read(from, "input_elements", work.input_elements);
-  read(from, "output_elements", work.output_elements);
   for (const auto& [name, count] : child(from, "operations")) {
     work.operations_in(dtype_from_name(name.cast<std::string>())) += count.cast<std::int64_t>();
   }

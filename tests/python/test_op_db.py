@@ -23,15 +23,7 @@ pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.filterwarnings(
 AT_LEAST = 0.9
 
 # Operators that are called outermost while something in them is uncosted. A name that is not left any more fails too.
-SPARSE = "sparse tensors"
 LEFT = {
-    "aten::_sparse_mm": SPARSE,
-    "aten::_sparse_mm_reduce_impl_backward": SPARSE,
-    "aten::sparse_mask": SPARSE,
-    "aten::sparse_sampled_addmm": SPARSE,
-    "aten::to_dense": SPARSE,
-    "aten::to_dense_backward": SPARSE,
-    "aten::to_sparse": SPARSE,
     # Of empty matrices nothing is counted inside, so that these are named; of others all is.
     "aten::linalg_matrix_sqrth": "empty matrices",
     "aten::linalg_pinv": "empty matrices",
@@ -41,7 +33,6 @@ LEFT = {
 # Operators with a kernel of their own, and without a cost, because that kernel only calls others: each was read.
 CALLS_OTHERS = {
     "aten::_embedding_bag_backward": "_embedding_bag_dense_backward",
-    "aten::_sparse_mm_reduce_impl_backward": SPARSE,
     "aten::_unsafe_masked_index": "index and where",
     "aten::_unsafe_masked_index_put_accumulate": "index_put",
     "aten::allclose": "isclose and all",
@@ -110,6 +101,7 @@ TORCH_COUNTS_LESS = {
     "nn_functional_linear_cross_entropy_chunked": SEEN_AS_ONE,
     "nn_functional_linear_cross_entropy_chunked_none": SEEN_AS_ONE,
     "pinverse": SEEN_AS_ONE,
+    "sparse_mm_reduce": NO_FORMULA,
     "tensordot": NO_FORMULA,
     "torch__scaled_mm_v2": NO_FORMULA,
     "vdot": NO_FORMULA,
