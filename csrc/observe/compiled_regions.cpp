@@ -49,7 +49,8 @@ std::string names_of(const std::set<ModuleId>& modules, const ProfileData& data)
   return text;
 }
 
-// Sets Module::compiled_region where a module did not run, or not as often, or without its backward, in the compiled run.
+// Sets Module::compiled_region where a module did not run, or not as often, or without its backward, in the compiled
+// run.
 void find_modules_inside(const Pass& timed, const std::set<ModuleId>& holders, ProfileData& data) {
   const auto clocks = clocks_of(timed);
   for (const auto& time : data.times) {

@@ -17,8 +17,8 @@ struct CompiledRegion {
 using CompiledRegions = std::map<std::pair<ModuleId, Phase>, CompiledRegion>;
 CompiledRegions compiled_regions_in(const Pass& pass);
 
-// For a count of the eager twin and times of the compiled run: sets Module::compiled_region of what ran inside, moves its time
-// to the region's row, and gives each region one op with the time of all that its compiled code did.
+// For a count of the eager twin and times of the compiled run: sets Module::compiled_region of what ran inside, moves
+// its time to the region's row, and gives each region one op with the time of all that its compiled code did.
 void time_by_region(const Pass& timed, ProfileData& data);
 
 // For a pass that was counted while compiled: the work inside is not known, and the modules below may have run or not.

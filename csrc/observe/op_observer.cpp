@@ -202,7 +202,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
 
 // Whether the op itself is counted, now that it is known what it dispatched inside.
 bool is_counted(const RunningOp& running) {
-  if (std::uncaught_exceptions() > running.exceptions) return false;  // it raised: it did not do its work
+  if (std::uncaught_exceptions() > running.exceptions) return false;            // it raised: it did not do its work
   if (running.declared != BucketTable::kNone || running.skipped) return false;  // declared work counts itself
   // With nothing inside, a tensor subclass did the work where it cannot be seen; a mode had kept the answer (selective
   // checkpointing).
