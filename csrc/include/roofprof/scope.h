@@ -5,8 +5,7 @@
 //
 //   roofprof::Work work;
 //   work.add_macs(pairs * in_channels * out_channels, roofprof::DType::fp32);
-//   ROOFPROF_WORK("spconv", work);                  // counted here; what is dispatched until the end of the block is
-//   not
+//   ROOFPROF_WORK("spconv", work);                  // counted here; ops until the end of the block are part of it
 //
 // Outside a profile they do next to nothing.
 
