@@ -16,7 +16,7 @@ from roofprof._compiled import Compilations, eager_twin, original, packaged
 from roofprof._exported import GraphScopes, runnable
 from roofprof._fake import call_without_data
 from roofprof._hooks import global_hooks
-from roofprof._model_tree import changed_facts, model_tree, notes_on
+from roofprof._model_tree import ModelTree, changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
 from roofprof._state import Rewind
 from roofprof.report import Report
@@ -86,16 +86,16 @@ class RooflineProfiler:
         self._device = None if device is None else str(device)
         self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
-        self._forget("run")
+        self._forget("run", model_tree(None))  # the model may change until it is profiled
 
     def _begin(self, scope: str) -> None:
         """Start anew, which an open block and a running call would not survive."""
         if self._session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
-        self._forget(scope)
+        self._forget(scope, model_tree(self.model))
 
-    def _forget(self, scope: str) -> None:
-        self._tree = model_tree(self.model)
+    def _forget(self, scope: str, tree: ModelTree) -> None:
+        self._tree = tree
         self._session = _C.Session(self._tree.modules, list(self._tree.objects))
         for wrapper, module, place in self._tree.wrappers:
             self._session.add_wrapper(wrapper, module, place)
