@@ -16,7 +16,8 @@ from roofprof._compiled import Compilations, eager_twin, original, packaged
 from roofprof._exported import GraphScopes, runnable
 from roofprof._fake import call_without_data
 from roofprof._hooks import global_hooks
-from roofprof._model_tree import ModelTree, changed_facts, model_tree, notes_on
+from roofprof._model_tree import ModelTree
+from roofprof._model_walk import changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
 from roofprof._state import Rewind
 from roofprof.report import Report

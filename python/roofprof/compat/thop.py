@@ -39,7 +39,7 @@ from torch import nn
 from torch.nn.modules import module as nn_module
 
 import roofprof
-from roofprof._model_tree import hides_children
+from roofprof._model_walk import hides_children
 from roofprof.compat import _thop_convention as convention
 from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 
