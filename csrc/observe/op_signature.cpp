@@ -2,12 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <optional>
 
+#include "observe/element_type.h"
 #include "observe/packed_weight.h"
 #include "observe/tensor_format.h"
 
@@ -132,54 +130,6 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
   return items;
 }
 
-// A FakeTensor is dispatched to some device's kernels, while its memory is nowhere.
-bool is_fake(const at::TensorImpl& tensor) {
-  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta &&
-         !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
-}
-
-bool has_tangent(const at::TensorImpl& tensor) {
-  const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
-}
-
-// Sees the tensors of one call, and tells its route.
-class RouteReader {
- public:
-  void see(const at::TensorImpl& tensor) {
-    const auto keys = tensor.key_set();
-    keys_ = keys_ | keys;
-    if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
-    if (keys.has_backend(c10::BackendComponent::MetaBit)) route_.fake = true;
-    route_.dual = route_.dual || has_tangent(tensor);
-  }
-
-  Route route(const OpInfo& info) {
-    const auto local = c10::impl::tls_local_dispatch_key_set();
-    auto active = ((keys_ | local.included_) - local.excluded_) & info.wrapped_by;
-    if (active.has(c10::DispatchKey::Python)) {
-      active = active.remove(c10::DispatchKey::Python);
-      if (local.included_.has(c10::DispatchKey::Python)) read_modes();
-      route_.wrapped = subclass_ || modes_;
-    }
-    route_.by_mode = route_.wrapped && !subclass_ && active.empty();
-    route_.wrapped = route_.wrapped || !active.empty();
-    return route_;
-  }
-
- private:
-  void read_modes() {
-    using Modes = c10::impl::TorchDispatchModeTLS;
-    const bool fake = Modes::get_mode(c10::impl::TorchDispatchModeKey::FAKE).has_value();
-    modes_ = Modes::stack_len() > (fake ? 1 : 0);
-    route_.fake = route_.fake || fake;
-  }
-
-  c10::DispatchKeySet keys_;
-  bool subclass_ = false;  // other than fake ones
-  bool modes_ = false;     // other than that of fake tensors
-  Route route_;
-};
 void describe_components(const NestedSizes& nested, ops::TensorDesc& desc) {
   desc.sizes.push_back(nested.count);
   for (std::int64_t component = 0; component < nested.count; ++component) {
@@ -323,47 +273,6 @@ std::string shapes_of(const ops::OpCall& call) {
     }
   }
   return text;
-}
-
-DType dtype_of(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble:
-      return DType::fp64;
-    case c10::ScalarType::Float:
-    case c10::ScalarType::ComplexFloat:
-      return DType::fp32;
-    case c10::ScalarType::Half:
-    case c10::ScalarType::ComplexHalf:
-      return DType::fp16;
-    case c10::ScalarType::BFloat16:
-      return DType::bf16;
-    case c10::ScalarType::Float8_e4m3fn:
-    case c10::ScalarType::Float8_e4m3fnuz:
-    case c10::ScalarType::Float8_e5m2:
-    case c10::ScalarType::Float8_e5m2fnuz:
-      return DType::fp8;
-    case c10::ScalarType::Long:
-    case c10::ScalarType::UInt64:
-      return DType::int64;
-    case c10::ScalarType::Int:
-    case c10::ScalarType::UInt32:
-    case c10::ScalarType::QInt32:
-      return DType::int32;
-    case c10::ScalarType::Short:
-    case c10::ScalarType::UInt16:
-      return DType::int16;
-    case c10::ScalarType::Char:
-    case c10::ScalarType::QInt8:
-      return DType::int8;
-    case c10::ScalarType::Byte:
-    case c10::ScalarType::QUInt8:
-      return DType::uint8;
-    case c10::ScalarType::Bool:
-      return DType::boolean;
-    default:
-      return DType::other;
-  }
 }
 
 }  // namespace roofprof::observe

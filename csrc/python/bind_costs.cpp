@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "observe/op_signature.h"
+#include "observe/element_type.h"
 #include "ops/counting.h"
 #include "read_data.h"
 #include "roofprof/op_costs.h"
