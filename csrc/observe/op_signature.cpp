@@ -75,14 +75,21 @@ class Seen {
   std::size_t count_ = 0;
 };
 
-// Calls visit(tensor impl) for each defined tensor of a slot.
+// The tensor that a value is; null where it is none, or an undefined one.
+const at::TensorImpl* tensor_in(const c10::IValue& value) {
+  if (!value.isTensor()) return nullptr;
+  const at::TensorImpl* impl = value.unsafeToTensorImpl();
+  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
+}
+
+// Calls visit(tensor impl, place) for each defined tensor of a slot; what is None in a list has a place there too.
 template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    const at::TensorImpl* impl = value.unsafeToTensorImpl();
-    if (impl != nullptr && impl != c10::UndefinedTensorImpl::singleton()) visit(*impl);
+void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t place = 0) {
+  if (const auto* tensor = tensor_in(value)) {
+    visit(*tensor, place);
   } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
+    place = 0;
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, place++);
   }
 }
 
@@ -191,9 +198,9 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       hash = mix(hash, identity_of_packed(value));
       continue;
     }
-    for_each_tensor(value, [&](const at::TensorImpl& tensor) {
+    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
       reader.see(tensor);
-      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
+      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (place << 8);
       hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
       hash = mix_sizes(hash, tensor);
     });
@@ -207,7 +214,7 @@ Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
   RouteReader reader;
   for (const auto& slot : info.slots) {
     if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
-    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor) { reader.see(tensor); });
+    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor, std::size_t) { reader.see(tensor); });
   }
   return reader.route(info);
 }
@@ -215,7 +222,7 @@ Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
   std::uint64_t hash = mix(inputs_hash, outputs.size());
   for (const auto& output : outputs) {
-    for_each_tensor(output, [&](const at::TensorImpl& tensor) {
+    for_each_tensor(output, [&](const at::TensorImpl& tensor, std::size_t) {
       hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
       hash = mix_sizes(hash, tensor);
     });
@@ -241,8 +248,10 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
         argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
       }
     } else {
-      for_each_tensor(value,
-                      [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });
+      for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+        argument.tensors.push_back(describe(tensor, &seen));
+        argument.tensors.back().place = place;
+      });
     }
   }
   return call;
@@ -253,8 +262,9 @@ void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, op
     ops::Argument result;
     if (outputs[i].isList()) result.kind = ops::ArgumentKind::tensor_list;
     result.written = i < info.result_written.size() && info.result_written[i];
-    for_each_tensor(outputs[i],
-                    [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });
+    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor, std::size_t) {
+      result.tensors.push_back(describe(tensor, nullptr));
+    });
     call.results.push_back(std::move(result));
   }
 }

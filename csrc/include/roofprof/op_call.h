@@ -2,6 +2,7 @@
 // One call of an operator, as far as its cost can depend on it. Knows nothing of torch: the observer or a test fills
 // it.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ struct TensorDesc {
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
+  // Its place in the list of tensors that it came in; what is None there has a place too.
+  std::size_t place = 0;
   // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
   int element_type = -1;
   // Sparse formats hold some of the elements only (non-zeros; whole blocks where there are blocks), and their places.
