@@ -7,6 +7,7 @@
 
 #include "observe/element_type.h"
 #include "observe/packed_weight.h"
+#include "observe/symbolic_size.h"
 #include "observe/tensor_format.h"
 
 namespace roofprof::observe {
@@ -21,8 +22,19 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Sizes of what cannot be described by plain integers (symbolic shapes without a hint) are read as 0.
-std::int64_t size_hint(const c10::SymInt& size) { return size.maybe_as_int().value_or(0); }
+std::int64_t size_of(const c10::SymInt& size) { return known_value(size).value_or(ops::TensorDesc::kUnknown); }
+
+// Symbolic strides tell of expanded dimensions only.
+template <typename Visit>
+void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  const auto sizes = tensor.sym_sizes();
+  const bool has_strides = tensor.layout() == c10::kStrided && !tensor.is_nested();
+  const auto strides = has_strides ? tensor.sym_strides() : c10::SymIntArrayRef{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool expanded = i < strides.size() && strides[i].maybe_as_int() == 0;
+    visit(size_of(sizes[i]), std::int64_t{expanded ? 0 : 1});
+  }
+}
 
 // Visits the sizes that a cost can read, and strides where the layout has them.
 template <typename Visit>
@@ -32,7 +44,7 @@ void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
     const auto strides = tensor.strides();
     for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
   } else if (tensor.has_symbolic_sizes_strides()) {
-    for (const auto& size : tensor.sym_sizes()) visit(size_hint(size), std::int64_t{1});
+    for_each_symbolic_dim(tensor, visit);
   } else if (const auto nested = nested_sizes(tensor)) {
     for (const auto size : nested->sizes) visit(size, std::int64_t{1});
   } else {
@@ -98,7 +110,7 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   if (value.isBool()) return mix(hash, value.toBool() ? 3 : 2);
   if (value.isDouble()) return mix(hash, std::hash<double>{}(value.toDouble()));
   if (value.isString()) return mix(hash, std::hash<std::string>{}(value.toStringRef()));
-  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_hint(value.toSymInt())) + 1);
+  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_of(value.toSymInt())) + 1);
   if (value.isDevice()) return mix(hash, std::hash<c10::Device>{}(value.toDevice()) + 11);
   if (value.isList()) {
     hash = mix(hash, 5);
@@ -108,10 +120,11 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   return mix(hash, 7);
 }
 
-ops::Scalar describe_scalar(const c10::IValue& value) {
+// Empty where it is symbolic, and not known.
+std::optional<ops::Scalar> describe_scalar(const c10::IValue& value) {
   if (value.isBool()) return value.toBool();
   if (value.isInt()) return value.toInt();
-  if (value.isSymInt()) return size_hint(value.toSymInt());
+  if (value.isSymInt()) return known_value(value.toSymInt());
   if (value.isDouble()) return value.toDouble();
   if (value.isString()) return value.toStringRef();
   if (value.isDevice()) return value.toDevice().str();
@@ -129,7 +142,9 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
     } else if (item.isBool()) {
       items.push_back(item.toBool() ? 1 : 0);
     } else if (item.isSymInt()) {
-      items.push_back(size_hint(item.toSymInt()));
+      const auto known = known_value(item.toSymInt());
+      if (!known) return std::nullopt;
+      items.push_back(*known);
     } else {
       return std::monostate{};
     }
@@ -242,7 +257,9 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
     auto& argument = call.arguments[slot.position];
     const auto& value = inputs[slot.position];
     if (slot.kind == OpInfo::Slot::Kind::scalar) {
-      argument.scalar = describe_scalar(value);
+      auto scalar = describe_scalar(value);
+      argument.unknown = !scalar;
+      if (scalar) argument.scalar = *std::move(scalar);
     } else if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
       for (const auto& tensor : unpacked(value)) {
         argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
@@ -276,7 +293,7 @@ std::string shapes_of(const ops::OpCall& call) {
       if (!text.empty()) text += ", ";
       for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
         if (i > 0) text += 'x';
-        text += tensor.sizes[i] == ops::TensorDesc::kRagged ? "*" : std::to_string(tensor.sizes[i]);
+        text += tensor.sizes[i] < 0 ? "*" : std::to_string(tensor.sizes[i]);  // ragged, or not known
       }
       if (tensor.sizes.empty()) text += "scalar";
       if (text.size() > 200) return text + ", ...";

@@ -33,9 +33,12 @@ struct TensorDesc {
   // A nested tensor: the sizes of each component. `sizes` then is their number, and kRagged where they differ.
   std::vector<std::vector<std::int64_t>> components;
   static constexpr std::int64_t kRagged = -1;
+  // In `sizes`: symbolic, and without a value in this run.
+  static constexpr std::int64_t kUnknown = -2;
 
   bool is_sparse() const { return stored.has_value(); }
   bool is_nested() const { return !components.empty(); }
+  bool is_known() const;              // none of its sizes is kUnknown
   std::int64_t numel() const;         // logical elements; saturating
   std::int64_t held_numel() const;    // elements really held: expanded dimensions count once
   std::int64_t stored_numel() const;  // elements that take part in arithmetic: those stored where sparse, else all
@@ -64,6 +67,7 @@ struct Argument {
   bool written = false;
   ArgumentKind kind = ArgumentKind::tensor;
   bool keyword_only = false;
+  bool unknown = false;  // the scalar is a symbolic integer without a value in this run
 };
 
 // What the operator's schema and tags tell about it without a cost of its own.
