@@ -174,3 +174,24 @@ def test_where_torch_pads_jagged_tensors_the_padding_is_work():
     # A softmax over the ragged dimension is one of a padded tensor, and back.
     total = count(lambda x: torch.softmax(x, 1), jagged(components()))
     assert total.flops == 5 * len(LENGTHS) * max(LENGTHS) * WIDTH
+
+
+class Opaque(torch.Tensor):
+    """Sized as a jagged tensor, and all that it does is done out of sight."""
+
+    @staticmethod
+    def __new__(cls, like):
+        return torch.Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), layout=torch.jagged, storage_size=0)
+
+    def __init__(self, like):
+        self.like = like
+
+    @classmethod
+    def __torch_dispatch__(cls, _function, _types, args=(), _kwargs=None):
+        return Opaque(args[0].like)
+
+
+def test_an_op_of_ragged_size_that_shows_no_work_is_uncosted():
+    report = roofprof.count(torch.relu, Opaque(jagged(components())))
+    assert report.coverage.uncosted == {"aten::relu": 1}
+    assert report.coverage.notes == ["no cost for aten::relu: a size of it is not known"]
