@@ -16,7 +16,8 @@ constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
 std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
   for (const auto& argument : arguments) {
-    if (!argument.tensors.empty()) return argument.tensors.front().numel();
+    if (argument.tensors.empty()) continue;
+    return argument.tensors.front().is_known() ? argument.tensors.front().numel() : 0;
   }
   return 0;
 }

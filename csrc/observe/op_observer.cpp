@@ -3,11 +3,10 @@
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include <exception>
-#include <string_view>
 
+#include "observe/autograd_ranges.h"
 #include "observe/op_signature.h"
 #include "observe/regions.h"
 #include "observe/session.h"
@@ -18,38 +17,6 @@ namespace {
 
 // Muting costs about as much as two nested records.
 constexpr int kWorthMuting = 2;
-
-// Nothing was counted, and yet there is memory that an op has not filled: but for functions that return a view of their
-// input and make a constant, somebody else filled it.
-bool function_bypasses(Evidence seen) {
-  return (seen & kWorkSeen) == 0 && (seen & kFreshMemory) != 0 && ((seen & kReadOut) != 0 || (seen & kViewMade) == 0);
-}
-
-// ---- autograd nodes
-
-bool is_accumulation(std::int64_t sequence_number) { return sequence_number < 0; }
-
-// The session that knows the node's forward op, and its module.
-std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, const at::RecordFunction& fn) {
-  const auto sequence = fn.seqNr();
-  // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.
-  if (is_accumulation(sequence)) {
-    if (!state.session && !state.between_nodes()) return {nullptr, kOutside};
-    return {state.session ? state.session : state.last_session.lock(), state.last_node_module};
-  }
-  const auto number = static_cast<std::uint64_t>(sequence);
-  if (state.session) {
-    const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
-                            ? state.ring->find(number)
-                            : state.session->module_of_node(fn.forwardThreadId(), number);
-    if (!module) ++state.table->unknown_backward_nodes;
-    return {state.session, module.value_or(kOutside)};
-  }
-  for (auto& session : Session::active_sessions()) {
-    if (const auto module = session->module_of_node(fn.forwardThreadId(), number)) return {session, *module};
-  }
-  return {nullptr, kOutside};
-}
 
 // Compiled code without a range of its own.
 void start_compiled(ThreadState& state, const void* record) {
@@ -64,45 +31,6 @@ void start_compiled(ThreadState& state, const void* record) {
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
-
-void start_node(ThreadState& state, const at::RecordFunction& fn) {
-  state.claim_sequence_numbers();
-  const auto [session, module] = origin_of(state, fn);
-  state.last_node_task = -1;
-  if (!session || !session->active()) return;
-  if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return;
-  state.last_node_module = module;
-  state.last_node_task = torch::autograd::get_current_graph_task_id();
-  if (is_compiled_backward(fn.name())) start_compiled(state, &fn);
-}
-
-void finish_node(ThreadState& state, const at::RecordFunction& fn) {
-  // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
-  const bool of_python = std::string_view(fn.name()).ends_with("Backward");
-  if (of_python && state.scopes.back().token == &fn && function_bypasses(state.evidence)) {
-    state.note_unobserved(fn.name(), Unobserved::function);
-  }
-  state.close(&fn);
-}
-
-// ---- Python's autograd functions: ranges around their forward that are no ops
-
-void start_function(ThreadState& state, const at::RecordFunction& fn) {
-  // They alone come with the sequence number of a node to be, beside the ranges of autograd's engine.
-  if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
-  state.functions.push_back({&fn, state.evidence});
-  state.evidence = 0;
-}
-
-void finish_function(ThreadState& state, const at::RecordFunction& fn) {
-  if (state.functions.empty() || state.functions.back().record != &fn) return;
-  const bool raised = std::uncaught_exceptions() > 0;
-  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name(), Unobserved::function);
-  state.evidence |= state.functions.back().evidence_before;
-  state.functions.pop_back();
-}
-
-// ---- ops
 
 // A boxed call (TorchScript's interpreter) reports the whole stack: what its callers had there lies below.
 template <typename Value>
@@ -305,7 +233,7 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     finish_node(state, fn);
     return;
   }
-  finish_function(state, fn);
+  if (!state.functions.empty()) finish_function(state, fn);
   if (!state.scopes.empty() && state.scopes.back().token == &fn) state.close(&fn);
 }
 
@@ -322,7 +250,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    start_node(state, fn);
+    if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
     open_region(fn);
   } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {

@@ -2,13 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <optional>
 
+#include "observe/element_type.h"
 #include "observe/packed_weight.h"
+#include "observe/symbolic_size.h"
 #include "observe/tensor_format.h"
 
 namespace roofprof::observe {
@@ -23,8 +22,19 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Sizes of what cannot be described by plain integers (symbolic shapes without a hint) are read as 0.
-std::int64_t size_hint(const c10::SymInt& size) { return size.maybe_as_int().value_or(0); }
+std::int64_t size_of(const c10::SymInt& size) { return known_value(size).value_or(ops::TensorDesc::kUnknown); }
+
+// Symbolic strides tell of expanded dimensions only.
+template <typename Visit>
+void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  const auto sizes = tensor.sym_sizes();
+  const bool has_strides = tensor.layout() == c10::kStrided && !tensor.is_nested();
+  const auto strides = has_strides ? tensor.sym_strides() : c10::SymIntArrayRef{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool expanded = i < strides.size() && strides[i].maybe_as_int() == 0;
+    visit(size_of(sizes[i]), std::int64_t{expanded ? 0 : 1});
+  }
+}
 
 // Visits the sizes that a cost can read, and strides where the layout has them.
 template <typename Visit>
@@ -34,7 +44,7 @@ void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
     const auto strides = tensor.strides();
     for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
   } else if (tensor.has_symbolic_sizes_strides()) {
-    for (const auto& size : tensor.sym_sizes()) visit(size_hint(size), std::int64_t{1});
+    for_each_symbolic_dim(tensor, visit);
   } else if (const auto nested = nested_sizes(tensor)) {
     for (const auto size : nested->sizes) visit(size, std::int64_t{1});
   } else {
@@ -77,14 +87,21 @@ class Seen {
   std::size_t count_ = 0;
 };
 
-// Calls visit(tensor impl) for each defined tensor of a slot.
+// The tensor that a value is; null where it is none, or an undefined one.
+const at::TensorImpl* tensor_in(const c10::IValue& value) {
+  if (!value.isTensor()) return nullptr;
+  const at::TensorImpl* impl = value.unsafeToTensorImpl();
+  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
+}
+
+// Calls visit(tensor impl, place) for each defined tensor of a slot; what is None in a list has a place there too.
 template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    const at::TensorImpl* impl = value.unsafeToTensorImpl();
-    if (impl != nullptr && impl != c10::UndefinedTensorImpl::singleton()) visit(*impl);
+void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t place = 0) {
+  if (const auto* tensor = tensor_in(value)) {
+    visit(*tensor, place);
   } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
+    place = 0;
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, place++);
   }
 }
 
@@ -93,7 +110,7 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   if (value.isBool()) return mix(hash, value.toBool() ? 3 : 2);
   if (value.isDouble()) return mix(hash, std::hash<double>{}(value.toDouble()));
   if (value.isString()) return mix(hash, std::hash<std::string>{}(value.toStringRef()));
-  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_hint(value.toSymInt())) + 1);
+  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_of(value.toSymInt())) + 1);
   if (value.isDevice()) return mix(hash, std::hash<c10::Device>{}(value.toDevice()) + 11);
   if (value.isList()) {
     hash = mix(hash, 5);
@@ -103,10 +120,11 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   return mix(hash, 7);
 }
 
-ops::Scalar describe_scalar(const c10::IValue& value) {
+// Empty where it is symbolic, and not known.
+std::optional<ops::Scalar> describe_scalar(const c10::IValue& value) {
   if (value.isBool()) return value.toBool();
   if (value.isInt()) return value.toInt();
-  if (value.isSymInt()) return size_hint(value.toSymInt());
+  if (value.isSymInt()) return known_value(value.toSymInt());
   if (value.isDouble()) return value.toDouble();
   if (value.isString()) return value.toStringRef();
   if (value.isDevice()) return value.toDevice().str();
@@ -124,7 +142,9 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
     } else if (item.isBool()) {
       items.push_back(item.toBool() ? 1 : 0);
     } else if (item.isSymInt()) {
-      items.push_back(size_hint(item.toSymInt()));
+      const auto known = known_value(item.toSymInt());
+      if (!known) return std::nullopt;
+      items.push_back(*known);
     } else {
       return std::monostate{};
     }
@@ -132,54 +152,6 @@ ops::Scalar describe_scalar(const c10::IValue& value) {
   return items;
 }
 
-// A FakeTensor is dispatched to some device's kernels, while its memory is nowhere.
-bool is_fake(const at::TensorImpl& tensor) {
-  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta &&
-         !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
-}
-
-bool has_tangent(const at::TensorImpl& tensor) {
-  const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
-}
-
-// Sees the tensors of one call, and tells its route.
-class RouteReader {
- public:
-  void see(const at::TensorImpl& tensor) {
-    const auto keys = tensor.key_set();
-    keys_ = keys_ | keys;
-    if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
-    if (keys.has_backend(c10::BackendComponent::MetaBit)) route_.fake = true;
-    route_.dual = route_.dual || has_tangent(tensor);
-  }
-
-  Route route(const OpInfo& info) {
-    const auto local = c10::impl::tls_local_dispatch_key_set();
-    auto active = ((keys_ | local.included_) - local.excluded_) & info.wrapped_by;
-    if (active.has(c10::DispatchKey::Python)) {
-      active = active.remove(c10::DispatchKey::Python);
-      if (local.included_.has(c10::DispatchKey::Python)) read_modes();
-      route_.wrapped = subclass_ || modes_;
-    }
-    route_.by_mode = route_.wrapped && !subclass_ && active.empty();
-    route_.wrapped = route_.wrapped || !active.empty();
-    return route_;
-  }
-
- private:
-  void read_modes() {
-    using Modes = c10::impl::TorchDispatchModeTLS;
-    const bool fake = Modes::get_mode(c10::impl::TorchDispatchModeKey::FAKE).has_value();
-    modes_ = Modes::stack_len() > (fake ? 1 : 0);
-    route_.fake = route_.fake || fake;
-  }
-
-  c10::DispatchKeySet keys_;
-  bool subclass_ = false;  // other than fake ones
-  bool modes_ = false;     // other than that of fake tensors
-  Route route_;
-};
 void describe_components(const NestedSizes& nested, ops::TensorDesc& desc) {
   desc.sizes.push_back(nested.count);
   for (std::int64_t component = 0; component < nested.count; ++component) {
@@ -241,9 +213,9 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       hash = mix(hash, identity_of_packed(value));
       continue;
     }
-    for_each_tensor(value, [&](const at::TensorImpl& tensor) {
+    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
       reader.see(tensor);
-      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()));
+      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (place << 8);
       hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
       hash = mix_sizes(hash, tensor);
     });
@@ -257,7 +229,7 @@ Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
   RouteReader reader;
   for (const auto& slot : info.slots) {
     if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
-    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor) { reader.see(tensor); });
+    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor, std::size_t) { reader.see(tensor); });
   }
   return reader.route(info);
 }
@@ -265,7 +237,7 @@ Route route_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
   std::uint64_t hash = mix(inputs_hash, outputs.size());
   for (const auto& output : outputs) {
-    for_each_tensor(output, [&](const at::TensorImpl& tensor) {
+    for_each_tensor(output, [&](const at::TensorImpl& tensor, std::size_t) {
       hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
       hash = mix_sizes(hash, tensor);
     });
@@ -285,14 +257,18 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
     auto& argument = call.arguments[slot.position];
     const auto& value = inputs[slot.position];
     if (slot.kind == OpInfo::Slot::Kind::scalar) {
-      argument.scalar = describe_scalar(value);
+      auto scalar = describe_scalar(value);
+      argument.unknown = !scalar;
+      if (scalar) argument.scalar = *std::move(scalar);
     } else if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
       for (const auto& tensor : unpacked(value)) {
         argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
       }
     } else {
-      for_each_tensor(value,
-                      [&](const at::TensorImpl& tensor) { argument.tensors.push_back(describe(tensor, &seen)); });
+      for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+        argument.tensors.push_back(describe(tensor, &seen));
+        argument.tensors.back().place = place;
+      });
     }
   }
   return call;
@@ -303,8 +279,9 @@ void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, op
     ops::Argument result;
     if (outputs[i].isList()) result.kind = ops::ArgumentKind::tensor_list;
     result.written = i < info.result_written.size() && info.result_written[i];
-    for_each_tensor(outputs[i],
-                    [&](const at::TensorImpl& tensor) { result.tensors.push_back(describe(tensor, nullptr)); });
+    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor, std::size_t) {
+      result.tensors.push_back(describe(tensor, nullptr));
+    });
     call.results.push_back(std::move(result));
   }
 }
@@ -316,54 +293,13 @@ std::string shapes_of(const ops::OpCall& call) {
       if (!text.empty()) text += ", ";
       for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
         if (i > 0) text += 'x';
-        text += tensor.sizes[i] == ops::TensorDesc::kRagged ? "*" : std::to_string(tensor.sizes[i]);
+        text += tensor.sizes[i] < 0 ? "*" : std::to_string(tensor.sizes[i]);  // ragged, or not known
       }
       if (tensor.sizes.empty()) text += "scalar";
       if (text.size() > 200) return text + ", ...";
     }
   }
   return text;
-}
-
-DType dtype_of(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble:
-      return DType::fp64;
-    case c10::ScalarType::Float:
-    case c10::ScalarType::ComplexFloat:
-      return DType::fp32;
-    case c10::ScalarType::Half:
-    case c10::ScalarType::ComplexHalf:
-      return DType::fp16;
-    case c10::ScalarType::BFloat16:
-      return DType::bf16;
-    case c10::ScalarType::Float8_e4m3fn:
-    case c10::ScalarType::Float8_e4m3fnuz:
-    case c10::ScalarType::Float8_e5m2:
-    case c10::ScalarType::Float8_e5m2fnuz:
-      return DType::fp8;
-    case c10::ScalarType::Long:
-    case c10::ScalarType::UInt64:
-      return DType::int64;
-    case c10::ScalarType::Int:
-    case c10::ScalarType::UInt32:
-    case c10::ScalarType::QInt32:
-      return DType::int32;
-    case c10::ScalarType::Short:
-    case c10::ScalarType::UInt16:
-      return DType::int16;
-    case c10::ScalarType::Char:
-    case c10::ScalarType::QInt8:
-      return DType::int8;
-    case c10::ScalarType::Byte:
-    case c10::ScalarType::QUInt8:
-      return DType::uint8;
-    case c10::ScalarType::Bool:
-      return DType::boolean;
-    default:
-      return DType::other;
-  }
 }
 
 }  // namespace roofprof::observe

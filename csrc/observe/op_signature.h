@@ -7,17 +7,10 @@
 #include <string>
 
 #include "observe/op_info.h"
+#include "observe/route.h"
 #include "roofprof/op_call.h"
 
 namespace roofprof::observe {
-
-// How a call reaches the kernel that does its work.
-struct Route {
-  bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
-  bool by_mode = false;  // by dispatch modes alone
-  bool fake = false;     // its tensors hold nothing (meta, FakeTensor), and only shapes are worked out
-  bool dual = false;     // its tensors have tangents, and forward-mode AD works out the result's inside
-};
 
 struct Signature {
   // Hash of what the op's cost reads of its inputs: dtypes, sizes, expanded dims, repeated views, declared scalars.
@@ -38,8 +31,5 @@ void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, op
 
 // "1x3x224x224, 64x3x7x7"
 std::string shapes_of(const ops::OpCall& call);
-
-// The dtype in which work on tensors of this type is counted; complex types by their component.
-DType dtype_of(c10::ScalarType type);
 
 }  // namespace roofprof::observe

@@ -2,6 +2,8 @@
 // every element once.
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -98,7 +100,7 @@ void per_update(const OpCall& call, std::int64_t weight, Work& work) {
   add_operations(work, saturating_multiply(weight, updates(call)), call.compute_dtype());
 }
 
-void per_accumulated(const OpCall& call, std::int64_t weight, Work& work) {
+void per_put(const OpCall& call, std::int64_t weight, Work& work) {
   if (call.boolean("accumulate", false)) per_update(call, weight, work);
 }
 
@@ -119,7 +121,7 @@ void overwrite_some(const OpCall& call, Work& work) { scatter_into(call, updates
 
 void combine_some(const OpCall& call, Work& work) { scatter_into(call, updates(call), true, work); }
 
-void index_put_bytes(const OpCall& call, Work& work) {
+void put_bytes(const OpCall& call, Work& work) {
   scatter_into(call, updates(call), call.boolean("accumulate", false), work);
 }
 
@@ -139,6 +141,78 @@ void index_fill_bytes(const OpCall& call, Work& work) {
 void patched_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
   work.read_bytes = work.write_bytes;
+}
+
+// ---- advanced indexing: x[indices] = values
+
+// A mask indexes as many dimensions as it has; any other index, like None, one.
+bool is_mask(const TensorDesc& index) { return index.dtype == DType::boolean || index.dtype == DType::uint8; }
+
+// The dimensions of self that no index is given for.
+std::vector<int> whole_dims(const TensorDesc& self, const std::vector<TensorDesc>& indices) {
+  std::vector<int> dims;
+  int dim = 0;
+  std::size_t place = 0;
+  for (const auto& index : indices) {
+    for (; place < index.place; ++place) dims.push_back(dim++);
+    dim += is_mask(index) ? index.dim() : 1;
+    ++place;
+  }
+  while (dim < self.dim()) dims.push_back(dim++);
+  return dims;
+}
+
+// The sizes that the indices, masks left out, have together.
+std::vector<std::int64_t> broadcast_sizes(const std::vector<TensorDesc>& indices) {
+  std::vector<std::int64_t> sizes;
+  for (const auto& index : indices) {
+    if (is_mask(index)) continue;
+    const auto& own = index.sizes;
+    if (own.size() > sizes.size()) sizes.insert(sizes.begin(), own.size() - sizes.size(), 1);
+    const std::size_t shift = sizes.size() - own.size();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i] != 1) sizes[shift + i] = own[i];
+    }
+  }
+  return sizes;
+}
+
+// How many elements masks let through at most: as many as values are given for; where one stands for all, all.
+std::int64_t let_through(const std::vector<TensorDesc>& indices, const TensorDesc& values, std::size_t dims_behind) {
+  const auto place = static_cast<int>(dims_behind) + 1;
+  if (values.dim() >= place && values.size(-place) != 1) return values.size(-place);
+  std::int64_t elements = std::numeric_limits<std::int64_t>::max();
+  for (const auto& index : indices) {
+    if (is_mask(index)) elements = std::min(elements, index.numel());
+  }
+  return elements;
+}
+
+// Elements of self that are put: those of the indices together, in each of the dimensions that are taken whole.
+std::int64_t put_elements(const OpCall& call) {
+  const TensorDesc& self = call.tensor(0);
+  const auto& indices = call.tensors("indices");
+  const std::vector<int> whole = whole_dims(self, indices);
+  std::vector<std::int64_t> sizes = broadcast_sizes(indices);
+  const bool masked = std::ranges::any_of(indices, is_mask);
+  // The places of a mask's elements go along with the last dimension of other indices.
+  if (masked && (sizes.empty() || sizes.back() == 1)) {
+    // In the values, indices side by side stay where they are, others come first.
+    const bool together = indices.back().place - indices.front().place + 1 == indices.size();
+    const std::size_t in_front = together ? indices.front().place : 0;
+    sizes.push_back(let_through(indices, call.tensor("values"), whole.size() - in_front));
+  }
+  for (const int dim : whole) sizes.push_back(self.size(dim));
+  return product(sizes);
+}
+
+void per_accumulated(const OpCall& call, std::int64_t weight, Work& work) {
+  if (!call.boolean("accumulate", false)) return;
+  add_operations(work, saturating_multiply(weight, put_elements(call)), call.compute_dtype());
+}
+
+void index_put_bytes(const OpCall& call, Work& work) {
+  scatter_into(call, put_elements(call), call.boolean("accumulate", false), work);
 }
 
 // ---- masks
@@ -170,10 +244,10 @@ constexpr OpCost kCosts[] = {
     {"aten::_embedding_bag_per_sample_weights_backward", bag_weights, 2, bag_row_bytes, "", "2 per element"},
 
     // Scattering: in place only what is touched moves.
-    {"aten::index_put", per_accumulated, 1, index_put_bytes, "accumulate", "1 per value if it accumulates"},
+    {"aten::index_put", per_accumulated, 1, index_put_bytes, "accumulate", "1 per element put if it accumulates"},
     {"aten::_index_put_impl_", per_accumulated, 1, index_put_bytes, "accumulate", "as index_put"},
     {"aten::_unsafe_index_put", per_accumulated, 1, index_put_bytes, "accumulate", "as index_put"},
-    {"aten::put", per_accumulated, 1, index_put_bytes, "accumulate", "as index_put"},
+    {"aten::put", per_put, 1, put_bytes, "accumulate", "1 per index if it accumulates"},
     {"aten::scatter", per_reduced, 1, scatter_bytes, "reduce", "one operation per index with reduce, else none"},
     {"aten::scatter_add", per_update, 1, combine_some, "", "one addition per index"},
     {"aten::scatter_reduce", per_update, 1, combine_some, "", "one operation per index"},

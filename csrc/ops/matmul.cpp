@@ -32,7 +32,7 @@ std::int64_t macs_of_product(const OpCall& call, const TensorDesc& left, const T
     throw std::domain_error("the product of two sparse tensors depends on where their values lie");
   }
   const TensorDesc& sparse = left.is_sparse() ? left : right;
-  return sparse.numel() == 0 ? 0 : saturating_multiply(dense / sparse.numel(), *sparse.stored);
+  return sparse.numel() == 0 ? 0 : saturating_multiply(dense / sparse.numel(), sparse.stored_numel());
 }
 
 // `times` additions, multiplications or the like for each of `elements`; on complex numbers an addition is two real

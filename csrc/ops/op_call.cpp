@@ -44,6 +44,8 @@ std::int64_t elements_of(const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
+bool TensorDesc::is_known() const { return std::ranges::find(sizes, kUnknown) == sizes.end(); }
+
 std::int64_t TensorDesc::numel() const {
   if (!is_nested()) return elements_of(sizes);
   std::int64_t count = 0;

@@ -71,7 +71,15 @@ Work evaluate_plain(const OpCall& call, const OpCost& line) {
   return work;
 }
 
+bool is_known(const Argument& argument) {
+  return !argument.unknown && std::ranges::all_of(argument.tensors, &TensorDesc::is_known);
+}
+
 Work evaluate(const OpCall& call, const OpCost& line) {
+  if (is_free(line)) return {};
+  if (!std::ranges::all_of(call.arguments, is_known) || !std::ranges::all_of(call.results, is_known)) {
+    throw std::domain_error("a size of it is not known");
+  }
   const std::vector<OpCall> on_components = calls_on_components(call);
   if (on_components.empty()) return evaluate_plain(call, line);
   Work work;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "observe/op_signature.h"
+#include "observe/element_type.h"
 #include "ops/counting.h"
 #include "read_data.h"
 #include "roofprof/op_costs.h"
@@ -31,12 +31,21 @@ std::int64_t element_size(const TensorDesc& tensor) {
              : static_cast<std::int64_t>(c10::elementSize(static_cast<c10::ScalarType>(tensor.element_type)));
 }
 
+py::list list_of(const std::vector<TensorDesc>& tensors) {
+  py::list values;
+  for (const auto& tensor : tensors) {
+    while (values.size() < tensor.place) values.append(py::none());
+    values.append(tensor);
+  }
+  return values;
+}
+
 py::object value_of(const ops::Argument& argument) {
   switch (argument.kind) {
     case ops::ArgumentKind::tensor:
       return argument.tensors.empty() ? py::none() : py::cast(argument.tensors.front());
     case ops::ArgumentKind::tensor_list:
-      return py::cast(argument.tensors);
+      return list_of(argument.tensors);
     case ops::ArgumentKind::dtype:
       if (const auto* type = std::get_if<std::int64_t>(&argument.scalar)) return dtype_object(*type);
       return py::none();

@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include <string>
+#include <string_view>
 
 #include "bindings.h"
 #include "ops/registry.h"
@@ -12,15 +12,18 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-py::list op_costs() {
+py::dict listed(std::string_view family, const ops::OpCost& line) {
   using namespace pybind11::literals;
+  return py::dict("family"_a = family, "op"_a = line.op, "formula"_a = line.formula, "source"_a = line.source,
+                  "scalars"_a = line.scalars, "free"_a = ops::is_free(line));
+}
+
+py::list op_costs() {
   py::list costs;
   for (const auto& family : ops::families()) {
-    for (const auto& line : family.costs) {
-      costs.append(py::dict("family"_a = family.name, "op"_a = line.op, "formula"_a = line.formula,
-                            "source"_a = line.source, "scalars"_a = line.scalars, "free"_a = ops::is_free(line)));
-    }
+    for (const auto& line : family.costs) costs.append(listed(family.name, line));
   }
+  for (const auto& line : ops::own_costs()) costs.append(listed("own", line));
   return costs;
 }
 

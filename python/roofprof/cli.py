@@ -30,7 +30,8 @@ examples:
 _OPS = """\
 Every operator with a cost line: family, name without overload, formula; where a formula is not plain arithmetic, its
 source; the arguments besides tensors that it reads. In-place and out= forms are under the plain name. Operators that
-torch tags as pointwise or as a reduction need no line: they cost 1 per element of the output or the input.
+torch tags as pointwise or as a reduction need no line: they cost 1 per element of the output or the input. Costs that
+were given with op_cost or OpCosts::add are the family "own".
 """
 
 
@@ -169,7 +170,7 @@ def _table_of_costs(costs: list[dict[str, Any]]) -> str:
     widths = [max(len(cost[column]) for cost in costs) for column in ("family", "op")]
     lines = []
     for cost in costs:
-        lines.append(f"{cost['family']:{widths[0]}}  {cost['op']:{widths[1]}}  {cost['formula']}")
+        lines.append(f"{cost['family']:{widths[0]}}  {cost['op']:{widths[1]}}  {' '.join(cost['formula'].split())}")
         notes = [("reads", cost["scalars"].replace(",", ", ")), ("source", cost["source"])]
         lines += [f"{'':{sum(widths) + 4}}{label}: {text}" for label, text in notes if text]
     return "\n".join(lines)

@@ -91,6 +91,39 @@ def test_one_value_for_all():
     assert moved(lambda t: t.scatter_(0, EACH, 1.0), table()) == (320, 5 * ROW)
 
 
+INDICES = 8 * len(FEW)
+COLUMN = 4 * ROWS
+MASK = torch.arange(ROWS) < 7
+ASSIGNMENTS = {
+    # x[...] = value: which elements are written; the value, where it is no constant, and the indices are read.
+    "rows": ((FEW,), 0.0, INDICES + 4, 5 * ROW),
+    "rows, from one row": ((FEW,), torch.ones(WIDTH), INDICES + ROW, 5 * ROW),
+    "columns": ((slice(None), FEW), 0.0, INDICES + 4, 5 * COLUMN),
+    "columns, from one column": ((slice(None), FEW), torch.ones(ROWS, 1), INDICES + COLUMN, 5 * COLUMN),
+    "elements": ((FEW, FEW + 1), 0.0, 2 * INDICES + 4, 5 * 4),
+    "pairs": ((FEW[:, None], FEW[:3]), 0.0, INDICES + 8 * 3 + 4, 15 * 4),
+    # How many a mask lets through is told by the values; otherwise it can be all.
+    "masked rows": ((MASK,), torch.ones(7, WIDTH), ROWS + 7 * ROW, 7 * ROW),
+    "masked rows, one value": ((MASK,), 0.0, ROWS + 4, TABLE),
+}
+
+
+@pytest.mark.parametrize(("index", "value", "read", "written"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
+def test_assignment_to_what_is_indexed(index, value, read, written):
+    x, value = table(), torch.as_tensor(value)
+    report = roofprof.count(x.__setitem__, index, value)
+    put = report.by_operator()["aten::index_put_"]
+    assert (put.read_bytes, put.write_bytes) == (read, written)
+
+
+def test_rows_and_columns_at_the_same_indices_are_two_things():
+    x, zero = table(), torch.tensor(0.0)
+    rows, columns = [FEW], [None, FEW]
+    put = torch.ops.aten.index_put_
+    _, written = moved(lambda: (put(x, rows, zero), put(x, columns, zero), put(x, rows, zero)))
+    assert written == 2 * 5 * ROW + 5 * COLUMN
+
+
 # ---- what is held
 
 HELD = {

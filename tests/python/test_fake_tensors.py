@@ -9,6 +9,7 @@ import torch
 from models import Gpt2, LeNet, Llama
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from truths import counts, observe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -74,3 +75,68 @@ def test_fake_tensors_in_vmap():
         weight, value = torch.rand(8, 4), torch.rand(5, 2, 8)
         report = observe(None, lambda: torch.func.vmap(lambda one: one @ weight)(value))
     assert report.total.macs == 5 * 2 * 8 * 4
+
+
+# ---- symbolic sizes
+
+
+def with_dynamic_batch(mode, value):
+    dims = [DimDynamic.DYNAMIC, *[DimDynamic.STATIC] * (value.dim() - 1)]
+    return mode.from_tensor(value, symbolic_context=StatelessSymbolicContext(dynamic_sizes=dims))
+
+
+def step(model, value, training):
+    output = model(value)
+    if training:
+        output.square().mean().backward()
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_symbolic_sizes_count_by_their_hints(name, training):
+    build, sample = MODELS[name]
+    model, value = build().train(training), sample()
+    real = observe(model, lambda: step(model, value, training))
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    symbolic = with_dynamic_batch(mode, value)
+    assert isinstance(symbolic.shape[0], torch.SymInt)
+    with mode:
+        fake_model = build().train(training)
+        fake = observe(fake_model, lambda: step(fake_model, symbolic, training))
+    assert not fake.coverage.uncosted
+    assert work(fake) == work(real)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_observed_stays_as_general(name):
+    build, sample = MODELS[name]
+    value = sample()
+
+    def guards(run):
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+        symbolic = with_dynamic_batch(mode, value)
+        with mode:
+            model = build().eval()
+            run(lambda: model(symbolic))
+        return [str(guard.expr) for guard in mode.shape_env.guards]
+
+    assert guards(lambda call: observe(None, call)) == guards(lambda call: call())
+
+
+def test_an_expanded_symbolic_dimension_is_held_once():
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        batch = with_dynamic_batch(mode, torch.rand(6, 8)).shape[0]
+        row = torch.rand(8).expand(batch, 8)
+        report = observe(None, lambda: row + 1)
+    assert (report.total.read_bytes, report.total.write_bytes) == (4 * 8, 4 * 6 * 8)
+
+
+def test_sizes_that_nobody_knows_leave_ops_uncosted():
+    # How many elements are not zero is a matter of their values.
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        found = torch.ones(7, 8).nonzero()
+        weight = torch.rand(2, 3)
+        report = observe(None, lambda: (found.t(), found.float() @ weight))
+    assert report.coverage.uncosted == {"aten::_to_copy": 1, "aten::matmul": 1}
+    assert all("a size of it is not known" in note for note in report.coverage.notes)

@@ -129,10 +129,69 @@ def jagged(tensors):
     return torch.nested.nested_tensor(tensors, layout=torch.jagged)
 
 
+# torch has no jagged product of a sequence with itself that is as long as the sequence.
+JAGGED = {name: function for name, function in FUNCTIONS.items() if name not in {"scores", "encoder layer"}}
+JAGGED["covariance"] = lambda x: torch.matmul(x.transpose(-2, -1), x)
+
+
+@pytest.mark.parametrize("function", JAGGED.values(), ids=JAGGED)
+def test_a_jagged_op_is_itself_on_each_component(function):
+    parts = components()
+    whole, apart = count(function, jagged(parts)), [count(function, part) for part in parts]
+    # Integer operations aside: torch may work out lengths.
+    assert figures(whole)[:3] == tuple(map(sum, zip(*map(figures, apart), strict=True)))[:3]
+
+
 def test_a_jagged_linear_works_on_the_tokens():
     assert count(nn.Linear(WIDTH, 4), jagged(components())).macs == TOKENS * WIDTH * 4
 
 
+def test_backward_of_a_jagged_linear_is_twice_its_forward():
+    linear, x = nn.Linear(WIDTH, 4), jagged(components()).requires_grad_()
+    report = observe(linear, lambda: linear(x).values().sum().backward())
+    macs = TOKENS * WIDTH * 4
+    assert macs_by(report, "phase") == {"forward": macs, "backward": 2 * macs}
+    assert not report.coverage.uncosted
+
+
+def heads(x):
+    return x.unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
+
+
 def test_jagged_attention_is_that_of_its_sequences():
-    x = jagged(components()).unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
-    assert count(self_attention, x).macs == 2 * PAIRS * WIDTH
+    assert count(self_attention, heads(jagged(components()))).macs == 2 * PAIRS * WIDTH
+
+
+def test_backward_of_jagged_attention_is_twice_its_forward():
+    x = jagged(components()).requires_grad_()
+    report = observe(nn.Identity(), lambda: self_attention(heads(x)).values().sum().backward())
+    # The reference kernels keep the scores: four products.
+    assert macs_by(report, "phase") == {"forward": 2 * PAIRS * WIDTH, "backward": 4 * PAIRS * WIDTH}
+    assert not report.coverage.uncosted
+
+
+def test_where_torch_pads_jagged_tensors_the_padding_is_work():
+    # A softmax over the ragged dimension is one of a padded tensor, and back.
+    total = count(lambda x: torch.softmax(x, 1), jagged(components()))
+    assert total.flops == 5 * len(LENGTHS) * max(LENGTHS) * WIDTH
+
+
+class Opaque(torch.Tensor):
+    """Sized as a jagged tensor, and all that it does is done out of sight."""
+
+    @staticmethod
+    def __new__(cls, like):
+        return torch.Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), layout=torch.jagged, storage_size=0)
+
+    def __init__(self, like):
+        self.like = like
+
+    @classmethod
+    def __torch_dispatch__(cls, _function, _types, args=(), _kwargs=None):
+        return Opaque(args[0].like)
+
+
+def test_an_op_of_ragged_size_that_shows_no_work_is_uncosted():
+    report = roofprof.count(torch.relu, Opaque(jagged(components())))
+    assert report.coverage.uncosted == {"aten::relu": 1}
+    assert report.coverage.notes == ["no cost for aten::relu: a size of it is not known"]

@@ -259,3 +259,16 @@ def test_backward_asks_without_anybody_waiting_for_the_interpreter_lock(cost, th
     group = prof.report().by_module_and_operator()["", "own::backward"]
     assert group.calls == 5 * threads
     assert group.macs == 5 * threads * 6
+
+
+def test_what_is_none_in_a_list_is_none_for_a_cost(cost):
+    seen = []
+
+    @cost("aten::index_put_")
+    def put(x, indices, values, accumulate=False):
+        seen.append([index if index is None else tuple(index.shape) for index in indices])
+        return roofprof.Work()
+
+    x, index = torch.zeros(4, 6, 2), torch.arange(3)
+    roofprof.count(lambda: torch.ops.aten.index_put_(x, [None, index], torch.tensor(1.0)))
+    assert seen == [[None, (3,)]]

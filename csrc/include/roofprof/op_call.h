@@ -2,6 +2,7 @@
 // One call of an operator, as far as its cost can depend on it. Knows nothing of torch: the observer or a test fills
 // it.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ struct TensorDesc {
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
+  // Its place in the list of tensors that it came in; what is None there has a place too.
+  std::size_t place = 0;
   // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
   int element_type = -1;
   // Sparse formats hold some of the elements only (non-zeros; whole blocks where there are blocks), and their places.
@@ -30,9 +33,12 @@ struct TensorDesc {
   // A nested tensor: the sizes of each component. `sizes` then is their number, and kRagged where they differ.
   std::vector<std::vector<std::int64_t>> components;
   static constexpr std::int64_t kRagged = -1;
+  // In `sizes`: symbolic, and without a value in this run.
+  static constexpr std::int64_t kUnknown = -2;
 
   bool is_sparse() const { return stored.has_value(); }
   bool is_nested() const { return !components.empty(); }
+  bool is_known() const;              // none of its sizes is kUnknown
   std::int64_t numel() const;         // logical elements; saturating
   std::int64_t held_numel() const;    // elements really held: expanded dimensions count once
   std::int64_t stored_numel() const;  // elements that take part in arithmetic: those stored where sparse, else all
@@ -61,6 +67,7 @@ struct Argument {
   bool written = false;
   ArgumentKind kind = ArgumentKind::tensor;
   bool keyword_only = false;
+  bool unknown = false;  // the scalar is a symbolic integer without a value in this run
 };
 
 // What the operator's schema and tags tell about it without a cost of its own.

@@ -63,7 +63,7 @@ inline TensorDesc nested_tensor(DType dtype, const std::vector<Sizes>& component
 }
 
 // Call("aten::linear").in("input", fp32, {4, 16}).in("weight", fp32, {8, 16}).none("bias").out(fp32, {4, 8})
-// complex(), expanded(), repeated(), sparse() and written() speak of the argument or result added last.
+// at(), complex(), expanded(), repeated(), sparse() and written() speak of the argument or result added last.
 class Call {
  public:
   explicit Call(std::string name) { call_.name = std::move(name); }
@@ -81,6 +81,7 @@ class Call {
     return list(std::move(name), {tensor(dtype, std::move(sizes))});
   }
   Call& list(std::string name, std::vector<TensorDesc> tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].place = i;
     return add(call_.arguments, {std::move(name), std::move(tensors), {}, false});
   }
   Call& nested(std::string name, DType dtype, const std::vector<Sizes>& components) {
@@ -88,6 +89,11 @@ class Call {
   }
   Call& out_nested(DType dtype, const std::vector<Sizes>& components) {
     return out_list({nested_tensor(dtype, components)});
+  }
+  // The places of its tensors in a list that has None at others.
+  Call& at(const std::vector<std::size_t>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) last().tensors.at(i).place = places[i];
+    return *this;
   }
   // An optional argument that is None.
   Call& none(std::string name) { return list(std::move(name), {}); }

@@ -42,6 +42,21 @@ CostCase put_rows(const char* op, bool accumulate, std::int64_t flops, std::int6
           {.flops = flops, .read_bytes = old_rows * 32 + 40 + 160, .write_bytes = 160}};
 }
 
+// x[indices] = values for x of 2 x 3 x 4 x 5 floats, which writes so many of them.
+CostCase put(const std::vector<TensorDesc>& indices, const std::vector<std::size_t>& places, const Sizes& values,
+             std::int64_t read_bytes, std::int64_t elements) {
+  return {Call("aten::index_put_")
+              .in("self", fp32, {2, 3, 4, 5})
+              .written()
+              .list("indices", indices)
+              .at(places)
+              .in("values", fp32, values)
+              .scalar("accumulate", false)
+              .out(fp32, {2, 3, 4, 5})
+              .written(),
+          {.read_bytes = read_bytes, .write_bytes = elements * 4}};
+}
+
 // 5 rows at 5 indices along dimension 0, with the op's name for the rows.
 Call rows_along_dim(const char* op, const char* rows) {
   return Call(op).in("self", fp32, kTable).written().scalar("dim", 0).in("index", int64, {5}).in(rows, fp32, {5, 8});
@@ -153,6 +168,27 @@ const std::vector<CostCase> kScatters = {
          .out(fp32, kTable)
          .written(),
      {.read_bytes = 800 + 4, .write_bytes = 3200}},
+    // x[idx] = 0: each index puts 3 x 4 x 5.
+    put({tensor(int64, {2})}, {0}, {}, 16 + 4, 2 * 60),
+    // x[:, idx] = v puts 2 x 4 x 5 for each, x[:, :, :, idx] 2 x 3 x 4.
+    put({tensor(int64, {3})}, {1}, {2, 3, 4, 5}, 24 + 480, 120),
+    put({tensor(int64, {1})}, {1}, {4, 5}, 8 + 80, 40),
+    put({tensor(int64, {2})}, {3}, {}, 16 + 4, 2 * 24),
+    // x[i, :, j] = v: 2 x 1 and 3 make 6 pairs, each puts 3 x 5.
+    put({tensor(int64, {2, 1}), tensor(int64, {3})}, {0, 2}, {}, 16 + 24 + 4, 6 * 15),
+    put({tensor(int64, {2}), tensor(int64, {2})}, {1, 2}, {2, 2, 5}, 32 + 80, 2 * 10),
+    // More indices than there are places: no element counts twice.
+    put({tensor(int64, {50})}, {0}, {}, 400 + 4, 120),
+    // x[:, mask] = v: how many of 3 x 4 the mask lets through is as many as there are values; all, where one stands for
+    // all.
+    put({tensor(boolean, {3, 4})}, {1}, {2, 7, 5}, 12 + 280, 70),
+    put({tensor(boolean, {3, 4})}, {1}, {7, 5}, 12 + 140, 70),
+    put({tensor(boolean, {3, 4})}, {1}, {2, 1, 5}, 12 + 40, 120),
+    put({tensor(boolean, {3, 4})}, {1}, {5}, 12 + 20, 120),
+    put({tensor(uint8, {2})}, {0}, {1, 3, 4, 5}, 2 + 240, 120),
+    // x[mask, :, idx] = v: one index for each element of the mask that is let through; these dimensions come first.
+    put({tensor(boolean, {2}), tensor(int64, {2})}, {0, 2}, {2, 3, 5}, 2 + 16 + 120, 2 * 15),
+    put({tensor(boolean, {3}), tensor(int64, {1})}, {1, 3}, {3, 2, 4}, 3 + 8 + 96, 3 * 8),
     {Call("aten::put_")
          .in("self", fp32, kTable)
          .written()

@@ -92,6 +92,21 @@ TEST(Registry, ImplausibleCostsThrow) {
   EXPECT_THROW(cost_of(call, &causal), std::logic_error);
 }
 
+TEST(Registry, WithoutASizeThereIsNoCost) {
+  const auto matmul = [](std::int64_t rows) {
+    return Call("aten::mm").in("self", fp32, {rows, 3}).in("mat2", fp32, {3, 2}).out(fp32, {rows, 2});
+  };
+  EXPECT_EQ(cost_of(matmul(5))->macs, 30);
+  EXPECT_THROW(cost_of(matmul(TensorDesc::kUnknown)), std::domain_error);
+  OpCall pool =
+      Call("aten::max_pool2d").in("self", fp32, {1, 1, 4, 4}).scalar("kernel_size", {2, 2}).out(fp32, {1, 1, 2, 2});
+  pool.arguments.at(1).unknown = true;
+  EXPECT_THROW(cost_of(pool), std::domain_error);
+  // What is free is so whatever its sizes.
+  const OpCall view = Call("own::view").trait(Trait::view).in("self", fp32, {TensorDesc::kUnknown});
+  EXPECT_EQ(cost_of(view)->bytes(), 0);
+}
+
 TEST(Registry, DeclaredScalarsGivenBeforehandAreEnough) {
   OpCall call =
       Call("aten::max_pool2d").in("self", fp32, {1, 1, 4, 4}).scalar("kernel_size", {2, 2}).out(fp32, {1, 1, 2, 2});

@@ -1,0 +1,82 @@
+#include "observe/autograd_ranges.h"
+
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "observe/session.h"
+
+namespace roofprof::observe {
+namespace {
+
+// Nothing was counted, and yet there is memory that an op has not filled: but for functions that return a view of their
+// input and make a constant, somebody else filled it.
+bool function_bypasses(Evidence seen) {
+  return (seen & kWorkSeen) == 0 && (seen & kFreshMemory) != 0 && ((seen & kReadOut) != 0 || (seen & kViewMade) == 0);
+}
+
+bool is_accumulation(std::int64_t sequence_number) { return sequence_number < 0; }
+
+// The session that knows the node's forward op, and its module.
+std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, const at::RecordFunction& fn) {
+  const auto sequence = fn.seqNr();
+  // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.
+  if (is_accumulation(sequence)) {
+    if (!state.session && !state.between_nodes()) return {nullptr, kOutside};
+    return {state.session ? state.session : state.last_session.lock(), state.last_node_module};
+  }
+  const auto number = static_cast<std::uint64_t>(sequence);
+  if (state.session) {
+    const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
+                            ? state.ring->find(number)
+                            : state.session->module_of_node(fn.forwardThreadId(), number);
+    if (!module) ++state.table->unknown_backward_nodes;
+    return {state.session, module.value_or(kOutside)};
+  }
+  for (auto& session : Session::active_sessions()) {
+    if (const auto module = session->module_of_node(fn.forwardThreadId(), number)) return {session, *module};
+  }
+  return {nullptr, kOutside};
+}
+
+}  // namespace
+
+bool start_node(ThreadState& state, const at::RecordFunction& fn) {
+  state.claim_sequence_numbers();
+  const auto [session, module] = origin_of(state, fn);
+  state.last_node_task = -1;
+  if (!session || !session->active()) return false;
+  if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return false;
+  state.last_node_module = module;
+  state.last_node_task = torch::autograd::get_current_graph_task_id();
+  return true;
+}
+
+void finish_node(ThreadState& state, const at::RecordFunction& fn) {
+  // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
+  const bool of_python = std::string_view(fn.name()).ends_with("Backward");
+  if (of_python && state.scopes.back().token == &fn && function_bypasses(state.evidence)) {
+    state.note_unobserved(fn.name(), Unobserved::function);
+  }
+  state.close(&fn);
+}
+
+void start_function(ThreadState& state, const at::RecordFunction& fn) {
+  // They alone come with the sequence number of a node to be, beside the ranges of autograd's engine.
+  if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
+  state.functions.push_back({&fn, state.evidence});
+  state.evidence = 0;
+}
+
+void finish_function(ThreadState& state, const at::RecordFunction& fn) {
+  if (state.functions.back().record != &fn) return;
+  const bool raised = std::uncaught_exceptions() > 0;
+  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name(), Unobserved::function);
+  state.evidence |= state.functions.back().evidence_before;
+  state.functions.pop_back();
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,19 @@
+#pragma once
+// Autograd's ranges that are no ops: the nodes of a backward, and the forward of Python's autograd functions.
+
+#include <ATen/record_function.h>
+
+#include "observe/thread_state.h"
+
+namespace roofprof::observe {
+
+// Opens a scope for a node of the backward, in the module that its forward op ran in. False where no session knows it.
+bool start_node(ThreadState& state, const at::RecordFunction& fn);
+void finish_node(ThreadState& state, const at::RecordFunction& fn);
+
+// A range that is no op: noted where it is the forward of a Python autograd.Function.
+void start_function(ThreadState& state, const at::RecordFunction& fn);
+// Where functions run; other ranges that end are none of its own.
+void finish_function(ThreadState& state, const at::RecordFunction& fn);
+
+}  // namespace roofprof::observe

@@ -1,0 +1,55 @@
+#pragma once
+// Who stands between an operator's call and the kernel that does its work.
+
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "observe/op_info.h"
+
+namespace roofprof::observe {
+
+// How a call reaches the kernel that does its work.
+struct Route {
+  bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
+  bool by_mode = false;  // by dispatch modes alone
+  bool fake = false;     // its tensors hold nothing (meta, FakeTensor), and only shapes are worked out
+  bool dual = false;     // its tensors have tangents, and forward-mode AD works out the result's inside
+};
+
+// A FakeTensor is dispatched to some device's kernels, while its memory is nowhere.
+inline bool is_fake(const at::TensorImpl& tensor) {
+  return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta &&
+         !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
+}
+
+inline bool has_tangent(const at::TensorImpl& tensor) {
+  const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
+}
+
+// Sees the tensors of one call, and tells its route.
+class RouteReader {
+ public:
+  // Runs for every tensor of every op.
+  void see(const at::TensorImpl& tensor) {
+    const auto keys = tensor.key_set();
+    keys_ = keys_ | keys;
+    if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
+    if (keys.has_backend(c10::BackendComponent::MetaBit)) route_.fake = true;
+    route_.dual = route_.dual || has_tangent(tensor);
+  }
+
+  // Once, when all are seen.
+  Route route(const OpInfo& info);
+
+ private:
+  void read_modes();
+
+  c10::DispatchKeySet keys_;
+  bool subclass_ = false;  // other than fake ones
+  bool modes_ = false;     // other than that of fake tensors
+  Route route_;
+};
+
+}  // namespace roofprof::observe
