@@ -32,7 +32,8 @@ endforeach()
 
 add_library(roofprof_torch INTERFACE)
 target_include_directories(roofprof_torch SYSTEM INTERFACE "${_include}" "${_include}/torch/csrc/api/include")
-target_link_libraries(roofprof_torch INTERFACE roofprof_libtorch roofprof_libtorch_cpu roofprof_libc10)
+# The system's libstdc++ comes first: torch 2.11's libtorch exports a std::filesystem of its own, whose remove_all crashes.
+target_link_libraries(roofprof_torch INTERFACE stdc++ roofprof_libtorch roofprof_libtorch_cpu roofprof_libc10)
 # at::RecordFunction has a member under #ifndef NDEBUG and the wheels are built with NDEBUG: without it here, in debug
 # builds too, the struct's layout differs and inputs() throws inside the callback.
 target_compile_definitions(roofprof_torch INTERFACE NDEBUG)

@@ -225,10 +225,22 @@ def build(transformers, name, attention=None, **options):
 def instance(transformers, kind, options, attention=None):
     made = getattr(transformers, kind)
     chosen = {} if attention is None else {"attn_implementation": attention}
+    if kind == "MixtralForCausalLM" and not experts_may_be_fp32():
+        chosen["dtype"] = torch.bfloat16
     with transformers.initialization.no_init_weights():  # in no time, and under any mode: no count looks at values
         model = made._from_config(made.config_class(**options), **chosen).eval()
     model.tie_weights()
     return model
+
+
+def experts_may_be_fp32():
+    """Whether torch's product by groups takes more than bfloat16 without data: older ones do not."""
+    words, experts, ends = ((1, 8), torch.float32), ((1, 8, 8), torch.float32), ((1,), torch.int32)
+    try:
+        torch._grouped_mm(*(torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in (words, experts, ends)))
+    except RuntimeError:
+        return False
+    return True
 
 
 def truth_of(name) -> Macs:

@@ -203,5 +203,13 @@ def test_the_fused_cells_come_after_the_products(kind, name):
     products = [torch.empty(BATCH, width, device="meta") for _ in range(2)]
     biases = [torch.empty(width, device="meta") for _ in range(2)]
     state = torch.empty(BATCH, HIDDEN, device="meta")
-    total = count(lambda: getattr(torch.ops.aten, name)(*products, state, *biases))
+
+    def run():
+        getattr(torch.ops.aten, name)(*products, state, *biases)
+
+    try:
+        run()
+    except NotImplementedError:
+        pytest.skip(f"this torch has {name} on CUDA only, not on the meta device")
+    total = count(run)
     assert (total.macs, total.flops) == (0, OTHERS[kind] * BATCH * HIDDEN)

@@ -465,17 +465,17 @@ def test_reading_a_report_needs_no_model(timed, tmp_path):
 
 @pytest.fixture(scope="module")
 def mystery():
-    """An op that nothing is known of and whose work no other op shows; with the library that holds it."""
-    library = torch.library.Library("roofprof_report", "FRAGMENT")
-    library.define("mystery(Tensor x) -> Tensor")
-    library.impl("mystery", lambda x: torch.from_numpy(x.numpy() * 2), "CPU")
-    return library, torch.ops.roofprof_report.mystery
+    """An op that nothing is known of and whose work no other op shows."""
+    with torch.library._scoped_library("roofprof_report", "FRAGMENT") as library:
+        library.define("mystery(Tensor x) -> Tensor")
+        library.impl("mystery", lambda x: torch.from_numpy(x.numpy() * 2), "CPU")
+        yield torch.ops.roofprof_report.mystery
 
 
 def test_ops_without_a_cost_are_listed_with_where_and_how_long(mystery, tmp_path):
     class Mystery(nn.Module):
         def forward(self, x):
-            return mystery[1](x)
+            return mystery(x)
 
     model = nn.Sequential(Mystery(), nn.Sequential(Mystery(), nn.ReLU()))
     with torch.no_grad():
