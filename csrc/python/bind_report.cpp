@@ -126,7 +126,7 @@ void bind_coverage(py::module_& module) {
 void bind_report(py::module_& module) {
   bind_rows(module);
   bind_coverage(module);
-  module.attr("REPORT_SCHEMA_VERSION") = kReportSchemaVersion;
+  module.def("report_schema_version", [] { return kReportSchemaVersion; });
   module.def("report_from_dict", [](const py::dict& report) {
     return Report(std::make_shared<const ProfileData>(read_profile_data(report)));
   });

@@ -271,8 +271,7 @@ class Report:
 # A dict for each line: family, op, formula, source, scalars (comma-separated), free.
 def op_costs() -> list[dict[str, Any]]: ...
 
-REPORT_SCHEMA_VERSION: int
-
+def report_schema_version() -> int: ...
 def report_from_dict(report: dict[str, Any]) -> Report: ...
 
 class Pass:

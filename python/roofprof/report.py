@@ -191,14 +191,14 @@ class Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
         try:
             version = report["schema_version"]
-            if version == _C.REPORT_SCHEMA_VERSION:
+            if version == _C.report_schema_version():
                 return Report(_C.report_from_dict(report))
         except KeyError as error:
             raise ValueError(f"not a roofprof report: it lacks the key {error}") from None
         except (TypeError, IndexError, RuntimeError) as error:
             raise ValueError(f"not a roofprof report: {error}") from None
         raise ValueError(
-            f"not a report of schema version {_C.REPORT_SCHEMA_VERSION}, which this roofprof reads, but {version!r}: "
+            f"not a report of schema version {_C.report_schema_version()}, which this roofprof reads, but {version!r}: "
             f"read it with the roofprof that wrote it, or make it again"
         )
 
