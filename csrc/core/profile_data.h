@@ -13,6 +13,9 @@
 
 namespace roofprof {
 
+// Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
+inline constexpr std::int64_t kReportSchemaVersion = 2;
+
 enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
 inline constexpr std::size_t kPhaseCount = 4;
 inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",

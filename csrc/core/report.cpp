@@ -97,6 +97,10 @@ const RooflineRow& Report::row(std::string_view path) const {
 
 bool Report::partial() const { return data_->partial; }
 
+std::optional<std::int64_t> Report::steps() const {
+  return data_->runs.steps > 0 ? std::optional(data_->runs.steps) : std::nullopt;
+}
+
 const std::vector<std::int64_t>& Report::run_times_ns() const { return data_->runs.total_ns; }
 
 const std::vector<std::int64_t>& Report::bare_times_ns() const { return data_->runs.bare_ns; }

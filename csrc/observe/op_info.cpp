@@ -100,10 +100,15 @@ c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
 constexpr std::array<std::string_view, 7> kFreshOps = {
     "aten::lift_fresh",     "aten::empty",     "aten::empty_like",       "aten::empty_strided",
     "aten::empty_permuted", "aten::new_empty", "aten::new_empty_strided"};
+// Torch's own operators dispatch all that they do, or are costed.
+constexpr std::array<std::string_view, 3> kOwnNamespaces = {"aten::", "prims::", "torch_nn::"};
+
 constexpr std::string_view kReadOutOp = "aten::resolve_neg";  // part of Tensor.numpy(), hardly used elsewhere
 
 Evidence evidence_of(const OpInfo& info) {
-  if (std::ranges::find(kFreshOps, info.name) != kFreshOps.end()) return kFreshMemory;
+  if (std::ranges::find(kFreshOps, info.name) != kFreshOps.end()) {
+    return info.name == kFreshOps.front() ? kFreshMemory : kFreshMemory | kBufferMade;  // lift_fresh makes none
+  }
   if (info.name == kReadOutOp) return kReadOut;
   return info.kind == OpKind::view ? kViewMade : Evidence{0};
 }
@@ -124,6 +129,8 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   } else if (op.hasTag(at::Tag::reduction)) {
     info->trait = ops::Trait::reduction;
   }
+  info->of_extension =
+      std::ranges::none_of(kOwnNamespaces, [&](std::string_view own) { return info->name.starts_with(own); });
   info->composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   if (info->cost != nullptr) {
     info->kind = OpKind::counted;

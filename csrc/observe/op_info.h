@@ -33,6 +33,7 @@ inline constexpr Evidence kFreshMemory =
     2;                                   // allocated and not filled by an op, or brought in from outside (from_numpy)
 inline constexpr Evidence kReadOut = 4;  // a tensor was handed out (numpy())
 inline constexpr Evidence kViewMade = 8;
+inline constexpr Evidence kBufferMade = 16;  // memory for somebody to fill
 
 struct OpInfo {
   // An argument that the cost can depend on.
@@ -50,6 +51,7 @@ struct OpInfo {
   const ops::OpCost* cost = nullptr;
   // Without a cost of its own: what it does is all dispatched inside, so that copies there can be the whole work.
   bool composite_explicit = false;
+  bool of_extension = false;  // none of torch's own
   // One derivative for all that it dispatches inside, or those of what it dispatches.
   bool composite_implicit = false;
   // The dispatch keys at which a call may be handed on to another dispatch, inside itself, that does the work.

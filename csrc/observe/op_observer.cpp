@@ -128,6 +128,22 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   state.ops.back().start = now_ticks();
 }
 
+// Memory for more than a constant.
+bool makes_buffer(const at::RecordFunction& fn, const OpInfo& op) {
+  if ((op.evidence & kBufferMade) == 0) return false;
+  const auto results = results_of(fn, op);
+  if (results.empty() || !results[0].isTensor() || !results[0].toTensor().defined()) return false;
+  const auto& buffer = results[0].toTensor();
+  return buffer.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || buffer.numel() > 1;
+}
+
+// An operator of an extension's makes memory for its own kernel, or hands tensors to NumPy: what it dispatches beside
+// that is a part of its work at most.
+bool fills_itself(const RunningOp& running) {
+  return running.op->of_extension && !running.declared_inside &&
+         (running.evidence_inside & (kBufferMade | kReadOut)) != 0;
+}
+
 // Whether the op itself is counted, now that it is known what it dispatched inside.
 bool is_counted(const RunningOp& running) {
   if (std::uncaught_exceptions() > running.exceptions) return false;            // it raised: it did not do its work
@@ -145,7 +161,8 @@ bool is_counted(const RunningOp& running) {
     case OpKind::unknown:
       // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates
       // and fills its output through the dispatcher is still unknown.
-      return !running.operations_inside && !(running.op->composite_explicit && running.bytes_inside);
+      return fills_itself(running) ||
+             (!running.operations_inside && !(running.op->composite_explicit && running.bytes_inside));
     case OpKind::transparent:
       break;
   }
@@ -208,6 +225,11 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   outer.bytes_inside |= running.bytes_inside;
   outer.operations_inside |= running.operations_inside;
   outer.uncosted_inside |= running.uncosted_inside;
+  outer.declared_inside |= running.declared_inside;
+  outer.evidence_inside |= running.evidence_inside;
+  if (const auto seen = running.op->evidence; seen == kReadOut || (fn != nullptr && makes_buffer(*fn, *running.op))) {
+    outer.evidence_inside |= seen;
+  }
   outer.inner_ticks += running.inner_ticks;
 }
 

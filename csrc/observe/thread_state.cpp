@@ -136,6 +136,7 @@ void ThreadState::note_work(const Work& work) {
   if (ops.empty()) return;
   ops.back().bytes_inside |= work.bytes() > 0;
   ops.back().operations_inside |= work.operations != Work{}.operations;
+  ops.back().declared_inside = true;
 }
 
 void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {

@@ -52,6 +52,8 @@ struct RunningOp {
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
   bool uncosted_inside = false;    // an op of which nothing is known was inside
+  Evidence evidence_inside = 0;    // of all that was looked at inside
+  bool declared_inside = false;    // the user said what it does
   int nested = 0;                  // records seen inside, while closed
   int exceptions = 0;              // in flight when it started
   Ticks start = 0;

@@ -60,7 +60,7 @@ std::uint64_t cost_generation() { return own().generation.load(std::memory_order
 
 void OpCosts::add(const std::string& op, Function function, std::string formula) {
   const auto colons = op.find("::");
-  if (colons == std::string::npos || colons == 0 || colons + 2 == op.size()) {
+  if (colons == std::string::npos || colons == 0 || colons + 2 == op.size() || op.back() == '.') {
     throw std::invalid_argument("'" + op + "' names no operator; write its qualified name, such as \"mylib::op\"");
   }
   if (!function) throw std::invalid_argument("the cost of " + op + " is an empty function");

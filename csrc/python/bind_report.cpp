@@ -5,6 +5,7 @@
 
 #include "bindings.h"
 #include "core/fields.h"
+#include "core/profile_data.h"
 #include "read_data.h"
 #include "roofprof/report.h"
 
@@ -12,6 +13,10 @@ namespace py = pybind11;
 
 namespace roofprof::python {
 namespace {
+
+std::string counted(std::size_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
 
 py::dict by_dtype(const std::array<std::int64_t, kDTypeCount>& operations, bool floating) {
   py::dict result;
@@ -85,7 +90,7 @@ void bind_rows(py::module_& module) {
   group.def("__repr__", [](const GroupRow& self) {
     std::string keys;
     for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;
-    return "<GroupRow " + keys + ": " + std::to_string(self.calls) + " calls>";
+    return "<GroupRow " + keys + ": " + counted(self.calls, "call") + ">";
   });
 }
 
@@ -97,8 +102,8 @@ void bind_coverage(py::module_& module) {
       .def_readonly("modules", &UncostedOp::modules)
       .def_readonly("module_count", &UncostedOp::module_count)
       .def("__repr__", [](const UncostedOp& self) {
-        return "<UncostedOp " + self.op + ": " + std::to_string(self.calls) + " calls in " +
-               std::to_string(self.module_count) + " modules>";
+        return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
+               counted(self.module_count, "module") + ">";
       });
   py::class_<Coverage>(module, "Coverage")
       .def_readonly("uncosted", &Coverage::uncosted)
@@ -109,9 +114,10 @@ void bind_coverage(py::module_& module) {
       .def_readonly("unobserved", &Coverage::unobserved)
       .def_readonly("notes", &Coverage::notes)
       .def("__repr__", [](const Coverage& self) {
-        return "<Coverage: " + std::to_string(self.uncosted.size()) + " uncosted ops, " +
-               std::to_string(self.uncalled_modules.size()) + " uncalled modules, " +
-               std::to_string(self.notes.size()) + " notes>";
+        return "<Coverage: " + counted(self.uncosted.size(), "uncosted op") + ", " +
+               std::to_string(self.unobserved.size()) + " unobserved, " +
+               counted(self.uncalled_modules.size(), "uncalled module") + ", " + counted(self.notes.size(), "note") +
+               ">";
       });
 }
 
@@ -120,6 +126,7 @@ void bind_coverage(py::module_& module) {
 void bind_report(py::module_& module) {
   bind_rows(module);
   bind_coverage(module);
+  module.def("report_schema_version", [] { return kReportSchemaVersion; });
   module.def("report_from_dict", [](const py::dict& report) {
     return Report(std::make_shared<const ProfileData>(read_profile_data(report)));
   });
@@ -141,6 +148,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("device", [](const Report& self) { return self.data().device; })
       .def_property_readonly("scope", [](const Report& self) { return self.data().scope; })
       .def_property_readonly("partial", &Report::partial)
+      .def_property_readonly("steps", &Report::steps)
       .def_property_readonly("runs_ns", &Report::run_times_ns)
       .def_property_readonly("bare_ns", &Report::bare_times_ns)
       .def(

@@ -10,8 +10,6 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 1;
-
 using ByDType = std::array<std::int64_t, kDTypeCount>;
 
 void write_by_dtype(JsonWriter& json, const ByDType& counts) {
@@ -221,7 +219,7 @@ std::string Report::to_json() const {
   const auto plain = [&](std::string_view name, const auto& value) { line(name, [&] { json.write(value); }); };
 
   json.begin_object();
-  plain("schema_version", kSchemaVersion);
+  plain("schema_version", kReportSchemaVersion);
   plain("generator", "roofprof");
   line("units", [&] { write_units(json); });
   plain("model", data.model);

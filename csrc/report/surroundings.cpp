@@ -36,6 +36,19 @@ std::string scope_words(const ProfileData& data) {
   return data.runs.steps > 0 ? "a block of " + counted(data.runs.steps, "step", "steps") : "a block";
 }
 
+// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart.
+std::string step_words(const Report& report) {
+  const auto steps = report.steps();
+  if (!steps || *steps < 2) return "";
+  const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(*steps); };
+  const RooflineRow& total = report.total();
+  std::string text = "a step on average: ";
+  if (total.wall_ns) text += human_time(mean(*total.wall_ns)) + ", ";
+  const std::string_view at_least = total.incomplete ? ">=" : "";
+  return text + fmt::format("{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least, human_count(mean(total.macs), "", ""),
+                            human_count(mean(total.flops), "", ""), human_bytes(mean(total.bytes)));
+}
+
 std::string machine_words(const Report& report) {
   const Environment& environment = report.environment();
   std::vector<std::string> words;
@@ -146,6 +159,7 @@ std::string heading_lines(const Report& report, std::size_t width) {
   if (!machine.empty()) title += " (" + machine + ")";
   std::string text = labelled_paragraph("roofprof", title, width);
   text += labelled_paragraph("", run_words(report), width);
+  if (const auto words = step_words(report); !words.empty()) text += labelled_paragraph("", words, width);
   if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
   return text + '\n';
 }

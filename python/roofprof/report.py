@@ -12,8 +12,6 @@ from roofprof import _C
 if TYPE_CHECKING:
     import pandas
 
-SCHEMA_VERSION = 1
-
 _TEXT_COLUMNS = (
     "path",
     "type",
@@ -106,6 +104,14 @@ class Report:
         return self._compiled.partial
 
     @property
+    def steps(self) -> int | None:
+        """How many steps of a block ``prof.step()`` marked; None where it marked none.
+
+        Rows and total are those of the whole block: a step's mean is their share, ``total.macs / steps``.
+        """
+        return self._compiled.steps
+
+    @property
     def run_times(self) -> list[float]:
         """Wall seconds of each timed run under observation."""
         return [ns * 1e-9 for ns in self._compiled.runs_ns]
@@ -185,13 +191,16 @@ class Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
         try:
             version = report["schema_version"]
-            if version == SCHEMA_VERSION:
+            if version == _C.report_schema_version():
                 return Report(_C.report_from_dict(report))
         except KeyError as error:
             raise ValueError(f"not a roofprof report: it lacks the key {error}") from None
         except (TypeError, IndexError, RuntimeError) as error:
             raise ValueError(f"not a roofprof report: {error}") from None
-        raise ValueError(f"not a report of schema version {SCHEMA_VERSION}, which this roofprof reads, but {version!r}")
+        raise ValueError(
+            f"not a report of schema version {_C.report_schema_version()}, which this roofprof reads, but {version!r}: "
+            f"read it with the roofprof that wrote it, or make it again"
+        )
 
     @staticmethod
     def from_json(path: str | Path) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -12,7 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import roofprof
-from roofprof import RooflineProfiler, ceilings
+from roofprof import Report, RooflineProfiler, ceilings
 
 MACS = 2 * 8 * 4  # of linear() on x()
 
@@ -176,7 +177,21 @@ def test_block_is_summed_over_its_steps():
     report = prof.report()
     assert report.row("").calls == 3
     assert report.total.macs == 3 * MACS
-    assert report.to_dict()["runs"]["steps"] == 3
+    assert report.steps == Report.from_dict(report.to_dict()).steps == 3
+    # Equal steps: their mean is what each does. 2 x 8 inputs are made and read, 8 x 4 weights, 2 x 4 results.
+    moved = 4 * (2 * 16 + 32 + 8)
+    heading = " ".join(str(report).split("module ", maxsplit=1)[0].split())
+    assert re.search(
+        rf"a block of 3 steps: [\d.]+ .s a step on average: [\d.]+ .s, {MACS} MACs, 128 FLOPs, {moved} B", heading
+    )
+
+
+def test_without_marks_no_step_is_told_apart():
+    with profiler(linear()) as prof:
+        prof.model(x())
+    assert prof.report().steps is None
+    assert profiler(linear()).run(x()).steps is None
+    assert "step" not in str(prof.report())
 
 
 def test_entering_again_starts_a_new_report():

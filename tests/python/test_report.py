@@ -120,7 +120,7 @@ def test_dict_round_trip(report):
     data = report.to_dict()
     assert Report.from_dict(data) == report
     assert json.loads(json.dumps(data)) == data
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
 
 
 def test_every_figure_of_a_row_is_in_the_json(report):
@@ -199,6 +199,7 @@ def test_missing_file(tmp_path):
         b'"text"',
         b"{}",
         b'{"schema_version": 2}',
+        b'{"schema_version": 1, "model": "Net"}',
         b"[" * 100_000,
     ],
 )
@@ -211,7 +212,7 @@ def test_files_that_are_no_report(content, tmp_path):
 
 
 def test_schema_version_is_said():
-    with pytest.raises(ValueError, match="schema version 1.*but 7"):
+    with pytest.raises(ValueError, match="schema version 2.*but 7"):
         Report.from_dict({"schema_version": 7})
     with pytest.raises(ValueError, match="schema_version"):
         Report.from_dict({})
@@ -373,7 +374,7 @@ def test_facts_about_the_run(timed):
     assert repr(timed) == "<roofprof.Report of Net on cpu: 7 rows>"
     assert "Conv2d" in repr(timed.row("body.0"))
     assert REPORTS["partial"]().partial
-    assert REPORTS["block"]().to_dict()["runs"]["steps"] == 2
+    assert REPORTS["block"]().steps == REPORTS["block"]().to_dict()["runs"]["steps"] == 2
 
 
 def test_counts_saturate_with_a_note():

@@ -304,3 +304,43 @@ def test_exceptions_leave_the_rest_observed():
 def test_counts_are_checked_outside_a_profile_too(counts, error, message):
     with pytest.raises(error, match=message):
         roofprof.work("x", **counts)
+
+
+# ---- operators of an extension's, of which nothing is known
+
+
+@torch.library.custom_op("unobserved::product_and_sum", mutates_args=())
+def product_and_sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(a.numpy() @ b.numpy()) + 1
+
+
+@torch.library.custom_op("unobserved::doubled_and_one", mutates_args=())
+def doubled_and_one(a: torch.Tensor) -> torch.Tensor:
+    return doubled_by_c(a) + 1
+
+
+@torch.library.custom_op("unobserved::twice_and_one", mutates_args=())
+def twice_and_one(a: torch.Tensor) -> torch.Tensor:
+    return a * torch.tensor(2.0) + 1
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: product_and_sum(torch.ones(2, 8), torch.ones(8, 4)), "unobserved::product_and_sum"),
+        (lambda: doubled_and_one(torch.ones(2, 4)), "unobserved::doubled_and_one"),
+    ],
+)
+def test_an_operator_whose_kernel_does_more_than_it_dispatches(call, name):
+    report = profiler(call).run()
+    assert report.coverage.uncosted == {name: 1}
+    assert report.total.incomplete
+    assert report.total.flops == 8  # of the addition, which is seen
+    assert report.by_operator()[name].time > 0
+
+
+def test_an_operator_that_dispatches_all_it_does_is_known():
+    report = roofprof.count(lambda: twice_and_one(torch.ones(2, 4)))
+    assert report.coverage.uncosted == {}
+    assert not report.total.incomplete
+    assert report.by_operator()["aten::mul"].flops == report.by_operator()["aten::add"].flops == 8

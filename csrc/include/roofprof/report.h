@@ -152,6 +152,8 @@ class Report {
   const Environment& environment() const;
   // The model raised: only what ran before is in here.
   bool partial() const;
+  // How many steps of a block were marked (prof.step() in Python); empty where none was.
+  std::optional<std::int64_t> steps() const;
   // Wall times of the timed runs under observation, and of the same runs without any observer.
   const std::vector<std::int64_t>& run_times_ns() const;
   const std::vector<std::int64_t>& bare_times_ns() const;

@@ -64,7 +64,7 @@ TEST(OwnCosts, AreListed) {
 }
 
 TEST(OwnCosts, RefuseWhatNamesNoOperator) {
-  for (const auto* name : {"", "mylib", "mylib::", "::op", "mylib.op"}) {
+  for (const auto* name : {"", "mylib", "mylib::", "::op", "mylib.op", "mylib::op."}) {
     EXPECT_THROW(OpCosts::add(name, flops(1)), std::invalid_argument) << name;
   }
   EXPECT_THROW(OpCosts::add("own::empty", {}), std::invalid_argument);
