@@ -28,6 +28,9 @@ inline bool has_tangent(const at::TensorImpl& tensor) {
   return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
 }
 
+inline constexpr c10::DispatchKeySet kFunctorchWrappers({c10::DispatchKey::FuncTorchBatched,
+                                                         c10::DispatchKey::FuncTorchGradWrapper});
+
 // Sees the tensors of one call, and tells its route.
 class RouteReader {
  public:
@@ -37,6 +40,8 @@ class RouteReader {
     keys_ = keys_ | keys;
     if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? route_.fake : subclass_) = true;
     if (keys.has_backend(c10::BackendComponent::MetaBit)) route_.fake = true;
+    // Wrappers of torch.func show the device of what they hold, not its backend's key.
+    if (keys.has_any(kFunctorchWrappers) && tensor.is_meta()) route_.fake = true;
     route_.dual = route_.dual || has_tangent(tensor);
   }
 

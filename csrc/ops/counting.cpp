@@ -136,12 +136,18 @@ void read(Work& work, std::span<const TensorDesc> tensors) {
   }
 }
 
+// An out= tensor may be given with any size: what came back tells how much was written. These are the last of the
+// written arguments; others (running statistics) come before them.
 void write_results(const OpCall& call, Work& work) {
+  const bool out_form = is_out_form(call);
+  const auto is_written = [](const Argument& argument) { return argument.written; };
+  const auto returned = out_form ? std::ranges::count_if(call.results, is_written) : 0;
+  auto kept = std::ranges::count_if(call.arguments, is_written) - returned;
   for (const auto& argument : call.arguments) {
-    if (argument.written) write(work, argument.tensors);
+    if (argument.written && kept-- > 0) write(work, argument.tensors);
   }
   for (const auto& result : call.results) {
-    if (!result.written) write(work, result.tensors);
+    if (out_form || !result.written) write(work, result.tensors);
   }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -40,14 +41,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
-        return command(arguments)
+        code = command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output went away (head): what is left goes nowhere, silently
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (TargetError, ValueError, OSError) as error:
         return _complain(error, arguments)
-    except BrokenPipeError:  # the reader of our output went away
-        return 0
     except KeyboardInterrupt:
         print("roofprof: interrupted", file=sys.stderr)
         return 130
+    return code
 
 
 def _complain(error: BaseException, arguments: argparse.Namespace) -> int:

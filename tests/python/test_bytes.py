@@ -171,6 +171,27 @@ def test_in_place_and_into_out(function, bytes_):
     assert moved(function, table()) == bytes_
 
 
+def nothing_yet(dtype=torch.float32):
+    return torch.empty(0, dtype=dtype)
+
+
+# torch makes an empty out= tensor as large as the result.
+INTO_EMPTY = {
+    "add": (lambda t: torch.add(t, OTHER, out=nothing_yet()), (2 * TABLE, TABLE)),
+    "exp": (lambda t: torch.exp(t, out=nothing_yet()), (TABLE, TABLE)),
+    "sum": (lambda t: torch.sum(t, 0, out=nothing_yet()), (TABLE, ROW)),
+    "mm": (lambda t: torch.mm(t, t[:WIDTH], out=nothing_yet()), (TABLE + WIDTH * ROW, TABLE)),
+    "cat": (lambda t: torch.cat([t, OTHER], out=nothing_yet()), (2 * TABLE, 2 * TABLE)),
+    "arange": (lambda _: torch.arange(10, out=nothing_yet(torch.int64)), (0, 80)),
+    "sort": (lambda t: torch.sort(t, out=(nothing_yet(), nothing_yet(torch.int64))), (TABLE, 3 * TABLE)),
+}
+
+
+@pytest.mark.parametrize(("function", "bytes_"), INTO_EMPTY.values(), ids=INTO_EMPTY)
+def test_into_an_empty_out(function, bytes_):
+    assert moved(function, table()) == bytes_
+
+
 def test_a_product_added_in_place_reads_what_it_adds_to():
     left, right = torch.ones(ROWS, 3), torch.ones(3, WIDTH)
     operands = 4 * (left.numel() + right.numel())

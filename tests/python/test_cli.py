@@ -226,6 +226,22 @@ def test_as_a_module_and_from_another_folder(tmp_path):
     assert "Sequential" in run.stdout
 
 
+@pytest.mark.parametrize("name", ["", "softmax"], ids=["more than a pipe holds", "written at the end"])
+def test_a_reader_that_went_away_is_no_error(name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "roofprof", "ops", name],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_ceilings_are_measured_once_and_written(shell, monkeypatch, tmp_path):
     monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path / "cache"))
     code, out, _ = shell("ceilings", "--json", "measured.json")

@@ -237,3 +237,20 @@ def test_functionalize_changes_no_counts(data, weight):
     plain, functional = (total(lambda f=f: f(data)) for f in (in_place, functionalize(in_place)))
     assert functional.macs == plain.macs
     assert functional.flops == plain.flops
+
+
+# ---- without data
+
+
+ON_META = {
+    "vmap": (lambda x, w: vmap(lambda row: row @ w.T)(x), EXAMPLES * PRODUCT),
+    "vmap of both": (lambda x, w: vmap(torch.mm)(x, w.T.expand(EXAMPLES, IN, OUT)), EXAMPLES * PRODUCT),
+    "grad of vmap": (lambda x, w: grad(lambda v: vmap(lambda row: row @ v.T)(x).sum())(w), 2 * EXAMPLES * PRODUCT),
+    "vmap of grad": (lambda x, w: vmap(grad(lambda row: (row @ w.T).sum()))(x), 2 * EXAMPLES * PRODUCT),
+}
+
+
+@pytest.mark.parametrize(("function", "product"), ON_META.values(), ids=ON_META)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_batched_work_on_meta(function, product, device, data, weight):
+    assert total(lambda: function(data.to(device), weight.to(device))).macs == product

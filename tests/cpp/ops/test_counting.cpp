@@ -146,6 +146,24 @@ TEST(CompulsoryBytes, InPlaceReadsAndWritesSelf) {
   EXPECT_EQ(work.write_bytes, 32);
 }
 
+TEST(CompulsoryBytes, OutIsWrittenAsLargeAsItComesBack) {
+  const Work work = bytes_of(Call("aten::native_batch_norm")
+                                 .overload("out")
+                                 .in("input", fp32, {8})
+                                 .in("running_mean", fp32, {2})
+                                 .written()
+                                 .in("out", fp32, {0})
+                                 .written()
+                                 .in("save_mean", fp32, {0})
+                                 .written()
+                                 .out(fp32, {8})
+                                 .written()
+                                 .out(fp32, {3})
+                                 .written());
+  EXPECT_EQ(work.read_bytes, 32);
+  EXPECT_EQ(work.write_bytes, 8 + 32 + 12);
+}
+
 TEST(CompulsoryBytes, InPlaceListsReturnNothing) {
   const Work work =
       bytes_of(Call("aten::_foreach_add_").list("self", {tensor(fp32, {8}), tensor(fp32, {4})}).written());
