@@ -94,7 +94,14 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
     time_by_region(*chosen, data);
   }
 
-  for (const auto& [op, reason] : counting.failures) data.notes.push_back("no cost for " + op + ": " + reason);
+  for (const auto& [op, reason] : counting.failures) {
+    const bool names_itself = reason.starts_with(op + ": ");
+    data.notes.push_back("no cost for " + (names_itself ? "" : op + ": ") + reason);
+  }
+  if (counting.ops_elsewhere) {
+    data.notes.emplace_back(
+        "ops ran on other threads, outside of the model's modules: they are not counted, whosever they are");
+  }
   if (counting.unknown_backward_nodes > 0) {
     data.notes.push_back(std::to_string(counting.unknown_backward_nodes) +
                          " backward nodes have no known forward (it ran before the profile began, or more than " +

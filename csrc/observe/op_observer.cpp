@@ -268,6 +268,14 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
          state.open(session, state.last_node_module, Phase::backward, ScopeKind::node, &fn);
 }
 
+// What no session has a scope for may be the model's all the same, in a thread pool or a fork of TorchScript's.
+void note_elsewhere(const at::RecordFunction& fn) {
+  const OpInfo* op = op_info(fn);
+  if (op != nullptr && op->kind == OpKind::counted && (op->cost == nullptr || !ops::is_free(*op->cost))) {
+    Session::note_op_elsewhere();
+  }
+}
+
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
   if (state.is_paused()) return nullptr;
@@ -277,6 +285,8 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
     open_region(fn);
   } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {
     start_op(state, fn);
+  } else if (state.scopes.empty()) {
+    note_elsewhere(fn);
   }
   return nullptr;
 }

@@ -23,6 +23,10 @@ ActivePasses& active_passes() {
   return *instance;
 }
 
+// Starts of passes so far, and the latest of them that an op ran elsewhere after.
+std::atomic<std::uint64_t> starts{0};
+std::atomic<std::uint64_t> op_elsewhere_after{0};
+
 // Threads whose backward may still come.
 constexpr std::size_t kMaxRings = 256;
 
@@ -59,6 +63,7 @@ void Session::start(std::optional<ModuleId> base) {
     if (passes.sessions.empty()) passes.callback = at::addGlobalCallback(op_observer_callback());
     passes.sessions.push_back(shared_from_this());
   }
+  start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
   started_ = now_ticks();
   if (base) {
@@ -85,6 +90,7 @@ Pass Session::stop() {
   }
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
+  pass.ops_elsewhere = op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }
@@ -203,6 +209,14 @@ std::optional<ModuleId> Session::module_of_node(std::uint64_t forward_thread, st
   const std::lock_guard lock(mutex_);
   const auto ring = rings_.find(forward_thread);
   return ring == rings_.end() ? std::nullopt : ring->second->find(sequence_number);
+}
+
+void Session::note_op_elsewhere() {
+  const auto now = starts.load(std::memory_order_relaxed);
+  // Read first: other people's threads come by here with each op.
+  if (op_elsewhere_after.load(std::memory_order_relaxed) < now) {
+    op_elsewhere_after.store(now, std::memory_order_relaxed);
+  }
 }
 
 std::vector<std::shared_ptr<Session>> Session::active_sessions() {

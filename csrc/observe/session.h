@@ -39,6 +39,7 @@ struct Pass {
   std::vector<Clock> clocks;
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
+  bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
 };
 
@@ -87,6 +88,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
   std::shared_ptr<SequenceRing> ring_of_this_thread();
 
+  // An op ran on a thread that no session has a scope open on.
+  static void note_op_elsewhere();
+
   // Sessions with an active pass, for autograd threads that must find their own.
   static std::vector<std::shared_ptr<Session>> active_sessions();
 
@@ -99,7 +103,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> may_mute_{true};
   Ticks started_ = 0;
   std::atomic<std::uint64_t> pass_{0};
-  std::mutex mutex_;  // guards what follows; never taken per op
+  std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with
+  std::mutex mutex_;         // guards what follows; never taken per op
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;
   // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.

@@ -169,8 +169,10 @@ std::string legend_lines(const Report& report, bool of_modules, std::size_t widt
   std::string text = of_modules ? "a row includes the modules below it" : "a row sums all calls of its ops";
   text +=
       "; MACs: multiply-accumulates; FLOPs = 2 x MACs + other operations; bytes: each op's inputs and outputs once, "
-      "from "
-      "shapes; AI = FLOPs / bytes";
+      "from shapes; AI = FLOPs / bytes";
+  if (report.total().int_ops > report.total().flops) {
+    text += "; most operations are integer ones, which are no FLOPs: column int_ops";
+  }
   if (report.total().time_ns) text += "; overhead: most of the time is outside ops";
   if (report.total().time_ns && !report.ceilings().empty()) {
     text +=

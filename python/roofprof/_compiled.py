@@ -13,10 +13,17 @@ import torch
 
 if TYPE_CHECKING:
     from roofprof import _C
+    from roofprof._model_tree import ModelTree
 
 
 class Suspendable(Protocol):
-    """Hooks that can be taken off for a while."""
+    """Hooks around calls of modules, which can be taken off for a while."""
+
+    def enter(self, module: torch.nn.Module) -> None:
+        """As before a module's forward."""
+
+    def leave(self, module: torch.nn.Module, args: object, kwargs: object, output: object) -> None:
+        """As after a module's forward."""
 
     def suspend(self) -> None:
         """Take them off."""
@@ -44,6 +51,24 @@ def is_compiled(module: torch.nn.Module) -> bool:
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
+def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
+    """Modules of torch's own types that were compiled in place, but for those inside of other compiled code.
+
+    Of user's types torch compiles the forward, of these the call with its look for hooks (torch's
+    ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
+    """
+    compiled: set[int] = {place for _, _, place in tree.wrappers}
+    found = []
+    for place, module in enumerate(tree.objects):
+        inside = place in compiled or tree.modules[place]["parent"] in compiled
+        if module is None or not (inside or is_compiled(module)):
+            continue
+        if not inside and type(module).__module__.startswith("torch.nn."):
+            found.append(module)
+        compiled.add(place)
+    return found
+
+
 @contextlib.contextmanager
 def packaged(model: object, session: _C.Session) -> Iterator[None]:
     """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
@@ -57,16 +82,6 @@ def packaged(model: object, session: _C.Session) -> Iterator[None]:
         session.leave_compiled()
 
 
-@contextlib.contextmanager
-def eager_twin() -> Iterator[None]:
-    """In here, what was compiled runs as it was before; what is compiled by then stays so."""
-    if _dynamo() is None:
-        yield
-    else:
-        with torch.compiler.set_stance("force_eager"):
-            yield
-
-
 class Compilations:
     """Watches the compiler while a profile runs.
 
@@ -74,13 +89,43 @@ class Compilations:
     model's: hooks are off and the session pauses while it runs.
     """
 
-    def __init__(self, session: _C.Session) -> None:
+    def __init__(self, session: _C.Session, with_hooks: list[torch.nn.Module]) -> None:
         self.count = 0
         self.seconds = 0.0
-        self.hooks: Suspendable | None = None
+        self._hooks: Suspendable | None = None
+        self._with_hooks = with_hooks
+        self._eager = False
         self._unwatched = False
         self._session = session
         self._started = 0.0
+
+    @contextlib.contextmanager
+    def eager_twin(self) -> Iterator[None]:
+        """In here, what was compiled runs as it was before; what is compiled by then stays so."""
+        if _dynamo() is None:
+            yield
+            return
+        self._eager = True
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                yield
+        finally:
+            self._eager = False
+
+    @contextlib.contextmanager
+    def kept_from(self, hooks: Suspendable) -> Iterator[None]:
+        """In here, compilations and the calls of modules that were compiled with their hooks do not find these."""
+        modules = [] if self._eager else self._with_hooks
+        calls = [vars(module)["_compiled_call_impl"] for module in modules]
+        self._hooks = hooks
+        try:
+            for module, call in zip(modules, calls, strict=True):
+                vars(module)["_compiled_call_impl"] = _called_without(hooks, module, call)
+            yield
+        finally:
+            self._hooks = None
+            for module, call in zip(modules, calls, strict=True):
+                vars(module)["_compiled_call_impl"] = call
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -114,15 +159,32 @@ class Compilations:
     def _start(self, *_: object) -> None:
         self.count += 1
         self._started = time.perf_counter()
-        if self.hooks is not None:
-            self.hooks.suspend()
+        if self._hooks is not None:
+            self._hooks.suspend()
             self._session.pause()
 
     def _end(self, *_: object) -> None:
         self.seconds += time.perf_counter() - self._started
-        if self.hooks is not None:
+        if self._hooks is not None:
             self._session.resume()
-            self.hooks.resume()
+            self._hooks.resume()
+
+
+def _called_without(hooks: Suspendable, module: torch.nn.Module, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The module's compiled call, around which the hooks are called instead of in it."""
+
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        result = None
+        hooks.enter(module)
+        hooks.suspend()
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            hooks.resume()
+            hooks.leave(module, args, kwargs, result)
+        return result
+
+    return observed
 
 
 @contextlib.contextmanager

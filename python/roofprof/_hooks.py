@@ -23,25 +23,25 @@ class ModuleHooks:
     """The session's hooks around every call of a module, on while this is not suspended."""
 
     def __init__(self, session: _C.Session) -> None:
-        self._before = nn_module.register_module_forward_pre_hook(session.enter_hook)
-        self._after = nn_module.register_module_forward_hook(session.leave_hook, with_kwargs=True, always_call=True)
+        self.enter, self.leave = session.enter_hook, session.leave_hook
+        self._before = nn_module.register_module_forward_pre_hook(self.enter)
+        self._after = nn_module.register_module_forward_hook(self.leave, with_kwargs=True, always_call=True)
         self._tables: list[tuple[dict[int, Any], int]] = [
             (nn_module._global_forward_pre_hooks, self._before.id),
             (nn_module._global_forward_hooks, self._after.id),
             (nn_module._global_forward_hooks_with_kwargs, self._after.id),
             (nn_module._global_forward_hooks_always_called, self._after.id),
         ]
-        self._suspended: list[tuple[dict[int, Any], int, Any]] = []
+        self._suspended: list[list[tuple[dict[int, Any], int, Any]]] = []
 
     def suspend(self) -> None:
-        """Take the hooks off."""
-        self._suspended = [(table, key, table.pop(key)) for table, key in self._tables if key in table]
+        """Take the hooks off, until as many resume()."""
+        self._suspended.append([(table, key, table.pop(key)) for table, key in self._tables if key in table])
 
     def resume(self) -> None:
-        """Put the hooks back."""
-        for table, key, entry in self._suspended:
+        """Put the hooks back that the last suspend() took off."""
+        for table, key, entry in self._suspended.pop():
             table[key] = entry
-        self._suspended = []
 
     def remove(self) -> None:
         """Leave nothing behind, which torch's own handles do."""
@@ -88,12 +88,10 @@ def global_hooks(session: _C.Session, compilations: Compilations) -> Iterator[No
         register_optimizer_step_pre_hook(enter_optimizer),
         register_optimizer_step_post_hook(leave_optimizer),
     ]
-    compilations.hooks = modules
     try:
-        with unwarned(), _through_the_dispatcher():
+        with unwarned(), _through_the_dispatcher(), compilations.kept_from(modules):
             yield
     finally:
-        compilations.hooks = None
         modules.remove()
         for handle in handles:
             handle.remove()

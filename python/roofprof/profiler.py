@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C, ceilings
-from roofprof._compiled import Compilations, eager_twin, original, packaged
+from roofprof._compiled import Compilations, compiled_with_its_hooks, original, packaged
 from roofprof._exported import GraphScopes, runnable
 from roofprof._fake import call_without_data
 from roofprof._hooks import global_hooks
@@ -100,7 +100,7 @@ class RooflineProfiler:
         self._session = _C.Session(self._tree.modules, list(self._tree.objects))
         for wrapper, module, place in self._tree.wrappers:
             self._session.add_wrapper(wrapper, module, place)
-        self._compilations = Compilations(self._session)
+        self._compilations = Compilations(self._session, compiled_with_its_hooks(self._tree))
         self._graphs = GraphScopes(self._tree, self._session)
         self._scope = scope
         self._counting: _C.Pass | None = None
@@ -143,7 +143,7 @@ class RooflineProfiler:
         self._place = place_of(original(self.model), args, kwargs)
         self._session.record_shapes = True
         try:
-            with eager_twin():
+            with self._compilations.eager_twin():
                 if self._place.holds_data:
                     self._counting = self._observed_call(args, kwargs)
                 else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -184,3 +185,14 @@ def test_transformer_layer_keeps_its_fast_path():
         report = roofprof.count(nn.Sequential(layer), torch.ones(1, 5, 16))
     assert "aten::_transformer_encoder_layer_fwd" in report.by_operator()
     assert report.row("0").macs == report.total.macs > 0
+
+
+def test_ops_of_a_thread_pool_are_not_silently_missing():
+    weight = torch.ones(3, 4)
+    with ThreadPoolExecutor(1) as pool:
+        report = roofprof.count(lambda value: pool.submit(torch.mm, value, weight).result(), torch.ones(2, 3))
+        assert report.total.macs == 0
+        assert any("ops ran on other threads" in note for note in report.coverage.notes)
+        # Not of earlier ones, nor of those that modules and autograd nodes are known of.
+        step = lambda value: linear()(value).sum().backward()  # noqa: E731
+        assert not any("other threads" in note for note in roofprof.count(step, x()).coverage.notes)
