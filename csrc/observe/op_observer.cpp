@@ -271,7 +271,7 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
 // What no session has a scope for may be the model's all the same, in a thread pool or a fork of TorchScript's.
 void note_elsewhere(const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
-  if (op != nullptr && op->kind == OpKind::counted && (op->cost == nullptr || !ops::is_free(*op->cost))) {
+  if (op != nullptr && op->kind == OpKind::counted && (op->cost == nullptr || ops::computes(*op->cost))) {
     Session::note_op_elsewhere();
   }
 }

@@ -127,6 +127,8 @@ const OpCost* find_cost(std::string_view op, std::string_view overload) {
   return nullptr;
 }
 
+bool computes(const OpCost& line) { return line.operations != no_operations; }
+
 bool is_free(const OpCost& line) { return line.operations == no_operations && line.bytes == no_bytes; }
 
 std::optional<Work> cost_of(const OpCall& call) { return cost_of(call, find_cost(call.name, call.overload)); }

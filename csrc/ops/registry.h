@@ -61,6 +61,8 @@ std::uint64_t cost_generation();
 
 // Declared to move and compute nothing: views, allocations, questions.
 bool is_free(const OpCost& line);
+// Whether it does arithmetic: no copy, fill or view.
+bool computes(const OpCost& line);
 
 // What one call has to do: by its line, else by its trait (a view is free, its copying form copies; pointwise: one
 // operation per output element; reduction: one per input element), else nullopt: not known.
