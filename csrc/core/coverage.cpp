@@ -137,7 +137,7 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
   };
   std::map<std::string, Found> found;
   for (const auto& bucket : data.ops) {
-    if (bucket.costed) continue;
+    if (bucket.costed || data.unobserved.contains(bucket.op)) continue;
     Found& op = found[bucket.op];
     op.calls = saturating_add(op.calls, bucket.calls);
     op.modules.insert(bucket.module);
@@ -177,13 +177,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   coverage.unobserved = data.unobserved;
   coverage.dropped_records = data.dropped_records;
   coverage.unattributed_kernels = data.unattributed_kernels;
-  for (const auto& bucket : data.ops) {
-    if (!bucket.costed && !data.unobserved.contains(bucket.op)) {
-      auto& calls = coverage.uncosted[bucket.op];
-      calls = saturating_add(calls, bucket.calls);
-    }
-  }
   coverage.uncosted_ops = uncosted_ops(data, total);
+  for (const auto& op : coverage.uncosted_ops) coverage.uncosted.emplace(op.op, op.calls);
 
   const auto calls = calls_by_module(data);
   // A module with several places ran if it did at one of them.

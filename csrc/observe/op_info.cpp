@@ -16,19 +16,6 @@
 namespace roofprof::observe {
 namespace {
 
-bool names_scalar(std::string_view declared, std::string_view name) {
-  if (declared == "*") return true;
-  while (!declared.empty()) {
-    const auto comma = declared.find(',');
-    auto item = declared.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    if (item == name) return true;
-    if (comma == std::string_view::npos) break;
-    declared.remove_prefix(comma + 1);
-  }
-  return false;
-}
-
 bool is_tensor_list(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::ListType) {
     const auto& element = *type.containedTypes().front();
@@ -64,7 +51,7 @@ void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor, written});
     } else if (kind == ops::ArgumentKind::tensor_list) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
-    } else if (info.cost != nullptr && names_scalar(info.cost->scalars, argument.name())) {
+    } else if (info.cost != nullptr && ops::lists_scalar(info.cost->scalars, argument.name())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::scalar, false});
     } else if (info.cost != nullptr && is_packed_weight(*argument.real_type())) {
       info.slots.push_back({position, OpInfo::Slot::Kind::packed_weight, false});

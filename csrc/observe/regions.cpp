@@ -70,8 +70,6 @@ void Regions::add_to(ProfileData& data) const {
   }
 }
 
-bool is_observed() { return thread_state().is_observed(); }
-
 void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
   // What runs inside an op that counts as a whole has no place of its own.

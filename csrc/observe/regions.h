@@ -40,9 +40,6 @@ class Regions {
   bool refused_ = false;
 };
 
-// Whether marks on the calling thread have any effect.
-bool is_observed();
-
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().
 void open_region(std::string_view name, const void* token);
 void close_region(const void* token);

@@ -2,7 +2,6 @@
 
 #include "roofprof/scope.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -15,8 +14,7 @@ Scope::Scope(std::string_view name) { observe::open_region(name, this); }
 Scope::~Scope() { observe::close_region(this); }
 
 DeclaredWork::DeclaredWork(std::string_view name, const Work& work) {
-  const bool negative = std::min({work.macs, work.causal_macs, work.read_bytes, work.write_bytes}) < 0 ||
-                        std::ranges::any_of(work.operations, [](std::int64_t count) { return count < 0; });
+  const bool negative = work.has_negative_count();
   if (negative || work.causal_macs > work.macs) {
     throw std::invalid_argument("roofprof: the work declared as '" + std::string(name) + "' " +
                                 (negative ? "has a negative count" : "has more causal MACs than dense ones"));

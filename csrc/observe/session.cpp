@@ -157,9 +157,8 @@ bool Session::enter_closure(const void* token) {
 }
 
 void Session::pause() {
-  auto& state = thread_state();
-  if (state.scopes.empty() || state.session.get() != this) return;
-  state.open(shared_from_this(), kOutside, Phase::forward, ScopeKind::pause, &active_);
+  if (!observes_this_thread()) return;
+  thread_state().open(shared_from_this(), kOutside, Phase::forward, ScopeKind::pause, &active_);
 }
 
 void Session::resume() { leave(&active_); }

@@ -3,24 +3,12 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "ops/registry.h"
 #include "roofprof/work.h"
 
 namespace roofprof::ops {
 
 namespace {
-
-bool lists_name(std::string_view comma_separated, std::string_view name) {
-  if (comma_separated == "*") return true;
-  while (!comma_separated.empty()) {
-    const auto comma = comma_separated.find(',');
-    std::string_view item = comma_separated.substr(0, comma);
-    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
-    if (item == name) return true;
-    if (comma == std::string_view::npos) return false;
-    comma_separated.remove_prefix(comma + 1);
-  }
-  return false;
-}
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -43,6 +31,19 @@ std::int64_t elements_of(const std::vector<std::int64_t>& sizes) {
 }
 
 }  // namespace
+
+bool lists_scalar(std::string_view declared, std::string_view name) {
+  if (declared == "*") return true;
+  while (!declared.empty()) {
+    const auto comma = declared.find(',');
+    std::string_view item = declared.substr(0, comma);
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    if (item == name) return true;
+    if (comma == std::string_view::npos) return false;
+    declared.remove_prefix(comma + 1);
+  }
+  return false;
+}
 
 bool TensorDesc::is_known() const { return std::ranges::find(sizes, kUnknown) == sizes.end(); }
 
@@ -187,7 +188,7 @@ const Argument* OpCall::find(std::string_view argument) const {
 
 const Scalar& OpCall::declared(std::string_view argument) const {
   static const Scalar kNone;
-  if (!lists_name(declared_scalars, argument)) {
+  if (!lists_scalar(declared_scalars, argument)) {
     throw std::logic_error(name + ": its cost reads '" + std::string(argument) + "', which its line does not declare");
   }
   const Argument* found = find(argument);

@@ -52,9 +52,7 @@ const OpCost* line_of(Trait trait) {
 
 // A formula that went wrong must not end as a strange figure in a report.
 void require_plausible(const OpCall& call, const Work& work) {
-  const bool negative = work.macs < 0 || work.causal_macs < 0 || work.read_bytes < 0 || work.write_bytes < 0 ||
-                        std::ranges::any_of(work.operations, [](std::int64_t count) { return count < 0; });
-  if (negative) throw std::logic_error(call.name + ": its cost is negative");
+  if (work.has_negative_count()) throw std::logic_error(call.name + ": its cost is negative");
   if (work.causal_macs > work.macs) throw std::logic_error(call.name + ": more causal MACs than dense ones");
 }
 

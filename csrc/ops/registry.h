@@ -36,6 +36,9 @@ struct OpCost {
   const OpCosts::Function* own = nullptr;
 };
 
+// Whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
+bool lists_scalar(std::string_view declared, std::string_view name);
+
 // ---- lookup
 
 // The line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay where

@@ -29,7 +29,6 @@ void bind_scopes(py::module_& module) {
       py::arg("name"), py::arg("counts"), py::arg("token"));
   module.def(
       "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
-  module.def("is_observed", &observe::is_observed);
 }
 
 }  // namespace roofprof::python

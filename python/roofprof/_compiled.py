@@ -51,22 +51,32 @@ def is_compiled(module: torch.nn.Module) -> bool:
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
+def compiled_places(tree: ModelTree) -> set[int]:
+    """Places of modules that were compiled, and of all below them."""
+    compiled = {place for _, _, place in tree.wrappers}
+    for place, module in enumerate(tree.objects):
+        if module is not None and (is_compiled(module) or tree.modules[place]["parent"] in compiled):
+            compiled.add(place)
+    return compiled
+
+
 def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
     """Modules of torch's own types that were compiled in place, but for those inside of other compiled code.
 
     Of user's types torch compiles the forward, of these the call with its look for hooks (torch's
     ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
     """
-    compiled: set[int] = {place for _, _, place in tree.wrappers}
-    found = []
-    for place, module in enumerate(tree.objects):
-        inside = place in compiled or tree.modules[place]["parent"] in compiled
-        if module is None or not (inside or is_compiled(module)):
-            continue
-        if not inside and type(module).__module__.startswith("torch.nn."):
-            found.append(module)
-        compiled.add(place)
-    return found
+    compiled = compiled_places(tree)
+    wrapped = {place for _, _, place in tree.wrappers}
+    return [
+        module
+        for place, module in enumerate(tree.objects)
+        if module is not None
+        and is_compiled(module)
+        and type(module).__module__.startswith("torch.nn.")
+        and place not in wrapped
+        and tree.modules[place]["parent"] not in compiled
+    ]
 
 
 @contextlib.contextmanager

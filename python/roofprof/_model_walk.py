@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from roofprof import _exported
-from roofprof._compiled import is_compiled, original
+from roofprof._compiled import compiled_places, original
 from roofprof._model_tree import ModelTree, Tensors, sizes_of
 
 
@@ -28,14 +28,9 @@ def model_tree(model: object) -> ModelTree:
 
 def _add_graphs(tree: ModelTree) -> None:
     """Places for what graphs were traced from, but not below compiled code, which would be compiled anew."""
-    compiled: set[int] = set()
-    wrapped = {place for _, _, place in tree.wrappers}
+    compiled = compiled_places(tree)
     for place, module in enumerate(list(tree.objects)):
-        if module is None:
-            continue
-        if place in wrapped or tree.modules[place]["parent"] in compiled or is_compiled(module):
-            compiled.add(place)
-        elif isinstance(module, torch.fx.GraphModule):
+        if place not in compiled and isinstance(module, torch.fx.GraphModule):
             _exported.add_places(tree, module, place)
             tree.modules[place]["type"] = _exported.root_type(module) or tree.modules[place]["type"]
 

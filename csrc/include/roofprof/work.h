@@ -1,6 +1,7 @@
 #pragma once
 // How much one op, or a sum of ops, has to do: multiply-accumulates, operations by dtype, compulsory bytes.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -41,6 +42,12 @@ struct Work {
   constexpr std::int64_t bytes() const { return saturating_add(read_bytes, write_bytes); }
   constexpr std::int64_t flops() const { return sum_where(true); }
   constexpr std::int64_t int_ops() const { return sum_where(false); }
+
+  constexpr bool has_negative_count() const {
+    const auto is_negative = [](std::int64_t count) { return count < 0; };
+    return std::ranges::any_of(std::array{macs, causal_macs, read_bytes, write_bytes}, is_negative) ||
+           std::ranges::any_of(operations, is_negative);
+  }
 
   // Multiply-accumulates in that dtype, with the two operations of each.
   constexpr void add_macs(std::int64_t count, DType dtype) {

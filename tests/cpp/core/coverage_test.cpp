@@ -57,6 +57,17 @@ TEST(Coverage, UncostedOpsWithoutTimesStandByCallsAndHaveNoShare) {
       (std::vector<UncostedOp>{{"mylib::often", 3, std::nullopt, {""}, 1}, {"mylib::rare", 2, std::nullopt, {""}, 1}}));
 }
 
+TEST(Coverage, WhatBypassedTheDispatcherIsNoUncostedOp) {
+  ProfileBuilder builder;
+  builder.op("NumpyFft", kModel, {}, 100, 2).costed = false;
+  builder.op("mylib::fft", kModel, {}, 100, 1).costed = false;
+  builder.data.unobserved["NumpyFft"] = 2;
+  const Report report = builder.report();
+  EXPECT_EQ(report.coverage().uncosted, (std::map<std::string, std::int64_t>{{"mylib::fft", 1}}));
+  ASSERT_EQ(report.coverage().uncosted_ops.size(), 1U);
+  EXPECT_EQ(report.coverage().uncosted_ops.front().op, "mylib::fft");
+}
+
 TEST(Coverage, ManyModulesOfAnUncostedOpAreCountedNotListed) {
   ProfileBuilder builder;
   for (int i = 0; i < 20; ++i) {
