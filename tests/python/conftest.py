@@ -44,3 +44,25 @@ def uninitialised(monkeypatch):
     for name, _ in inspect.getmembers(torch.nn.init, inspect.isfunction):
         if name.endswith("_") and not name.startswith("_"):
             monkeypatch.setattr(torch.nn.init, name, leave)
+
+
+# ---- torch.compile: imported where it is asked for, because its first import takes seconds
+
+
+@pytest.fixture
+def nothing_compiled():
+    """A compiler that remembers nothing, before and after."""
+    import torch._dynamo
+
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def backend():
+    """Counts the graphs that it is given, and runs them as AOTAutograd leaves them."""
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    return CompileCounterWithBackend("aot_eager")
