@@ -12,6 +12,7 @@
 #include "device/cpu/environment.h"
 #include "device/measure.h"
 #include "observe/assemble.h"
+#include "observe/nn_attribution.h"
 #include "observe/nn_tree.h"
 #include "observe/script_tree.h"
 #include "observe/session.h"
@@ -34,6 +35,10 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual observe::ModelTree tree() const = 0;
   virtual std::vector<at::Tensor> buffers() const = 0;
+  // Before a session's first pass.
+  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  // What is to be said of the rows once everything else is known.
+  virtual void describe(ProfileData& data) const = 0;
 };
 
 class NnModel : public Model {
@@ -41,8 +46,14 @@ class NnModel : public Model {
   explicit NnModel(const torch::nn::Module& module) : module_(module) {}
   observe::ModelTree tree() const override { return observe::tree_of(module_); }
   std::vector<at::Tensor> buffers() const override { return module_.buffers(); }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    attribution_.emplace(tree);
+    attribution_->attach(tree, session);
+  }
+  void describe(ProfileData& data) const override { attribution_->describe(data); }
 
  private:
+  std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
 
@@ -54,6 +65,10 @@ class ScriptModel : public Model {
     std::vector<at::Tensor> buffers;
     for (const auto& buffer : module_.buffers()) buffers.push_back(buffer);
     return buffers;
+  }
+  void attach(const observe::ModelTree& /*tree*/, observe::Session& /*session*/) override {}
+  void describe(ProfileData& data) const override {
+    data.notes.emplace_back("ops of submodules stand in the model's row: their calls are not seen yet");
   }
   torch::jit::Module& module() { return module_; }
 
@@ -102,13 +117,15 @@ struct ProfilerCore::State {
     if (session && session->active()) return;
     tree = model->tree();
     session = std::make_shared<observe::Session>(tree.modules.size());
+    model->attach(tree, *session);
   }
 
   // One observed call. When it throws, the report of what ran before is kept and the exception goes on.
   observe::Pass observe_once(const std::function<void()>& call, bool block) {
     session->start(block ? std::optional<ModuleId>(kOutside) : std::nullopt);
     try {
-      if (!block) session->enter(kModel, this);
+      // The model's forward may tell of the same call.
+      if (!block) session->enter(kModel, tree.objects[kModel] != nullptr ? tree.objects[kModel] : this);
       call();
     } catch (...) {
       const auto pass = session->stop();
@@ -129,9 +146,9 @@ struct ProfilerCore::State {
     data->runs = std::move(runs);
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
-    data->notes.push_back("ops of submodules stand in the model's row: their calls are not seen from C++ yet");
     session->regions().add_to(*data);
     observe::assemble(counting, timed, *data);
+    model->describe(*data);
     return Report(std::move(data));
   }
 };
