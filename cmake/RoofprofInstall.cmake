@@ -1,20 +1,21 @@
 # What `cmake --install --prefix <folder>` lays out; without ROOFPROF_PYTHON the first line alone. The Python package is
 # that folder, so a pip install serves C++ too:
 #
-#   lib/libroofprof.so   include/roofprof/*.h   share/cmake/roofprof/
+#   lib/libroofprof.so  lib/libroofprof_nn.so   include/roofprof/*.h   share/cmake/roofprof/
 #   _C*.so   _build_info.py
 include(CMakePackageConfigHelpers)
 set(_config share/cmake/roofprof)
 
 set_target_properties(roofprof PROPERTIES EXPORT_NAME library)
+set_target_properties(roofprof_nn PROPERTIES EXPORT_NAME nn)
 set_target_properties(roofprof_program PROPERTIES EXPORT_NAME roofprof)
-install(TARGETS roofprof roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
+install(TARGETS roofprof roofprof_nn roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
 install(DIRECTORY csrc/include/roofprof DESTINATION include)
 install(EXPORT roofprofTargets NAMESPACE roofprof:: DESTINATION ${_config})
 
 # In site-packages torch is the neighbour. Elsewhere it is not, which does no harm: whoever loads roofprof (Python after
 # `import torch`, a program linked with torch) has torch's libraries loaded by name.
-set_target_properties(roofprof PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
+set_target_properties(roofprof roofprof_nn PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
 
 configure_file(cmake/roofprofConfig.cmake.in roofprofConfig.cmake @ONLY)
 write_basic_package_version_file(roofprofConfigVersion.cmake COMPATIBILITY SameMinorVersion)
