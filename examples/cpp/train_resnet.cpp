@@ -46,8 +46,8 @@ struct ResNetImpl : nn::Module {
   explicit ResNetImpl(std::int64_t classes)
       : stem(register_module("stem", conv(3, 16, 3, 1))),
         bn(register_module("bn", nn::BatchNorm2d(16))),
-        layers(register_module("layers", nn::Sequential(BasicBlock(16, 16, 1), BasicBlock(16, 32, 2),
-                                                        BasicBlock(32, 64, 2)))),
+        layers(register_module("layers",
+                               nn::Sequential(BasicBlock(16, 16, 1), BasicBlock(16, 32, 2), BasicBlock(32, 64, 2)))),
         fc(register_module("fc", nn::Linear(64, classes))) {}
 
   torch::Tensor forward(const torch::Tensor& images) {
