@@ -65,6 +65,7 @@ void Session::start(std::optional<ModuleId> base) {
   }
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
+  if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   started_ = now_ticks();
   if (base) {
     state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, this);
@@ -79,6 +80,7 @@ Pass Session::stop() {
     state.close_all();
   }
   active_.store(false, std::memory_order_release);
+  forks_.reset();
   auto& passes = active_passes();
   {
     const std::lock_guard lock(passes.mutex);
