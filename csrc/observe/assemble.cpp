@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "observe/compiled_regions.h"
+#include "observe/script_times.h"
 
 namespace roofprof::observe {
 namespace {
@@ -91,6 +92,7 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
   if (!compiled_regions_in(counting).empty()) {
     list_uncounted_regions(counting, data);
   } else if (chosen != nullptr) {
+    if (compiled_regions_in(*chosen).empty()) time_other_ops(counting, *chosen, data);
     time_by_region(*chosen, data);
   }
 

@@ -61,6 +61,13 @@ void ThreadState::pop() {
   if (scopes.empty()) abandon();
 }
 
+void ThreadState::move_scope(ModuleId module) {
+  if (scopes.back().module == module) return;
+  claim_sequence_numbers();
+  charge(now_ticks());
+  scopes.back().module = module;
+}
+
 void ThreadState::abandon() {
   abandon_ops();
   scopes.clear();

@@ -13,6 +13,7 @@
 #include "observe/bucket_table.h"
 #include "observe/op_signature.h"
 #include "observe/scope_kind.h"
+#include "observe/script_frame.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -77,6 +78,9 @@ struct ThreadState {
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
   std::vector<RunningFunction> functions;
+  std::vector<ScriptFrame> script_frames;
+  KnownScriptPlace script_place;
+  int script_twins = 0;             // at work here (script_twin.h): they tell their scopes themselves
   Evidence evidence = 0;            // seen since the innermost scope or function began
   int nodes = 0;                    // among scopes: running autograd nodes
   Ticks last_switch = 0;            // when the innermost scope last changed
@@ -92,6 +96,8 @@ struct ThreadState {
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
+  // The innermost scope is that of another module from now on.
+  void move_scope(ModuleId module);
   // Forgets everything without charging anybody: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
