@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import roofprof
+
 
 class Convolved(nn.Module):
     """Two convolutions, of which the second halves the image."""
@@ -169,3 +171,20 @@ class Kinds(nn.Module):
     ) -> tuple[list[Tensor], Tensor]:
         total = pair[0] + pair[1]
         return [self.linear(one) for one in many], total if scale is None else total * scale
+
+
+def scripted(model: nn.Module, *_: object) -> torch.jit.ScriptModule:
+    return torch.jit.script(model)
+
+
+def figures(report: roofprof.Report) -> dict[str, tuple[object, ...]]:
+    """All that must be equal, by module, but for the sizes that traced code reads out of tensors."""
+    sizes = {
+        group.keys[0]: group.bytes
+        for group in report.group("module", "op")
+        if group.keys[1] == "aten::_local_scalar_dense"
+    }
+    return {
+        row.path: (row.type, row.calls, row.params, row.macs, row.flops, row.self_bytes - sizes.get(row.path, 0))
+        for row in report.rows
+    }
