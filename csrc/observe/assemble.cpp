@@ -96,6 +96,7 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
     time_by_region(*chosen, data);
   }
 
+  note_differentiated(counting, data);
   for (const auto& [op, reason] : counting.failures) {
     const bool names_itself = reason.starts_with(op + ": ");
     data.notes.push_back("no cost for " + (names_itself ? "" : op + ": ") + reason);

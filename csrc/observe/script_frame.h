@@ -2,8 +2,10 @@
 // What is known of TorchScript's interpreter on one thread.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/profile_data.h"
@@ -19,19 +21,19 @@ struct ScriptFrame {
   std::optional<ModuleId> module;  // whose method it is; empty: nobody's that is in the tree
   std::string method;
   ModuleId place = kModel;  // of the ops that it runs itself
+  // How often its ops came to one of several modules that only their order tells apart.
+  std::map<std::pair<ModuleId, std::string>, std::size_t> visits;
 };
 
-// Where an op stands.
-struct ScriptPlace {
-  ModuleId module = kModel;
-  bool by_lines_alone = true;  // ops with the same lines stand in the same place
-};
-
-// The last one that was looked up on a thread.
-struct KnownScriptPlace : ScriptPlace {
+// Where the last op of TorchScript's stood on a thread, line by line of the interpreter's call stack.
+struct KnownScriptPlace {
+  struct Step {
+    ModuleId module = -1;  // whose method the line is; -1: not known
+    ModuleId place = kModel;
+  };
   std::vector<std::string> lines;
-  const void* session = nullptr;
-  std::uint64_t pass = 0;
+  std::vector<Step> steps;
+  std::size_t certain = 0;  // so many lines mean the same place again; further ones are told apart by more than lines
 };
 
 }  // namespace roofprof::observe

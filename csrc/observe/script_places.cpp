@@ -118,47 +118,65 @@ std::optional<ModuleId> ScriptPlaces::walk(ModuleId from, const std::vector<std:
   return from;
 }
 
-// The interpreter names the last attribute alone, so "0" of several lists is told apart by the place of the call.
-std::optional<ModuleId> ScriptPlaces::callee(ModuleId caller, const std::string& method, const std::string& name,
-                                             bool& by_name) const {
+// The calls of modules of that name in a method, in their order.
+std::vector<const ScriptPlaces::CallSite*> ScriptPlaces::sites_of(ModuleId caller, const std::string& method,
+                                                                  const std::string& name) const {
+  std::vector<const CallSite*> result;
   const auto sites = call_sites_.find({modules_.at(caller).type().get(), method});
-  std::vector<const CallSite*> candidates;
-  if (sites != call_sites_.end()) {
-    for (const auto& site : sites->second) {
-      if (site.path.back() == name) candidates.push_back(&site);
-    }
-  }
-  if (candidates.empty()) return walk(caller, {name});
-  const auto& first = candidates.front()->path;
-  if (std::ranges::all_of(candidates, [&](const auto* site) { return site->path == first; })) {
-    return walk(caller, first);
-  }
-  by_name = false;
-  const auto stack = torch::jit::currentCallstack();
-  for (const auto* site : candidates) {
-    const auto is_here = [&](const torch::jit::StackEntry& entry) { return entry.range == site->range; };
-    if (std::ranges::any_of(stack, is_here)) return walk(caller, site->path);
-  }
-  return std::nullopt;
-}
-
-ScriptPlace ScriptPlaces::find(const ScriptFrame& frame, const std::vector<std::string>& lines) const {
-  ScriptPlace result{frame.place};
-  if (!frame.module) return result;
-  auto module = *frame.module;
-  auto method = frame.method;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const Line line(lines[i]);
-    if (line.name.empty()) continue;  // a function: it has no place of its own
-    if (line.name != "SELF") {
-      const auto next = callee(module, method, line.name, result.by_lines_alone);
-      if (!next) return result;
-      module = *next;
-    }
-    method = line.method;
-    if (is_forward(method)) result.module = module;
+  if (sites == call_sites_.end()) return result;
+  for (const auto& site : sites->second) {
+    if (site.path.back() == name) result.push_back(&site);
   }
   return result;
+}
+
+// The interpreter names the last attribute alone, so "0" of several lists is told apart by the place of the call in the
+// source, and where there is none, as in traced code, by the order of the calls.
+std::optional<ModuleId> ScriptPlaces::callee(ScriptFrame& frame, ModuleId caller, const std::string& method,
+                                             const std::string& name, bool& by_range) const {
+  const auto sites = sites_of(caller, method, name);
+  if (sites.empty()) return walk(caller, {name});
+  const auto is_same = [&](const auto* site) { return site->path == sites.front()->path; };
+  if (std::ranges::all_of(sites, is_same)) return walk(caller, sites.front()->path);
+  const auto is_known_by_range = [&](const auto* site) {
+    return std::ranges::none_of(
+        sites, [&](const auto* other) { return other->path != site->path && other->range == site->range; });
+  };
+  if (std::ranges::all_of(sites, is_known_by_range)) {
+    by_range = true;
+    const auto stack = torch::jit::currentCallstack();
+    for (const auto* site : sites) {
+      const auto is_here = [&](const torch::jit::StackEntry& entry) { return entry.range == site->range; };
+      if (std::ranges::any_of(stack, is_here)) return walk(caller, site->path);
+    }
+    return std::nullopt;
+  }
+  auto& visits = frame.visits[{caller, method + "." + name}];
+  return walk(caller, sites[visits++ % sites.size()]->path);
+}
+
+ModuleId ScriptPlaces::find(ScriptFrame& frame, std::vector<std::string> lines, KnownScriptPlace& known) const {
+  const auto same = std::ranges::mismatch(known.lines, lines).in1 - known.lines.begin();
+  known.steps.resize(std::min({static_cast<std::size_t>(same), known.certain, known.steps.size()}));
+  known.lines = std::move(lines);
+  known.certain = known.lines.size();
+  if (known.steps.empty()) known.steps.push_back({frame.module.value_or(-1), frame.place});
+  while (known.steps.size() < known.lines.size()) {
+    const auto level = known.steps.size();
+    auto step = known.steps.back();
+    const Line line(known.lines[level]);
+    if (step.module >= 0 && !line.name.empty()) {  // a function has no place of its own
+      const auto caller_method = level == 1 ? frame.method : Line(known.lines[level - 1]).method;
+      bool by_range = false;
+      if (line.name != "SELF") {
+        step.module = callee(frame, step.module, caller_method, line.name, by_range).value_or(-1);
+      }
+      if (by_range) known.certain = std::min(known.certain, level);
+      if (step.module >= 0 && is_forward(line.method)) step.place = step.module;
+    }
+    known.steps.push_back(step);
+  }
+  return known.steps.back().place;
 }
 
 }  // namespace roofprof::observe

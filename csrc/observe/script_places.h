@@ -29,8 +29,9 @@ class ScriptPlaces {
   // The only module that the interpreter is entered with by that line; empty where there are several or none.
   std::optional<ModuleId> root_of(const std::string& line) const;
 
-  // The place of the op that runs now on this thread, by the lines of torch::jit::currentModuleHierarchy().
-  ScriptPlace find(const ScriptFrame& frame, const std::vector<std::string>& lines) const;
+  // The place of the op that runs now on this thread in that frame, by the lines of
+  // torch::jit::currentModuleHierarchy(). `known` is that of the op before, in the same frame.
+  ModuleId find(ScriptFrame& frame, std::vector<std::string> lines, KnownScriptPlace& known) const;
 
  private:
   // A call of a method of a module below: "layers.0" by its attributes' names.
@@ -44,8 +45,9 @@ class ScriptPlaces {
                  const std::unordered_map<std::string_view, ModuleId>& by_path, const std::vector<Module>& tree);
   void add_call_sites(const torch::jit::Module& module);
   std::optional<ModuleId> walk(ModuleId from, const std::vector<std::string>& path) const;
-  std::optional<ModuleId> callee(ModuleId caller, const std::string& method, const std::string& name,
-                                 bool& by_name) const;
+  std::vector<const CallSite*> sites_of(ModuleId caller, const std::string& method, const std::string& name) const;
+  std::optional<ModuleId> callee(ScriptFrame& frame, ModuleId caller, const std::string& method,
+                                 const std::string& name, bool& by_range) const;
 
   std::unordered_map<ModuleId, torch::jit::Module> modules_;
   std::map<std::pair<ModuleId, std::string>, ModuleId> children_;

@@ -45,4 +45,15 @@ void time_other_ops(const Pass& counting, const Pass& timed, ProfileData& data) 
                        "): the work stands where the code has it, their time where they ran");
 }
 
+void note_differentiated(const Pass& counting, ProfileData& data) {
+  std::set<std::string> modules;
+  for (const auto module : counting.differentiated_whole) {
+    const auto& path = data.modules[static_cast<std::size_t>(module)].path;
+    modules.insert(path.empty() ? "the model" : path);
+  }
+  if (modules.empty()) return;
+  data.notes.push_back("TorchScript differentiated parts of " + listed(modules) +
+                       " as a whole: their backward, and what lost its module in them, stands there");
+}
+
 }  // namespace roofprof::observe

@@ -10,4 +10,7 @@ namespace roofprof::observe {
 // times, without work, and a note names them with their modules.
 void time_other_ops(const Pass& counting, const Pass& timed, ProfileData& data);
 
+// Where a pass was counted as the executor runs it: says which modules' parts it differentiates as a whole.
+void note_differentiated(const Pass& counting, ProfileData& data);
+
 }  // namespace roofprof::observe

@@ -128,6 +128,7 @@ Pass Session::collect(double ns_per_tick) {
       clocks[i].self_ticks += table->clocks()[i].self_ticks;
     }
     pass.unknown_backward_nodes += table->unknown_backward_nodes;
+    pass.differentiated_whole.insert(table->differentiated_whole.begin(), table->differentiated_whole.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
   for (std::size_t i = 0; i < clocks.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,7 @@ struct Pass {
   std::vector<Clock> clocks;
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
 };

@@ -80,11 +80,12 @@ struct ThreadState {
   std::vector<RunningFunction> functions;
   std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
-  int script_twins = 0;             // at work here (script_twin.h): they tell their scopes themselves
-  Evidence evidence = 0;            // seen since the innermost scope or function began
-  int nodes = 0;                    // among scopes: running autograd nodes
-  Ticks last_switch = 0;            // when the innermost scope last changed
-  std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
+  const void* script_place_frame = nullptr;  // the record of its frame
+  int script_twins = 0;                      // at work here (script_twin.h): they tell their scopes themselves
+  Evidence evidence = 0;                     // seen since the innermost scope or function began
+  int nodes = 0;                             // among scopes: running autograd nodes
+  Ticks last_switch = 0;                     // when the innermost scope last changed
+  std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes

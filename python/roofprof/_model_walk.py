@@ -83,7 +83,7 @@ def _add_children(
     parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
     buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
     path = tree.modules[place]["path"]
-    if scripted:
+    if isinstance(module, torch.jit.ScriptModule):
         _script.add_places(tree, module, place)
     seen: set[int] = set()
     for name, given in () if scripted else module._modules.items():
@@ -112,4 +112,3 @@ def _add_children(
 def _has_forward(module: torch.nn.Module) -> bool:
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
     return forward is not torch.nn.Module.forward or "forward" in vars(module)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +51,11 @@ class Scripts:
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
         """In here, calls of their methods from Python run the code as it was written, with a scope for each module."""
-        modules = [module for module in self._tree.objects if isinstance(module, torch.jit.ScriptModule)]
-        places = {id(module): place for place, module in enumerate(self._tree.objects)}
         with contextlib.ExitStack() as stack:
-            for module in modules:
-                path = self._tree.modules[places[id(module)]]["path"]
-                for name in module._c._method_names():
-                    stack.enter_context(_replaced(vars(module), name, self._twin(module, name, path)))
+            for module, facts in zip(self._tree.objects, self._tree.modules, strict=True):
+                if isinstance(module, torch.jit.ScriptModule):
+                    for name in module._c._method_names():
+                        stack.enter_context(_replaced(module, name, self._twin(module, name, facts["path"])))
             yield
 
     @contextlib.contextmanager
@@ -87,15 +86,54 @@ class Scripts:
         return call
 
 
+class _Replacement:
+    """Stands for a module's method while profiles on some threads have it replaced: there, and nowhere else."""
+
+    lock = threading.Lock()
+    here = threading.local()
+
+    def __init__(self, module: torch.jit.ScriptModule, name: str) -> None:
+        self.users = 0
+        self._method = module._c._get_method(name)
+        self._name = name
+        self._called = name in vars(module)  # torch keeps a method there from its first call on
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._called = True
+        return getattr(self.here, "calls", {}).get(id(self), self._method)(*args, **kwargs)
+
+    def remove(self, module: torch.jit.ScriptModule) -> None:
+        del vars(module)[self._name]
+        if self._called:
+            getattr(module, self._name)
+
+
+def _replacement(module: torch.jit.ScriptModule, name: str) -> _Replacement | None:
+    """What stands for the method now; None where the user has put something of their own there."""
+    with _Replacement.lock:
+        present = vars(module).get(name)
+        if present is None or isinstance(present, torch._C.ScriptMethod):
+            present = vars(module)[name] = _Replacement(module, name)
+        if not isinstance(present, _Replacement):
+            return None
+        present.users += 1
+        return present
+
+
 @contextlib.contextmanager
-def _replaced(attributes: dict[str, Any], name: str, value: object) -> Iterator[None]:
-    missing = object()
-    before = attributes.get(name, missing)
-    attributes[name] = value
+def _replaced(module: torch.jit.ScriptModule, name: str, call: Callable[..., Any]) -> Iterator[None]:
+    """In here, the method is that call on this thread."""
+    replacement = _replacement(module, name)
+    if replacement is None:
+        yield
+        return
+    calls = vars(_Replacement.here).setdefault("calls", {})
+    calls[id(replacement)] = call
     try:
         yield
     finally:
-        if before is missing:
-            del attributes[name]
-        else:
-            attributes[name] = before
+        del calls[id(replacement)]
+        with _Replacement.lock:
+            replacement.users -= 1
+            if replacement.users == 0:
+                replacement.remove(module)

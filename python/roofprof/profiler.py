@@ -206,15 +206,7 @@ class RooflineProfiler:
                 if self._compilations.count > compilations and len(self._timed) + self._warmed_up < _COMPILING_CALLS:
                     self._warmed_up += 2  # whatever was wished: its time is the compiler's
                     continue
-                # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
-                # TorchScript's executor does so after its first calls.
-                by_executor = bool(timed.compiled_regions or self._scripts)
-                like = counted if not by_executor else self._timed[0] if self._timed else timed
-                if not _C.same_work(like, timed):
-                    if self._scripts and len(self._timed) < _CALLS_OF_EXECUTOR:
-                        self._warmed_up += 2 * len(self._timed)
-                        self._timed, self._bare_ns = [timed], [bare_ns]
-                        continue
+                if not self._is_repeat(timed):
                     self._stop_timing("did other work than the first (a cache grew, or an input was consumed)")
                     break
                 self._bare_ns.append(bare_ns)
@@ -225,6 +217,20 @@ class RooflineProfiler:
             if not isinstance(error, Exception):
                 raise
             self._stop_timing(f"raised {type(error).__name__}: {error}")
+
+    def _is_repeat(self, timed: _C.Pass) -> bool:
+        """Whether the call did what the others did. Timed calls that did not are forgotten where others will follow."""
+        # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
+        if not timed.compiled_regions and not self._scripts:
+            return _C.same_work(self._counted, timed)
+        if not self._timed or _C.same_work(self._timed[0], timed):
+            return True
+        # TorchScript's executor does so too, once it has made up its mind.
+        if not self._scripts or len(self._timed) >= _CALLS_OF_EXECUTOR:
+            return False
+        self._warmed_up += 2 * len(self._timed)
+        self._timed, self._bare_ns = [], []
+        return True
 
     def _stop_timing(self, reason: str) -> None:
         times = "" if self._timed else "; the times are those of the first call"
