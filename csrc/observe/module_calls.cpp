@@ -22,9 +22,10 @@ bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
 bool enter(const void* module, ScopeKind kind) {
   auto& state = thread_state();
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.scopes.back().token == module || state.is_paused() || state.in_closed_op()) return false;
   // A normalisation calls no modules: what raised between its beginning and its operator was caught by its caller.
   if (state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
+  if (state.scopes.back().token == module || state.is_paused() || state.in_closed_op()) return false;
+  if (!state.is_observed()) return false;  // the normalisation's scope was the only one
   const auto* index = state.session->module_index();
   const auto place = index == nullptr ? std::nullopt : index->place_of(module, state);
   if (place) return state.open(state.session, *place, state.phase_of_call(), kind, module);
@@ -34,7 +35,17 @@ bool enter(const void* module, ScopeKind kind) {
 
 }  // namespace
 
-std::atomic<int> call_listeners{0};
+void leave(const void* entered) noexcept {
+  if (entered != nullptr) thread_state().close(entered);
+}
+
+// What opens a scope on a thread that is observed, and only there.
+template <bool (Session::*open)(const void*)>
+const void* entered_here(const void* token) {
+  if (call_listeners.load(std::memory_order_relaxed) == 0) return nullptr;
+  const auto& state = thread_state();
+  return state.is_observed() && (*state.session.*open)(token) ? token : nullptr;
+}
 
 bool enter_module(const void* module) { return enter(module, ScopeKind::module); }
 void leave_module(const void* module) noexcept { thread_state().close(module); }

@@ -27,13 +27,36 @@ inline void norm_begins(const void* module) {
 // A call that lasts as long as this.
 class ModuleCall {
  public:
-  explicit ModuleCall(const void* module)
-      : entered_(call_begins(module) ? module : nullptr) {}
+  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) {}
   ~ModuleCall() {
     if (entered_ != nullptr) leave_module(entered_);
   }
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
+
+ private:
+  const void* entered_;
+};
+
+// An optimizer's step, where a profile observes this thread; as long as this.
+class OptimizerStep {
+ public:
+  explicit OptimizerStep(const void* optimizer);
+  ~OptimizerStep();
+  OptimizerStep(const OptimizerStep&) = delete;
+  OptimizerStep& operator=(const OptimizerStep&) = delete;
+
+ private:
+  const void* entered_;
+};
+
+// A run of the closure that a step was given: work as outside of the step.
+class StepsClosure {
+ public:
+  explicit StepsClosure(const void* closure);
+  ~StepsClosure();
+  StepsClosure(const StepsClosure&) = delete;
+  StepsClosure& operator=(const StepsClosure&) = delete;
 
  private:
   const void* entered_;

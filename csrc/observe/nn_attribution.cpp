@@ -33,10 +33,10 @@ std::vector<bool> places_with_work(const ProfileData& data) {
 NnAttribution::NnAttribution(const ModelTree& tree) {
   for (std::size_t place = 0; place < tree.objects.size(); ++place) {
     const auto* module = module_at(tree, place);
-    sights_.push_back(module == nullptr                  ? Sight::none
-                      : is_container(*module)            ? Sight::container
+    sights_.push_back(module == nullptr                 ? Sight::none
+                      : is_container(*module)           ? Sight::container
                       : is_intercepted(typeid(*module)) ? Sight::intercepted
-                                                         : Sight::custom);
+                                                        : Sight::custom);
   }
 }
 
@@ -91,7 +91,8 @@ void NnAttribution::describe(ProfileData& data) const {
   if (!interception_works()) {
     data.notes.push_back(
         std::string(kAttention) +
-        "calls of torch::nn modules are not seen in this program, as libroofprof_nn does not come before libtorch in its "
+        "calls of torch::nn modules are not seen in this program, as libroofprof_nn does not come before libtorch in "
+        "its "
         "link order: an op stands in the module whose parameters it takes, else in the innermost scope that is open");
   }
 }

@@ -36,8 +36,8 @@ class ParameterOwners {
   std::unordered_map<const void*, Owner> owners_;  // by TensorImpl
 };
 
-// The place of the module whose parameters an op takes that starts now, where the session asks for that; empty where the
-// op belongs to the module that runs.
+// The place of the module whose parameters an op takes that starts now, where the session asks for that; empty where
+// the op belongs to the module that runs.
 std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
                                     c10::ArrayRef<const c10::IValue> inputs);
 
