@@ -124,11 +124,12 @@ using MaybeVector = std::optional<std::vector<std::int64_t>>;
   }
 // Batch and instance normalisation have their forward in a header. It begins with this virtual function and ends with
 // the operator, or soon after.
-#define ROOFPROF_NORM(Class)                                                       \
-  void Class::_check_input_dim(const Tensor& input) {                              \
-    static const auto real = roofprof::interpose::next_of<void (Class::*)(const Tensor&)>( roofprof::interpose::name_in<Class>("16_check_input_dimERKN2at6TensorE"));               \
-    (this->*real)(input);                                                          \
-    roofprof::observe::norm_begins(&static_cast<const torch::nn::Module&>(*this)); \
+#define ROOFPROF_NORM(Class)                                                               \
+  void Class::_check_input_dim(const Tensor& input) {                                      \
+    static const auto real = roofprof::interpose::next_of<void (Class::*)(const Tensor&)>( \
+        roofprof::interpose::name_in<Class>("16_check_input_dimERKN2at6TensorE"));         \
+    (this->*real)(input);                                                                  \
+    roofprof::observe::norm_begins(&static_cast<const torch::nn::Module&>(*this));         \
   }
 
 #define ROOFPROF_STEP(Class)
@@ -148,16 +149,16 @@ namespace torch::optim {
 #define ROOFPROF_CALL(...)
 #define ROOFPROF_PAD(...)
 #define ROOFPROF_NORM(...)
-#define ROOFPROF_STEP(Class) \
-  Tensor Class::step(LossClosure closure) { \
+#define ROOFPROF_STEP(Class)                                                               \
+  Tensor Class::step(LossClosure closure) {                                                \
     static const auto real = roofprof::interpose::next_of<Tensor (Class::*)(LossClosure)>( \
-        roofprof::interpose::name_in<Class>("4stepESt8functionIFN2at6TensorEvEE")); \
-    const roofprof::observe::OptimizerStep step(this); \
-    if (!closure) return (this->*real)({}); \
-    return (this->*real)([&] { \
-      const roofprof::observe::StepsClosure inside(&closure); \
-      return closure(); \
-    }); \
+        roofprof::interpose::name_in<Class>("4stepESt8functionIFN2at6TensorEvEE"));        \
+    const roofprof::observe::OptimizerStep step(this);                                     \
+    if (!closure) return (this->*real)({});                                                \
+    return (this->*real)([&] {                                                             \
+      const roofprof::observe::StepsClosure inside(&closure);                              \
+      return closure();                                                                    \
+    });                                                                                    \
   }
 
 #include "interpose/calls.def"

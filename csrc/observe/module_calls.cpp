@@ -21,19 +21,16 @@ bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
 
 bool enter(const void* module, ScopeKind kind) {
   auto& state = thread_state();
-  if (!state.is_observed()) return enter_first(module, state, kind);
   // A normalisation calls no modules: what raised between its beginning and its operator was caught by its caller.
-  if (state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
+  if (!state.scopes.empty() && state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
+  if (!state.is_observed()) return enter_first(module, state, kind);
   if (state.scopes.back().token == module || state.is_paused() || state.in_closed_op()) return false;
-  if (!state.is_observed()) return false;  // the normalisation's scope was the only one
   const auto* index = state.session->module_index();
   const auto place = index == nullptr ? std::nullopt : index->place_of(module, state);
   if (place) return state.open(state.session, *place, state.phase_of_call(), kind, module);
   note_unknown_call(module);
   return false;
 }
-
-}  // namespace
 
 void leave(const void* entered) noexcept {
   if (entered != nullptr) thread_state().close(entered);
@@ -47,8 +44,17 @@ const void* entered_here(const void* token) {
   return state.is_observed() && (*state.session.*open)(token) ? token : nullptr;
 }
 
+}  // namespace
+
+std::atomic<int> call_listeners{0};
+
 bool enter_module(const void* module) { return enter(module, ScopeKind::module); }
 void leave_module(const void* module) noexcept { thread_state().close(module); }
 void enter_norm(const void* module) { enter(module, ScopeKind::norm); }
+
+OptimizerStep::OptimizerStep(const void* optimizer) : entered_(entered_here<&Session::enter_optimizer>(optimizer)) {}
+OptimizerStep::~OptimizerStep() { leave(entered_); }
+StepsClosure::StepsClosure(const void* closure) : entered_(entered_here<&Session::enter_closure>(closure)) {}
+StepsClosure::~StepsClosure() { leave(entered_); }
 
 }  // namespace roofprof::observe

@@ -89,11 +89,10 @@ void NnAttribution::describe(ProfileData& data) const {
     if (with_work[place]) module.inferred = true;
   }
   if (!interception_works()) {
-    data.notes.push_back(
-        std::string(kAttention) +
-        "calls of torch::nn modules are not seen in this program, as libroofprof_nn does not come before libtorch in "
-        "its "
-        "link order: an op stands in the module whose parameters it takes, else in the innermost scope that is open");
+    data.notes.push_back(std::string(kAttention) +
+                         "calls of torch::nn modules are not seen, as libroofprof_nn does not come before libtorch in "
+                         "this program's link order: an op stands in the module whose parameters it takes, else in the "
+                         "innermost scope that is open; optimizers' steps are not told apart");
   }
 }
 

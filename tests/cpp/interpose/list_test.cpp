@@ -21,19 +21,19 @@ std::string demangled(const std::string& symbol) {
   return status == 0 ? name.get() : symbol;
 }
 
-// The calls of torch::nn modules that a shared library defines, as people write them.
+// The calls of torch::nn modules and the steps of optimizers that a shared library defines, as people write them.
 std::set<std::string> calls_in(const std::string& library) {
   const std::string command = "nm -D --defined-only '" + library + "'";
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
   static const std::regex kCall(
-      R"(torch::nn::\w+Impl(<.*>)?::(forward\w*|operator\(\)|log_prob|predict|_check_input_dim)\(.*)");
+      R"(torch::optim::\w+::step\(std::function.*|torch::nn::\w+Impl(<.*>)?::(forward\w*|operator\(\)|log_prob|predict|_check_input_dim)\(.*)");
   std::set<std::string> found;
   std::array<char, 4096> line{};
   while (fgets(line.data(), line.size(), pipe.get()) != nullptr) {
     std::string symbol(line.data());
     symbol.erase(symbol.find_last_not_of('\n') + 1);
     symbol.erase(0, symbol.rfind(' ') + 1);
-    if (!symbol.starts_with("_ZN5torch2nn") && !symbol.starts_with("_ZNK5torch2nn")) continue;
+    if (!symbol.starts_with("_ZN5torch") && !symbol.starts_with("_ZNK5torch")) continue;
     const auto name = demangled(symbol);
     if (std::regex_match(name, kCall)) found.insert(name);
   }

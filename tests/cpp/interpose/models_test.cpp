@@ -1,7 +1,7 @@
 // Whole torch::nn models: each module's MACs against closed forms.
 
 #include <gtest/gtest.h>
-#include <torch/optim/sgd.h>
+#include <torch/optim.h>
 
 #include <thread>
 
@@ -130,6 +130,28 @@ TEST(Models, ATrainingStepByModuleAndPhase) {
   const Macs backward = {{"0", 2 * 4 * 16 * 32}, {"2", 2 * 4 * 32 * 8}};
   EXPECT_EQ(macs_by_module(report, "forward"), forward);
   EXPECT_EQ(macs_by_module(report, "backward"), backward);
+  // Four parameters, an addition each; the sum is nobody's.
+  const auto ops = ops_by_module(report);
+  EXPECT_EQ(ops.at("(optimizer)"), (std::map<std::string, std::int64_t>{{"aten::add_", 4}}));
+  EXPECT_TRUE(ops.at("(outside)").contains("aten::sum"));
+  EXPECT_FALSE(report.row("(outside)").inferred);
+}
+
+TEST(Models, AStepsClosureIsNoOptimizersWork) {
+  Linear model(4, 2);
+  torch::optim::LBFGS optimizer(model->parameters(), torch::optim::LBFGSOptions(0.1).max_iter(1));
+  const auto x = torch::rand({3, 4});
+  const Report report = profiled(model, [&] {
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      auto loss = model(x).sum();
+      loss.backward();
+      return loss;
+    });
+  });
+  EXPECT_EQ(macs_by_module(report, "forward")[""], 3 * 4 * 2);
+  EXPECT_TRUE(ops_by_module(report).contains("(optimizer)"));
+  EXPECT_EQ(macs_by_module(report, "optimizer").count(""), 0U);
 }
 
 TEST(Models, AnExceptionInAModuleLeavesNothingOpen) {
