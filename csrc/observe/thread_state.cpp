@@ -83,6 +83,7 @@ void ThreadState::abandon_ops() {
 }
 
 std::optional<ModuleId> ThreadState::close(const void* token) {
+  if (!is_observed()) abandon();
   for (std::size_t i = scopes.size(); i-- > 0;) {
     if (scopes[i].token != token) continue;
     const auto module = scopes[i].module;
