@@ -3,6 +3,7 @@
 #include "roofprof/profiler.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 
 #include <chrono>
@@ -11,6 +12,9 @@
 #include "device/cpu/environment.h"
 #include "device/measure.h"
 #include "observe/assemble.h"
+#include "observe/nn_attribution.h"
+#include "observe/nn_tree.h"
+#include "observe/script_tree.h"
 #include "observe/session.h"
 
 namespace roofprof::detail {
@@ -22,50 +26,60 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kRepeats = 10;
 constexpr auto kTimeLimit = std::chrono::seconds(5);
 
-std::int64_t bytes_of(const at::Tensor& tensor) {
-  return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
-}
+// What is asked of a model, whatever its kind.
+class Model {
+ public:
+  Model() = default;
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual observe::ModelTree tree() const = 0;
+  virtual std::vector<at::Tensor> buffers() const = 0;
+  // Before a session's first pass.
+  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  // What is to be said of the rows once everything else is known.
+  virtual void describe(ProfileData& data) const = 0;
+};
 
-Module describe(const torch::nn::Module& module, const std::string& path, ModuleId parent) {
-  Module entry;
-  entry.path = path;
-  entry.type = module.name();
-  entry.parent = parent;
-  // torch::nn has no forward hooks, so calls of submodules are not seen here.
-  entry.has_forward = parent < 0;
-  entry.calls_visible = parent < 0;
-  for (const auto& parameter : module.parameters()) {
-    entry.params += parameter.numel();
-    entry.trainable_params += parameter.requires_grad() ? parameter.numel() : 0;
-    entry.param_bytes += bytes_of(parameter);
+class NnModel : public Model {
+ public:
+  explicit NnModel(const torch::nn::Module& module) : module_(module) {}
+  observe::ModelTree tree() const override { return observe::tree_of(module_); }
+  std::vector<at::Tensor> buffers() const override { return module_.buffers(); }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    attribution_.emplace(tree);
+    attribution_->attach(tree, session);
   }
-  for (const auto& buffer : module.buffers()) entry.buffer_bytes += bytes_of(buffer);
-  return entry;
-}
+  void describe(ProfileData& data) const override { attribution_->describe(data); }
 
-void add_children(const torch::nn::Module& module, ModuleId place, std::vector<Module>& tree) {
-  for (const auto& child : module.named_children()) {
-    const auto& parent_path = tree[static_cast<std::size_t>(place)].path;
-    tree.push_back(
-        describe(*child.value(), parent_path.empty() ? child.key() : parent_path + "." + child.key(), place));
-    add_children(*child.value(), static_cast<ModuleId>(tree.size() - 1), tree);
+ private:
+  std::optional<observe::NnAttribution> attribution_;
+  const torch::nn::Module& module_;
+};
+
+class ScriptModel : public Model {
+ public:
+  explicit ScriptModel(torch::jit::Module module) : module_(std::move(module)) {}
+  observe::ModelTree tree() const override { return observe::tree_of(module_); }
+  std::vector<at::Tensor> buffers() const override {
+    std::vector<at::Tensor> buffers;
+    for (const auto& buffer : module_.buffers()) buffers.push_back(buffer);
+    return buffers;
   }
-}
+  void attach(const observe::ModelTree& /*tree*/, observe::Session& /*session*/) override {}
+  void describe(ProfileData& data) const override {
+    data.notes.emplace_back("ops of submodules stand in the model's row: their calls are not seen yet");
+  }
+  torch::jit::Module& module() { return module_; }
 
-std::vector<Module> module_tree(const torch::nn::Module& model) {
-  std::vector<Module> tree = {describe(model, "", -1), {}, {}};
-  tree[kOutside].path = "(outside)";
-  tree[kOutside].has_forward = false;
-  tree[kOptimizer].path = "(optimizer)";
-  tree[kOptimizer].has_forward = false;
-  add_children(model, kModel, tree);
-  return tree;
-}
+ private:
+  torch::jit::Module module_;
+};
 
 // What extra calls may change, put back when this goes out of scope.
 class Restored {
  public:
-  explicit Restored(const torch::nn::Module& model)
+  explicit Restored(const Model& model)
       : generator_(at::detail::getDefaultCPUGenerator()), random_(generator_.get_state().clone()) {
     for (const auto& buffer : model.buffers()) buffers_.emplace_back(buffer, buffer.detach().clone());
   }
@@ -92,24 +106,26 @@ const Ceilings& measured_ceilings() {
 }  // namespace
 
 struct ProfilerCore::State {
-  const torch::nn::Module& model;
+  std::unique_ptr<Model> model;
   ProfilerOptions options;
   std::shared_ptr<observe::Session> session;
-  std::vector<Module> modules;  // as they were when the session began: its ids are theirs
+  observe::ModelTree tree;  // as they were when the session began: its ids are theirs
   std::optional<Report> report;
 
   // Starts anew, but for what is still under way: its session refuses the next pass.
   void begin() {
     if (session && session->active()) return;
-    modules = module_tree(model);
-    session = std::make_shared<observe::Session>(modules.size());
+    tree = model->tree();
+    session = std::make_shared<observe::Session>(tree.modules.size());
+    model->attach(tree, *session);
   }
 
   // One observed call. When it throws, the report of what ran before is kept and the exception goes on.
   observe::Pass observe_once(const std::function<void()>& call, bool block) {
     session->start(block ? std::optional<ModuleId>(kOutside) : std::nullopt);
     try {
-      if (!block) session->enter(kModel, this);
+      // The model's forward may tell of the same call.
+      if (!block) session->enter(kModel, tree.objects[kModel] != nullptr ? tree.objects[kModel] : this);
       call();
     } catch (...) {
       const auto pass = session->stop();
@@ -122,24 +138,25 @@ struct ProfilerCore::State {
   Report make_report(const observe::Pass& counting, const std::vector<observe::Pass>& timed, Runs runs,
                      const std::string& scope, bool partial) const {
     auto data = std::make_shared<ProfileData>();
-    data->model = model.name();
+    data->model = tree.modules[kModel].type;
     data->device = "cpu";
     data->scope = scope;
     data->partial = partial;
-    data->modules = modules;
+    data->modules = tree.modules;
     data->runs = std::move(runs);
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
-    data->notes.push_back(
-        "ops of torch::nn submodules stand in the model's row: their calls are not seen from C++ yet");
     session->regions().add_to(*data);
     observe::assemble(counting, timed, *data);
+    model->describe(*data);
     return Report(std::move(data));
   }
 };
 
 ProfilerCore::ProfilerCore(const torch::nn::Module& model, ProfilerOptions options)
-    : state_(std::make_unique<State>(State{model, std::move(options), {}, {}, {}})) {}
+    : state_(std::make_unique<State>(State{std::make_unique<NnModel>(model), std::move(options), {}, {}, {}})) {}
+ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)
+    : state_(std::make_unique<State>(State{std::make_unique<ScriptModel>(model), std::move(options), {}, {}, {}})) {}
 ProfilerCore::~ProfilerCore() = default;
 
 Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
@@ -150,7 +167,7 @@ Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
   std::vector<observe::Pass> timed;
   Runs runs;
   {
-    Restored after_one_call(state_->model);
+    Restored after_one_call(*state_->model);
     const auto started = Clock::now();
     const auto limited = [&](auto limit) { return !state_->options.repeat && Clock::now() - started > limit; };
     const auto again = [&](const auto& what) {
@@ -176,6 +193,11 @@ Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
   }
   state_->report = state_->make_report(counting, timed, std::move(runs), "run", false);
   return *state_->report;
+}
+
+Report ProfilerCore::run_script(std::vector<c10::IValue> inputs) {
+  auto& module = static_cast<ScriptModel&>(*state_->model).module();
+  return run_repeatedly([&] { module.forward(inputs); });
 }
 
 Report ProfilerCore::run_once(const std::function<void()>& closure) {

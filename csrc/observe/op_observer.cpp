@@ -8,6 +8,7 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/op_signature.h"
+#include "observe/parameter_owners.h"
 #include "observe/regions.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -109,6 +110,14 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.op = op;
   const auto [module, phase] = state.place_now();
   running.key = {op, module, phase, 0};
+  if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
+    running.owned = true;
+    running.key.module = *owner;
+  }
+  if (op->ends_norm && state.scopes.back().kind == ScopeKind::norm) {
+    state.scopes.back().kind = ScopeKind::module;
+    state.scopes.back().token = &fn;
+  }
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
@@ -205,7 +214,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }
-  state.claim_sequence_numbers();
+  state.claim_sequence_numbers(running.owned ? std::optional(running.key.module) : std::nullopt);
 
   if (is_counted(running)) {
     Work work;
