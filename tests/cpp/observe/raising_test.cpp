@@ -25,9 +25,7 @@ at::Tensor doubles_then_raises(const at::Tensor& x) {
   throw std::domain_error("the user's own");
 }
 
-TORCH_LIBRARY(raising_test, library) {
-  library.def("doubles_then_raises(Tensor x) -> Tensor", doubles_then_raises);
-}
+TORCH_LIBRARY(raising_test, library) { library.def("doubles_then_raises(Tensor x) -> Tensor", doubles_then_raises); }
 
 at::Tensor call_doubles_then_raises(const at::Tensor& x) {
   return c10::Dispatcher::singleton()
@@ -37,7 +35,9 @@ at::Tensor call_doubles_then_raises(const at::Tensor& x) {
 }
 
 struct RaisesInBackward : torch::autograd::Function<RaisesInBackward> {
-  static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x) { return at::mul(x, 2); }
+  static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x) {
+    return at::mul(x, 2);
+  }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* /*context*/,
                                                  const torch::autograd::variable_list& gradients) {
     at::neg(gradients.front());
