@@ -12,6 +12,7 @@
 #include "device/cpu/environment.h"
 #include "device/measure.h"
 #include "observe/assemble.h"
+#include "observe/nn_attribution.h"
 #include "observe/nn_tree.h"
 #include "observe/script_places.h"
 #include "observe/script_state.h"
@@ -39,12 +40,11 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual observe::ModelTree tree() const = 0;
   virtual std::vector<at::Tensor> buffers() const = 0;
-  // Where its TorchScript modules stand in that tree; null where there are none.
-  virtual std::shared_ptr<const observe::ScriptPlaces> scripts(const observe::ModelTree& /*tree*/) const { return {}; }
+  // Before a session's first pass.
+  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  // What is to be said of the rows once everything else is known.
+  virtual void describe(ProfileData& data) const = 0;
   virtual std::optional<observe::KeptAttributes> attributes() const { return std::nullopt; }
-  virtual std::string note() const {
-    return "ops of submodules stand in the model's row: their calls are not seen from C++ yet";
-  }
 };
 
 class NnModel : public Model {
@@ -52,8 +52,14 @@ class NnModel : public Model {
   explicit NnModel(const torch::nn::Module& module) : module_(module) {}
   observe::ModelTree tree() const override { return observe::tree_of(module_); }
   std::vector<at::Tensor> buffers() const override { return module_.buffers(); }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    attribution_.emplace(tree);
+    attribution_->attach(tree, session);
+  }
+  void describe(ProfileData& data) const override { attribution_->describe(data); }
 
  private:
+  std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
 
@@ -66,13 +72,15 @@ class ScriptModel : public Model {
     for (const auto& buffer : module_.buffers()) buffers.push_back(buffer);
     return buffers;
   }
-  std::shared_ptr<const observe::ScriptPlaces> scripts(const observe::ModelTree& tree) const override {
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
     auto places = std::make_shared<observe::ScriptPlaces>();
     places->add(module_, kModel, tree.modules);
-    return places;
+    session.set_scripts(std::move(places));
+  }
+  void describe(ProfileData& data) const override {
+    if (auto note = observe::frozen_note(module_, ""); !note.empty()) data.notes.push_back(std::move(note));
   }
   std::optional<observe::KeptAttributes> attributes() const override { return observe::KeptAttributes(module_); }
-  std::string note() const override { return observe::frozen_note(module_, ""); }
   torch::jit::Module& module() { return module_; }
 
  private:
@@ -124,7 +132,7 @@ struct ProfilerCore::State {
     if (session && session->active()) return;
     tree = model->tree();
     session = std::make_shared<observe::Session>(tree.modules.size());
-    session->set_scripts(model->scripts(tree));
+    model->attach(tree, *session);
     notes.clear();
   }
 
@@ -138,7 +146,8 @@ struct ProfilerCore::State {
   observe::Pass observe_once(const std::function<void()>& call, bool block) {
     session->start(block ? std::optional<ModuleId>(kOutside) : std::nullopt);
     try {
-      if (!block) session->enter(kModel, this);
+      // The model's forward may tell of the same call.
+      if (!block) session->enter(kModel, tree.objects[kModel] != nullptr ? tree.objects[kModel] : this);
       call();
     } catch (...) {
       const auto pass = session->stop();
@@ -160,9 +169,9 @@ struct ProfilerCore::State {
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
     data->notes = notes;
-    if (auto note = model->note(); !note.empty()) data->notes.push_back(std::move(note));
     session->regions().add_to(*data);
     observe::assemble(counting, timed, *data);
+    model->describe(*data);
     return Report(std::move(data));
   }
 };

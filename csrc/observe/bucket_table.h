@@ -104,6 +104,8 @@ class BucketTable {
 
   ModuleClock& clock(ModuleId module, Phase phase);
   const std::vector<ModuleClock>& clocks() const { return clocks_; }
+  // In this pass, on the threads that the table was lent to.
+  bool was_called(ModuleId module) const;
 
   // Forgets calls and times, keeps what is known of the buckets.
   void start_pass();

@@ -8,6 +8,7 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/op_signature.h"
+#include "observe/parameter_owners.h"
 #include "observe/regions.h"
 #include "observe/script_scopes.h"
 #include "observe/session.h"
@@ -111,6 +112,14 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.op = op;
   const auto [module, phase] = state.place_now();
   running.key = {op, module, phase, 0};
+  if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
+    running.owned = true;
+    running.key.module = *owner;
+  }
+  if (op->ends_norm && state.scopes.back().kind == ScopeKind::norm) {
+    state.scopes.back().kind = ScopeKind::module;
+    state.scopes.back().token = &fn;
+  }
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
@@ -207,7 +216,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }
-  state.claim_sequence_numbers();
+  state.claim_sequence_numbers(running.owned ? std::optional(running.key.module) : std::nullopt);
 
   if (is_counted(running)) {
     Work work;
@@ -245,8 +254,14 @@ void finish_ops(ThreadState& state, const void* record, const at::RecordFunction
   }
 }
 
+// A pass that ended on another thread takes what is open here with it: the next one is not to count it.
+void abandon_ended_pass(ThreadState& state) {
+  if (!state.session->active() || state.session->pass() != state.pass) state.abandon();
+}
+
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.scopes.empty()) return;
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
@@ -281,6 +296,7 @@ void note_elsewhere(const at::RecordFunction& fn) {
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
@@ -288,10 +304,9 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
     open_region(fn);
   } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
     start_script_frame(state, fn);
-  } else if (state.scopes.empty() ? open_between_nodes(state, fn) || open_forked_op(state, fn)
-                                  : state.session->active()) {
+  } else if (!state.scopes.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
-  } else if (state.scopes.empty()) {
+  } else {
     note_elsewhere(fn);
   }
   return nullptr;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "observe/module_calls.h"
 #include "observe/op_observer.h"
 #include "observe/thread_state.h"
 
@@ -38,6 +39,11 @@ struct KeyLess {
 
 }  // namespace
 
+void Session::know(ModuleIndex modules, ParameterOwners owners) {
+  module_index_.emplace(std::move(modules));
+  if (!owners.empty()) parameter_owners_.emplace(std::move(owners));
+}
+
 void Session::start(std::optional<ModuleId> base) {
   auto& state = thread_state();
   if (!state.scopes.empty() && state.session->active()) {
@@ -65,6 +71,7 @@ void Session::start(std::optional<ModuleId> base) {
   }
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
+  if (module_index_) ++call_listeners;
   if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   started_ = now_ticks();
   if (base) {
@@ -79,7 +86,7 @@ Pass Session::stop() {
     state.abandon_ops();
     state.close_all();
   }
-  active_.store(false, std::memory_order_release);
+  if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
   forks_.reset();
   auto& passes = active_passes();
   {
@@ -132,15 +139,11 @@ Pass Session::collect(double ns_per_tick) {
   return pass;
 }
 
-bool Session::enter(ModuleId module, const void* token) {
+bool Session::enter(ModuleId module, const void* token, ScopeKind kind) {
   if (!active()) return false;
   auto& state = thread_state();
   if (!state.scopes.empty() && state.session.get() != this) return false;
-  Phase phase = Phase::forward;
-  if (!state.scopes.empty()) phase = state.nodes > 0 ? Phase::recompute : state.scopes.back().phase;
-  // An optimizer's closure runs the model.
-  if (phase == Phase::optimizer) phase = Phase::forward;
-  return state.open(shared_from_this(), module, phase, ScopeKind::module, token);
+  return state.open(shared_from_this(), module, state.phase_of_call(), kind, token);
 }
 
 // Other threads' optimizers are none of this profile's business.

@@ -14,7 +14,10 @@
 
 #include "core/profile_data.h"
 #include "observe/bucket_table.h"
+#include "observe/module_index.h"
+#include "observe/parameter_owners.h"
 #include "observe/regions.h"
+#include "observe/scope_kind.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
 
@@ -53,6 +56,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
+  // The model's modules by their addresses, so that calls of them are seen wherever they are told (module_calls.h). To
+  // be given before the first pass.
+  void know(ModuleIndex modules, ParameterOwners owners);
+  const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
+  // Null where no op has to be attributed by its parameters.
+  const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
+
   // Throws std::logic_error where this thread is already inside another profiler's block.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
@@ -62,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool active() const { return active_.load(std::memory_order_acquire); }
 
   // Scopes on the calling thread; quietly ignored while no pass is active. `token` identifies the scope to leave().
-  bool enter(ModuleId module, const void* token);
+  bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
   // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
@@ -107,6 +117,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool observes_this_thread() const;
 
   Regions regions_;
+  std::optional<ModuleIndex> module_index_;
+  std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;
   std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};

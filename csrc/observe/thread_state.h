@@ -12,6 +12,7 @@
 
 #include "observe/bucket_table.h"
 #include "observe/op_signature.h"
+#include "observe/scope_kind.h"
 #include "observe/script_frame.h"
 #include "observe/sequence_ring.h"
 
@@ -22,15 +23,6 @@ struct RecordFunction;
 namespace roofprof::observe {
 
 class Session;
-
-enum class ScopeKind : std::uint8_t {
-  base,
-  module,
-  region,  // opened by the user's code
-  node,
-  script,  // TorchScript runs: its module changes with the ops
-  pause,   // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
-};
 
 struct Scope {
   ModuleId module = kModel;
@@ -50,6 +42,7 @@ struct RunningOp {
   bool muted = false;    // ... and not even reported
   bool skipped = false;  // no work at all: it only asks for shapes
   bool saves = false;    // a user's hooks are handed what it saves for its backward
+  bool owned = false;    // it belongs to the module whose parameters it takes, not to the one that runs
   Route route;
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
@@ -110,13 +103,15 @@ struct ThreadState {
   void abandon();
   void abandon_ops();
 
-  // Hands sequence numbers made since the last call to the module that runs now.
-  void claim_sequence_numbers();
+  // Hands sequence numbers made since the last call to the module that runs now, or to that one.
+  void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
   bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The module and phase of an op that starts now.
   Place place_now() const;
+  // The phase of a module that is called now.
+  Phase phase_of_call() const;
   // A profile observes this thread, and it is the one that its scopes belong to.
   bool is_observed() const;
   // What runs here is part of an op that counts as a whole.
@@ -130,6 +125,7 @@ struct ThreadState {
   void note_unobserved(std::string_view name, Unobserved kind);
 
  private:
+  // Under the table's lock.
   void charge(Ticks now);
   void pop();
   Phase phase_now() const;

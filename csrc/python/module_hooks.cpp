@@ -1,11 +1,10 @@
 #include "module_hooks.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "observe/thread_state.h"
+#include "tensor_walk.h"
 #include "unobserved.h"
 
 namespace py = pybind11;
@@ -15,9 +14,8 @@ namespace {
 
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-// Bounds for what is recorded of a call: enough for people, cheap around every call.
+// What is recorded of a call: enough for people, cheap around every call.
 constexpr std::size_t kMaxTensors = 16;
-constexpr int kMaxNesting = 6;
 
 // Collects the sizes of tensors in any nest of containers. Made once for each thread: its vectors keep their memory.
 class ShapeReader {
@@ -32,42 +30,30 @@ class ShapeReader {
     for (std::size_t i = 0; i < count_; ++i) shapes[i] = shapes_[i];
   }
 
-  void read(PyObject* value, int nesting = 0) {
-    if (value == nullptr || count_ >= kMaxTensors || nesting > kMaxNesting) return;
-    if (THPVariable_Check(value)) {
-      read_tensor(THPVariable_Unpack(value));
-    } else if (PyTuple_Check(value)) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) read(PyTuple_GET_ITEM(value, i), nesting + 1);
-    } else if (PyList_Check(value)) {
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) read(PyList_GET_ITEM(value, i), nesting + 1);
-    } else if (PyDict_Check(value)) {
-      PyObject* key = nullptr;
-      PyObject* item = nullptr;
-      for (Py_ssize_t position = 0; PyDict_Next(value, &position, &key, &item);) read(item, nesting + 1);
-    } else if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__dataclass_fields__") != 0) {
-      read_fields(value, nesting);
-    }
-  }
+  void read(PyObject* value) { walk_tensors(value, *this); }
 
- private:
-  void read_fields(PyObject* dataclass, int nesting) {
-    const auto fields = py::reinterpret_steal<py::object>(PyObject_GetAttrString(dataclass, "__dataclass_fields__"));
-    PyObject* name = nullptr;
-    PyObject* field = nullptr;
-    for (Py_ssize_t position = 0; fields && PyDict_Next(fields.ptr(), &position, &name, &field);) {
-      const auto value = py::reinterpret_steal<py::object>(PyObject_GetAttr(dataclass, name));
-      read(value.ptr(), nesting + 1);
-    }
-    PyErr_Clear();  // a field that was never set
-  }
-
-  void read_tensor(const at::Tensor& tensor) {
+  bool full() const { return count_ >= kMaxTensors; }
+  void visit(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
     if (count_ == shapes_.size()) shapes_.emplace_back();
     shapes_[count_++].assign(tensor.sizes().begin(), tensor.sizes().end());
     bytes_ += tensor.numel() * static_cast<std::int64_t>(tensor.dtype().itemsize());
   }
 
+  // Of objects, dataclasses.
+  void open(PyObject* object, int nesting) {
+    if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dataclass_fields__") == 0) return;
+    const auto fields = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "__dataclass_fields__"));
+    PyObject* name = nullptr;
+    PyObject* field = nullptr;
+    for (Py_ssize_t position = 0; fields && PyDict_Next(fields.ptr(), &position, &name, &field);) {
+      const auto value = py::reinterpret_steal<py::object>(PyObject_GetAttr(object, name));
+      walk_tensors(value.ptr(), *this, nesting + 1);
+    }
+    PyErr_Clear();  // a field that was never set
+  }
+
+ private:
   Shapes shapes_;
   std::size_t count_ = 0;
   std::int64_t bytes_ = 0;

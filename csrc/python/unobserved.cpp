@@ -1,53 +1,44 @@
 #include "unobserved.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <vector>
+
+#include "tensor_walk.h"
 
 namespace py = pybind11;
 
 namespace roofprof::python {
 namespace {
 
-// Bounds for what is looked at: enough for people's containers.
 constexpr std::size_t kMaxTensors = 4096;
-constexpr int kMaxNesting = 6;
 
-// Calls visit(tensor) for the tensors in any nest of tuples, lists, dicts and, of modules, attributes.
-template <typename Visit>
-class TensorWalk {
+// Calls see(tensor) for each; of modules and other objects, for their attributes'.
+template <typename See>
+class EachTensor {
  public:
-  explicit TensorWalk(Visit visit) : visit_(std::move(visit)) {}
+  explicit EachTensor(See see) : see_(std::move(see)) {}
 
-  void walk(PyObject* value, int nesting = 0) {
-    if (value == nullptr || nesting > kMaxNesting || seen_ >= kMaxTensors) return;
-    if (THPVariable_Check(value)) {
-      ++seen_;
-      visit_(THPVariable_Unpack(value));
-    } else if (PyTuple_Check(value)) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) walk(PyTuple_GET_ITEM(value, i), nesting + 1);
-    } else if (PyList_Check(value)) {
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) walk(PyList_GET_ITEM(value, i), nesting + 1);
-    } else if (PyDict_Check(value)) {
-      PyObject* key = nullptr;
-      PyObject* item = nullptr;
-      for (Py_ssize_t position = 0; PyDict_Next(value, &position, &key, &item);) walk(item, nesting + 1);
-    } else if (PyObject_HasAttrString(value, "__dict__") != 0 && nesting < kMaxNesting / 2) {
-      const auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(value, "__dict__"));
-      if (attributes) walk(attributes.ptr(), nesting + 1);
-      PyErr_Clear();
-    }
+  bool full() const { return seen_ >= kMaxTensors; }
+  void visit(const at::Tensor& tensor) {
+    ++seen_;
+    see_(tensor);
+  }
+  void open(PyObject* object, int nesting) {
+    if (nesting >= kMaxNesting / 2 || PyObject_HasAttrString(object, "__dict__") == 0) return;
+    const auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "__dict__"));
+    walk_tensors(attributes.ptr(), *this, nesting + 1);
+    PyErr_Clear();
   }
 
  private:
-  Visit visit_;
+  See see_;
   std::size_t seen_ = 0;
 };
 
-template <typename Visit>
-void for_each_tensor(PyObject* value, Visit visit) {
-  TensorWalk<Visit>(std::move(visit)).walk(value);
+template <typename See>
+void for_each_tensor(PyObject* value, See see) {
+  EachTensor<See> each(std::move(see));
+  walk_tensors(value, each);
 }
 
 struct Memory {

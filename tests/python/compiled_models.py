@@ -1,12 +1,10 @@
-"""What the tests of torch.compile share: a model, ways to compile it, a backend that counts."""
+"""What the tests of torch.compile share: a model and ways to compile it."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-import torch._dynamo
 from torch import nn
-from torch._dynamo.testing import CompileCounterWithBackend
 
 LINEAR = 4 * 8 * 8  # MACs of Linear(8, 8) on 4 rows
 
@@ -28,20 +26,6 @@ EVERY_LINEAR = dict.fromkeys(("first.0", "first.2", "second.0", "second.1"), LIN
 
 def x() -> torch.Tensor:
     return torch.ones(4, 8)
-
-
-@pytest.fixture(name="fresh")
-def fixture_fresh():
-    torch.compiler.reset()
-    torch._dynamo.utils.counters.clear()
-    yield
-    torch.compiler.reset()
-
-
-@pytest.fixture(name="backend")
-def fixture_backend():
-    """Counts the graphs that it is given, and runs them as AOTAutograd leaves them."""
-    return CompileCounterWithBackend("aot_eager")
 
 
 def wrapped(model, backend):

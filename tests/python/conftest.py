@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 import torch
+from cpp_project import install
 from models import LeNet
 
 
@@ -44,3 +45,33 @@ def uninitialised(monkeypatch):
     for name, _ in inspect.getmembers(torch.nn.init, inspect.isfunction):
         if name.endswith("_") and not name.startswith("_"):
             monkeypatch.setattr(torch.nn.init, name, leave)
+
+
+# ---- torch.compile: imported where it is asked for, because its first import takes seconds
+
+
+@pytest.fixture
+def nothing_compiled():
+    """A compiler that remembers nothing, before and after."""
+    import torch._dynamo
+
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def backend():
+    """Counts the graphs that it is given, and runs them as AOTAutograd leaves them."""
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    return CompileCounterWithBackend("aot_eager")
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """The folder that the C++ half was installed into, and then moved to."""
+    folder = tmp_path_factory.mktemp("prefix")
+    install(folder / "first")
+    return (folder / "first").rename(folder / "moved")

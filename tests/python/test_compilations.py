@@ -15,8 +15,6 @@ from compiled_models import (
     LINEAR,
     WAYS,
     Net,
-    fixture_backend,
-    fixture_fresh,
     in_part,
     x,
 )
@@ -25,8 +23,7 @@ from torch import nn
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("fresh")
-__all__ = ["fixture_backend", "fixture_fresh"]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
 
 # ---- what the compiler notices

@@ -13,8 +13,6 @@ from compiled_models import (
     LINEAR,
     WAYS,
     Net,
-    fixture_backend,
-    fixture_fresh,
     in_part,
     x,
 )
@@ -24,8 +22,7 @@ from torch import nn
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("fresh")
-__all__ = ["fixture_backend", "fixture_fresh"]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
 
 # ---- rows

@@ -11,7 +11,7 @@ import threading
 import pytest
 import torch
 import torchvision
-from models import Gpt2, Llama, Residual
+from models import Gpt2, Llama, Product, Residual
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -193,18 +193,6 @@ def test_backward_of_an_unseen_forward_is_said_to_be_unknown():
     report = observe(model, loss.backward)
     assert macs_by(report, "module", "phase") == {(OUTSIDE, "backward"): 3 * macs}
     assert any("no known forward" in note for note in report.coverage.notes)
-
-
-class Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        ctx.save_for_backward(x, weight)
-        return x @ weight
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, weight = ctx.saved_tensors
-        return grad @ weight.T, x.T @ grad
 
 
 def test_a_function_of_the_users_own():
