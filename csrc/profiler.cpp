@@ -14,7 +14,10 @@
 #include "observe/assemble.h"
 #include "observe/nn_attribution.h"
 #include "observe/nn_tree.h"
+#include "observe/script_places.h"
+#include "observe/script_state.h"
 #include "observe/script_tree.h"
+#include "observe/script_twin.h"
 #include "observe/session.h"
 
 namespace roofprof::detail {
@@ -25,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 // Without a wish of the caller's, a run is repeated this often or for this long, whichever ends first.
 constexpr std::int64_t kRepeats = 10;
 constexpr auto kTimeLimit = std::chrono::seconds(5);
+// After so many, TorchScript's executor has made up its mind.
+constexpr std::size_t kCallsOfExecutor = 3;
 
 // What is asked of a model, whatever its kind.
 class Model {
@@ -39,6 +44,7 @@ class Model {
   virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
   // What is to be said of the rows once everything else is known.
   virtual void describe(ProfileData& data) const = 0;
+  virtual std::optional<observe::KeptAttributes> attributes() const { return std::nullopt; }
 };
 
 class NnModel : public Model {
@@ -66,10 +72,15 @@ class ScriptModel : public Model {
     for (const auto& buffer : module_.buffers()) buffers.push_back(buffer);
     return buffers;
   }
-  void attach(const observe::ModelTree& /*tree*/, observe::Session& /*session*/) override {}
-  void describe(ProfileData& data) const override {
-    data.notes.emplace_back("ops of submodules stand in the model's row: their calls are not seen yet");
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    auto places = std::make_shared<observe::ScriptPlaces>();
+    places->add(module_, kModel, tree.modules);
+    session.set_scripts(std::move(places));
   }
+  void describe(ProfileData& data) const override {
+    if (auto note = observe::frozen_note(module_, ""); !note.empty()) data.notes.push_back(std::move(note));
+  }
+  std::optional<observe::KeptAttributes> attributes() const override { return observe::KeptAttributes(module_); }
   torch::jit::Module& module() { return module_; }
 
  private:
@@ -82,9 +93,11 @@ class Restored {
   explicit Restored(const Model& model)
       : generator_(at::detail::getDefaultCPUGenerator()), random_(generator_.get_state().clone()) {
     for (const auto& buffer : model.buffers()) buffers_.emplace_back(buffer, buffer.detach().clone());
+    attributes_ = model.attributes();
   }
   ~Restored() {
     at::NoGradGuard no_grad;
+    if (attributes_) attributes_->restore();
     for (auto& [buffer, value] : buffers_) buffer.copy_(value);
     restore_random();
   }
@@ -96,6 +109,7 @@ class Restored {
   at::Generator generator_;
   at::Tensor random_;
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+  std::optional<observe::KeptAttributes> attributes_;
 };
 
 const Ceilings& measured_ceilings() {
@@ -111,6 +125,7 @@ struct ProfilerCore::State {
   std::shared_ptr<observe::Session> session;
   observe::ModelTree tree;  // as they were when the session began: its ids are theirs
   std::optional<Report> report;
+  std::vector<std::string> notes;
 
   // Starts anew, but for what is still under way: its session refuses the next pass.
   void begin() {
@@ -118,6 +133,13 @@ struct ProfilerCore::State {
     tree = model->tree();
     session = std::make_shared<observe::Session>(tree.modules.size());
     model->attach(tree, *session);
+    notes.clear();
+  }
+
+  // TorchScript's executor calls no modules: what it ran is known, but not how often.
+  void hide_script_calls() {
+    if (session->scripts() == nullptr) return;
+    for (auto& module : tree.modules) module.calls_visible = module.parent < 0;
   }
 
   // One observed call. When it throws, the report of what ran before is kept and the exception goes on.
@@ -146,6 +168,7 @@ struct ProfilerCore::State {
     data->runs = std::move(runs);
     data->environment = cpu_environment();
     if (!timed.empty()) data->ceilings = options.ceilings ? *options.ceilings : measured_ceilings();
+    data->notes = notes;
     session->regions().add_to(*data);
     observe::assemble(counting, timed, *data);
     model->describe(*data);
@@ -154,16 +177,21 @@ struct ProfilerCore::State {
 };
 
 ProfilerCore::ProfilerCore(const torch::nn::Module& model, ProfilerOptions options)
-    : state_(std::make_unique<State>(State{std::make_unique<NnModel>(model), std::move(options), {}, {}, {}})) {}
+    : state_(std::make_unique<State>(State{std::make_unique<NnModel>(model), std::move(options), {}, {}, {}, {}})) {}
 ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)
-    : state_(std::make_unique<State>(State{std::make_unique<ScriptModel>(model), std::move(options), {}, {}, {}})) {}
+    : state_(std::make_unique<State>(State{std::make_unique<ScriptModel>(model), std::move(options), {}, {}, {}, {}})) {
+}
 ProfilerCore::~ProfilerCore() = default;
 
 Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
   state_->begin();
+  return repeat(call, call);
+}
+
+Report ProfilerCore::repeat(const std::function<void()>& counted, const std::function<void()>& call) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const auto random_before = generator.get_state().clone();
-  const auto counting = state_->observe_once(call, false);
+  const auto counting = state_->observe_once(counted, false);
   std::vector<observe::Pass> timed;
   Runs runs;
   {
@@ -184,11 +212,19 @@ Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
     while (timed.size() < repeats && (timed.empty() || !limited(kTimeLimit))) {
       const auto bare = again(call);
       again([&] { timed.push_back(state_->observe_once(call, false)); });
-      if (!observe::same_work(counting, timed.back())) {
-        timed.pop_back();
-        break;
-      }
       runs.bare_ns.push_back(bare);
+      // TorchScript's executor runs what it likes, but after its first calls the same each time.
+      const bool by_executor = state_->session->scripts() != nullptr;
+      if (observe::same_work(by_executor ? timed.front() : counting, timed.back())) continue;
+      if (by_executor && timed.size() <= kCallsOfExecutor) {
+        runs.warmup += static_cast<std::int64_t>(2 * (timed.size() - 1));
+        timed.erase(timed.begin(), timed.end() - 1);
+        runs.bare_ns.erase(runs.bare_ns.begin(), runs.bare_ns.end() - 1);
+        continue;
+      }
+      timed.pop_back();
+      runs.bare_ns.pop_back();
+      break;
     }
   }
   state_->report = state_->make_report(counting, timed, std::move(runs), "run", false);
@@ -197,11 +233,35 @@ Report ProfilerCore::run_repeatedly(const std::function<void()>& call) {
 
 Report ProfilerCore::run_script(std::vector<c10::IValue> inputs) {
   auto& module = static_cast<ScriptModel&>(*state_->model).module();
-  return run_repeatedly([&] { module.forward(inputs); });
+  state_->begin();
+  std::vector<c10::IValue> given;  // as the first call gets them, for the further ones
+  for (const auto& input : inputs) given.push_back(observe::shallow_copy(input));
+  const auto call = [&] {
+    std::vector<c10::IValue> copies;
+    for (const auto& input : given) copies.push_back(observe::shallow_copy(input));
+    module.forward(std::move(copies));
+  };
+  std::optional<observe::ScriptTwin> twin;
+  try {
+    twin.emplace(module, "forward");
+  } catch (const c10::Error& error) {
+    state_->notes.push_back(observe::note_without_twin("", error.what_without_backtrace()));
+    state_->hide_script_calls();
+    return repeat([&] { module.forward(inputs); }, call);
+  }
+  const auto on_call = [&](const observe::ScriptCall& seen) { observe::keep_shapes(seen, state_->tree.modules); };
+  const auto counted = [&] {
+    observe::ScriptCall own;
+    for (const auto& input : inputs) observe::read_shapes(input, own.input_shapes);
+    own.output_bytes = observe::read_shapes(twin->run(state_->session, inputs, on_call), own.output_shapes);
+    on_call(own);
+  };
+  return repeat(counted, call);
 }
 
 Report ProfilerCore::run_once(const std::function<void()>& closure) {
   state_->begin();
+  state_->hide_script_calls();
   const auto pass = state_->observe_once(closure, true);
   state_->report = state_->make_report(pass, {pass}, {}, "block", false);
   return *state_->report;

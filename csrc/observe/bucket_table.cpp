@@ -144,6 +144,7 @@ void BucketTable::start_pass() {
   }
   clocks_.clear();
   unknown_backward_nodes = 0;
+  differentiated_whole.clear();
 }
 
 }  // namespace roofprof::observe

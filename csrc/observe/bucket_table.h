@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -112,6 +113,7 @@ class BucketTable {
   // Operators whose cost failed, with the reason; at most one reason each.
   std::unordered_map<std::string, std::string> failures;
   std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;  // by TorchScript's executor: parts of these modules' code
   SpinLock lock;
 
  private:

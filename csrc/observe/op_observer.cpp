@@ -10,6 +10,7 @@
 #include "observe/op_signature.h"
 #include "observe/parameter_owners.h"
 #include "observe/regions.h"
+#include "observe/script_scopes.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -104,6 +105,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     return;
   }
 
+  if (state.scopes.back().kind == ScopeKind::script) enter_script_op(state);
   RunningOp running;
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
@@ -252,8 +254,15 @@ void finish_ops(ThreadState& state, const void* record, const at::RecordFunction
   }
 }
 
+// A pass that ended on another thread takes what is open here with it: the next one is not to count it.
+void abandon_ended_pass(ThreadState& state) {
+  if (!state.session->active() || state.session->pass() != state.pass) state.abandon();
+}
+
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
+  if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.scopes.empty()) return;
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
@@ -287,14 +296,17 @@ void note_elsewhere(const at::RecordFunction& fn) {
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
     open_region(fn);
-  } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {
+  } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
+    start_script_frame(state, fn);
+  } else if (!state.scopes.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
-  } else if (state.scopes.empty()) {
+  } else {
     note_elsewhere(fn);
   }
   return nullptr;
@@ -319,7 +331,8 @@ at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)
       .needsInputs(true)
       .needsOutputs(true)
-      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE});
+      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE,
+               at::RecordScope::TORCHSCRIPT_FUNCTION});
 }
 
 }  // namespace roofprof::observe

@@ -10,7 +10,8 @@ enum class ScopeKind : std::uint8_t {
   norm,    // a module whose call ends with the normalisation that it dispatches next
   region,  // opened by the user's code
   node,
-  pause,  // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
+  script,  // TorchScript runs: its module changes with the ops
+  pause,   // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
 };
 
 }  // namespace roofprof::observe

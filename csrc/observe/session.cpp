@@ -72,6 +72,7 @@ void Session::start(std::optional<ModuleId> base) {
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
+  if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   started_ = now_ticks();
   if (base) {
     state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, this);
@@ -86,6 +87,7 @@ Pass Session::stop() {
     state.close_all();
   }
   if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
+  forks_.reset();
   auto& passes = active_passes();
   {
     const std::lock_guard lock(passes.mutex);
@@ -126,6 +128,7 @@ Pass Session::collect(double ns_per_tick) {
       clocks[i].self_ticks += table->clocks()[i].self_ticks;
     }
     pass.unknown_backward_nodes += table->unknown_backward_nodes;
+    pass.differentiated_whole.insert(table->differentiated_whole.begin(), table->differentiated_whole.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
   for (std::size_t i = 0; i < clocks.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,12 @@
 #include "observe/parameter_owners.h"
 #include "observe/regions.h"
 #include "observe/scope_kind.h"
+#include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
 
 namespace roofprof::observe {
+
+class ScriptPlaces;
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
@@ -42,6 +46,7 @@ struct Pass {
   std::vector<Clock> clocks;
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
 };
@@ -85,6 +90,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // The module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
+  // Where TorchScript's modules stand, before the first pass; null where the model has none.
+  void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
+  const ScriptPlaces* scripts() const { return scripts_.get(); }
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
@@ -111,6 +119,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Regions regions_;
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
+  std::shared_ptr<const ScriptPlaces> scripts_;
+  std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
   Ticks started_ = 0;

@@ -13,6 +13,7 @@
 #include "observe/bucket_table.h"
 #include "observe/op_signature.h"
 #include "observe/scope_kind.h"
+#include "observe/script_frame.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -77,10 +78,14 @@ struct ThreadState {
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
   std::vector<RunningFunction> functions;
-  Evidence evidence = 0;            // seen since the innermost scope or function began
-  int nodes = 0;                    // among scopes: running autograd nodes
-  Ticks last_switch = 0;            // when the innermost scope last changed
-  std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
+  std::vector<ScriptFrame> script_frames;
+  KnownScriptPlace script_place;
+  const void* script_place_frame = nullptr;  // the record of its frame
+  int script_twins = 0;                      // at work here (script_twin.h): they tell their scopes themselves
+  Evidence evidence = 0;                     // seen since the innermost scope or function began
+  int nodes = 0;                             // among scopes: running autograd nodes
+  Ticks last_switch = 0;                     // when the innermost scope last changed
+  std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
@@ -92,6 +97,8 @@ struct ThreadState {
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
+  // The innermost scope is that of another module from now on.
+  void move_scope(ModuleId module);
   // Forgets everything without charging anybody: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
@@ -118,6 +125,7 @@ struct ThreadState {
   void note_unobserved(std::string_view name, Unobserved kind);
 
  private:
+  // Under the table's lock.
   void charge(Ticks now);
   void pop();
   Phase phase_now() const;

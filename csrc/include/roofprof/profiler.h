@@ -48,6 +48,8 @@ class ProfilerCore {
   Report report() const;
 
  private:
+  Report repeat(const std::function<void()>& counted, const std::function<void()>& call);
+
   struct State;
   std::unique_ptr<State> state_;
 };
