@@ -14,8 +14,9 @@ namespace {
 struct Scripted {
   torch::jit::Module model;
   std::vector<torch::jit::IValue> inputs;
-  void operator()() {
-    auto result = model.forward(inputs);
+  void operator()() const {
+    auto called = model;  // the same module: forward is no const member
+    auto result = called.forward(inputs);
     benchmark::DoNotOptimize(result);
   }
 };
@@ -23,15 +24,15 @@ struct Scripted {
 constexpr int kWarmup = 5;  // the executor profiles its first calls and then compiles
 
 void add(const std::string& name, const Scripted& scripted, std::int64_t peer_iterations) {
-  const auto plain = [scripted](benchmark::State& state) mutable {
+  const auto plain = [scripted](benchmark::State& state) {
     const at::NoGradGuard no_grad;
     for (auto _ : state) scripted();
   };
-  const auto profiled = [scripted](benchmark::State& state) mutable {
+  const auto profiled = [scripted](benchmark::State& state) {
     const at::NoGradGuard no_grad;
     run_profiled(state, scripted.model, scripted);
   };
-  const auto torchs_profiler = [scripted](benchmark::State& state) mutable {
+  const auto torchs_profiler = [scripted](benchmark::State& state) {
     const at::NoGradGuard no_grad;
     run_with_torchs_profiler(state, scripted);
   };
