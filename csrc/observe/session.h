@@ -48,7 +48,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
-  // Throws std::logic_error where this thread is already inside another profiler's block.
+  // Throws std::logic_error where this thread is already inside a profiler's block or run.
+  static void refuse_nesting();
+  // Refuses nesting, and a pass while another one of this session is active.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
   void start(std::optional<ModuleId> base);

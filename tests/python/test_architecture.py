@@ -21,7 +21,7 @@ ARROWS = {
     "observe": {"observe", "ops", "core", "include"},
     "device": {"device", "core", "include"},
     "report": {"report", "core", "include"},
-    "profiler": {"observe", "ops", "device", "report", "core", "include"},
+    "profiler": {"profiler", "observe", "ops", "device", "report", "core", "include"},
     "python": {"python", "profiler", "observe", "ops", "device", "report", "core", "include"},
 }
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")
@@ -49,8 +49,7 @@ def resolve(path: Path, include: str) -> Path | None:
 
 
 def room_of(path: Path) -> str:
-    parts = path.relative_to(CSRC).parts
-    return parts[0] if len(parts) > 1 else "profiler"
+    return path.relative_to(CSRC).parts[0]
 
 
 def reached(path: Path) -> set[str]:

@@ -4,6 +4,7 @@
 #include <torch/library.h>
 #include <torch/nn.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <thread>
 
@@ -30,7 +31,7 @@ at::Tensor call(const char* op, const at::Tensor& x, std::int64_t by) {
 
 Report profile(const std::function<void()>& body) {
   torch::nn::Identity model;
-  RooflineProfiler prof(model);
+  RooflineProfiler prof(model, {.ceilings = Ceilings{}});
   return prof.run(body);
 }
 
@@ -69,7 +70,8 @@ TEST(OwnOps, MayGetTheirCostAfterTheyWereSeen) {
   const Report failed = profile(run);
   EXPECT_EQ(failed.coverage().uncosted.at("own_test::other"), 1);
   EXPECT_TRUE(failed.total().incomplete);
-  EXPECT_EQ(failed.coverage().notes.at(1), "no cost for own_test::other: no idea");
+  const auto& notes = failed.coverage().notes;
+  EXPECT_NE(std::ranges::find(notes, "no cost for own_test::other: no idea"), notes.end());
   OpCosts::remove("own_test::other");
   EXPECT_EQ(calls_of(profile(run), "aten::add"), 1);
 }
