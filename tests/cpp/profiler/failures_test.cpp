@@ -250,7 +250,7 @@ TEST(Nesting, IsRefusedAndTheOuterRunGoesOn) {
   // What was refused did nothing, not even of its own.
   EXPECT_EQ(report.total().flops, 2 * (2 * kLinearMacs + 4 * 8));
   for (const auto& op : report.group(std::vector<std::string>{"op"})) {
-    EXPECT_EQ(op.calls, 2) << op.keys.front();  // as often as the layer itself
+    EXPECT_EQ(op.calls, 2) << op.keys.front() << " " << op.bytes;
   }
   EXPECT_THROW(inner.report(), std::logic_error);
   expect_nothing_left();
