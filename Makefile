@@ -85,7 +85,7 @@ bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tool
 
 # ---- lint
 
-CPP_FILES := $(shell find csrc tests -name '*.h' -o -name '*.cpp')
+CPP_FILES := $(shell find csrc tests examples -name '*.h' -o -name '*.cpp')
 TIDY_FILES := $(shell find csrc/core csrc/ops csrc/report -name '*.cpp')
 TIDY_HEADERS := $(shell find csrc/core csrc/ops csrc/report csrc/include -name '*.h')
 

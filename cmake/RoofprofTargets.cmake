@@ -9,13 +9,13 @@ function(roofprof_compile_options target)
   endif()
 endfunction()
 
-# roofprof_room(name [LINK targets...]): every source below csrc/<name>, includes written from csrc/ on.
+# roofprof_room(name [LINK targets...]): roofprof_<name> of every source below csrc/<name>, includes written from csrc/ on.
 function(roofprof_room name)
   cmake_parse_arguments(room "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/csrc/${name}/*.cpp)
-  add_library(${name} OBJECT ${sources})
-  roofprof_compile_options(${name})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)
+  add_library(roofprof_${name} OBJECT ${sources})
+  roofprof_compile_options(roofprof_${name})
+  target_include_directories(roofprof_${name} PUBLIC ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)
   # Object libraries: a link between rooms hands on include paths, not objects; what is linked names all its rooms.
-  target_link_libraries(${name} PUBLIC ${room_LINK})
+  target_link_libraries(roofprof_${name} PUBLIC ${room_LINK})
 endfunction()

@@ -24,6 +24,9 @@ inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forwa
 // The op that stands for the code of a compiled region: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
 
+// How a note begins that must be read before the figures: it is printed above the table.
+inline constexpr std::string_view kAttention = "ATTENTION: ";
+
 // Index into ProfileData::modules.
 using ModuleId = std::int32_t;
 inline constexpr ModuleId kModel = 0;      // path ""

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "observe/compiled_regions.h"
+#include "observe/script_times.h"
 
 namespace roofprof::observe {
 namespace {
@@ -91,9 +92,11 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
   if (!compiled_regions_in(counting).empty()) {
     list_uncounted_regions(counting, data);
   } else if (chosen != nullptr) {
+    if (compiled_regions_in(*chosen).empty()) time_other_ops(counting, *chosen, data);
     time_by_region(*chosen, data);
   }
 
+  note_differentiated(counting, data);
   for (const auto& [op, reason] : counting.failures) {
     const bool names_itself = reason.starts_with(op + ": ");
     data.notes.push_back("no cost for " + (names_itself ? "" : op + ": ") + reason);

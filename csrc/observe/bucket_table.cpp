@@ -128,6 +128,14 @@ ModuleClock& BucketTable::clock(ModuleId module, Phase phase) {
   return clocks_[place];
 }
 
+bool BucketTable::was_called(ModuleId module) const {
+  const auto first = static_cast<std::size_t>(module) * kPhaseCount;
+  for (std::size_t i = first; i < std::min(first + kPhaseCount, clocks_.size()); ++i) {
+    if (clocks_[i].calls > 0) return true;
+  }
+  return false;
+}
+
 void BucketTable::start_pass() {
   for (auto& bucket : buckets_) {
     bucket.calls = 0;
@@ -136,6 +144,7 @@ void BucketTable::start_pass() {
   }
   clocks_.clear();
   unknown_backward_nodes = 0;
+  differentiated_whole.clear();
 }
 
 }  // namespace roofprof::observe

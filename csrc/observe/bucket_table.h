@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -103,6 +104,8 @@ class BucketTable {
 
   ModuleClock& clock(ModuleId module, Phase phase);
   const std::vector<ModuleClock>& clocks() const { return clocks_; }
+  // In this pass, on the threads that the table was lent to.
+  bool was_called(ModuleId module) const;
 
   // Forgets calls and times, keeps what is known of the buckets.
   void start_pass();
@@ -110,6 +113,7 @@ class BucketTable {
   // Operators whose cost failed, with the reason; at most one reason each.
   std::unordered_map<std::string, std::string> failures;
   std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;  // by TorchScript's executor: parts of these modules' code
   SpinLock lock;
 
  private:

@@ -1,7 +1,13 @@
 #include "observe/nn_tree.h"
 
-#include <torch/nn/module.h>
+#include <torch/nn/modules/container/moduledict.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/parameterdict.h>
+#include <torch/nn/modules/container/parameterlist.h>
+#include <torch/nn/modules/container/sequential.h>
 
+#include <array>
+#include <typeindex>
 #include <unordered_map>
 
 #include "observe/parameters.h"
@@ -9,13 +15,21 @@
 namespace roofprof::observe {
 namespace {
 
+using namespace torch::nn;
+
+bool has_forward(const torch::nn::Module& module) {
+  const std::type_index type = typeid(module);
+  return type != typeid(ModuleListImpl) && type != typeid(ModuleDictImpl) && type != typeid(ParameterListImpl) &&
+         type != typeid(ParameterDictImpl);
+}
+
 Module describe(const torch::nn::Module& module, std::string path, ModuleId parent) {
   Module row;
   row.path = std::move(path);
   row.type = type_name(module.name());
   row.parent = parent;
-  // torch::nn has no forward hooks, so calls of submodules are not seen here.
-  row.has_forward = row.calls_visible = parent < 0;
+  row.has_forward = has_forward(module);
+  row.calls_visible = !is_container(module);
   add_sizes(module.parameters(), module.buffers(), row);
   return row;
 }
@@ -33,6 +47,10 @@ void add_children(const torch::nn::Module& module, ModuleId place, ModelTree& tr
 }
 
 }  // namespace
+
+bool is_container(const torch::nn::Module& module) {
+  return !has_forward(module) || typeid(module) == typeid(SequentialImpl);
+}
 
 std::string type_name(std::string_view qualified) {
   // Of a template's arguments nothing is cut off.

@@ -15,6 +15,10 @@ namespace roofprof::observe {
 // A module at several places has a row at each, and its parameters count once in every subtree.
 ModelTree tree_of(const torch::nn::Module& model);
 
+// A module that only holds others, or parameters: it does no work of its own, and nobody sees its calls if it has any
+// (Sequential's forward is compiled into the program).
+bool is_container(const torch::nn::Module& module);
+
 // As people and Python call it: "torch::nn::Conv2dImpl" is "Conv2d".
 std::string type_name(std::string_view qualified);
 

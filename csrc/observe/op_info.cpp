@@ -128,6 +128,7 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   } else {
     info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }
+  info->ends_norm = info->name == "aten::batch_norm" || info->name == "aten::instance_norm";
   info->wrapped_by = wrapping_keys(op);
   info->evidence = evidence_of(*info);
   describe_arguments(schema, *info);

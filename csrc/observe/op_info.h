@@ -54,6 +54,8 @@ struct OpInfo {
   bool of_extension = false;  // none of torch's own
   // One derivative for all that it dispatches inside, or those of what it dispatches.
   bool composite_implicit = false;
+  // What a batch or instance normalisation's forward ends with.
+  bool ends_norm = false;
   // The dispatch keys at which a call may be handed on to another dispatch, inside itself, that does the work.
   c10::DispatchKeySet wrapped_by;
   Evidence evidence = 0;  // that a call of it gives

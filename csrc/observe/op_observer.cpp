@@ -8,7 +8,9 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/op_signature.h"
+#include "observe/parameter_owners.h"
 #include "observe/regions.h"
+#include "observe/script_scopes.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -103,12 +105,21 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     return;
   }
 
+  if (state.scopes.back().kind == ScopeKind::script) enter_script_op(state);
   RunningOp running;
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
   const auto [module, phase] = state.place_now();
   running.key = {op, module, phase, 0};
+  if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
+    running.owned = true;
+    running.key.module = *owner;
+  }
+  if (op->ends_norm && state.scopes.back().kind == ScopeKind::norm) {
+    state.scopes.back().kind = ScopeKind::module;
+    state.scopes.back().token = &fn;
+  }
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
@@ -205,7 +216,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }
-  state.claim_sequence_numbers();
+  state.claim_sequence_numbers(running.owned ? std::optional(running.key.module) : std::nullopt);
 
   if (is_counted(running)) {
     Work work;
@@ -245,6 +256,7 @@ void finish_ops(ThreadState& state, const void* record, const at::RecordFunction
 
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
+  if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.scopes.empty()) return;
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
@@ -283,7 +295,10 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
     if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
     open_region(fn);
-  } else if (state.scopes.empty() ? open_between_nodes(state, fn) : state.session->active()) {
+  } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
+    start_script_frame(state, fn);
+  } else if (state.scopes.empty() ? open_between_nodes(state, fn) || open_forked_op(state, fn)
+                                  : state.session->active()) {
     start_op(state, fn);
   } else if (state.scopes.empty()) {
     note_elsewhere(fn);
@@ -310,7 +325,8 @@ at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)
       .needsInputs(true)
       .needsOutputs(true)
-      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE});
+      .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE,
+               at::RecordScope::TORCHSCRIPT_FUNCTION});
 }
 
 }  // namespace roofprof::observe

@@ -6,12 +6,17 @@
 #include <string>
 
 #include "observe/declared_work.h"
+#include "observe/module_calls.h"
 #include "observe/regions.h"
 
 namespace roofprof {
 
-Scope::Scope(std::string_view name) { observe::open_region(name, this); }
-Scope::~Scope() { observe::close_region(this); }
+Scope::Scope(std::string_view name) : token_(this) { observe::open_region(name, this); }
+Scope::Scope(const torch::nn::Module& module)
+    : token_(observe::call_begins(&module) ? static_cast<const void*>(&module) : nullptr) {}
+Scope::~Scope() {
+  if (token_ != nullptr) observe::close_region(token_);
+}
 
 DeclaredWork::DeclaredWork(std::string_view name, const Work& work) {
   const bool negative = work.has_negative_count();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "observe/module_calls.h"
 #include "observe/op_observer.h"
 #include "observe/thread_state.h"
 
@@ -38,6 +39,11 @@ struct KeyLess {
 
 }  // namespace
 
+void Session::know(ModuleIndex modules, ParameterOwners owners) {
+  module_index_.emplace(std::move(modules));
+  if (!owners.empty()) parameter_owners_.emplace(std::move(owners));
+}
+
 void Session::refuse_nesting() {
   const auto& state = thread_state();
   if (!state.scopes.empty() && state.session->active()) {
@@ -70,6 +76,8 @@ void Session::start(std::optional<ModuleId> base) {
   }
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
+  if (module_index_) ++call_listeners;
+  if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   started_ = now_ticks();
   if (base) {
     state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, this);
@@ -83,7 +91,8 @@ Pass Session::stop() {
     state.abandon_ops();
     state.close_all();
   }
-  active_.store(false, std::memory_order_release);
+  if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
+  forks_.reset();
   auto& passes = active_passes();
   {
     const std::lock_guard lock(passes.mutex);
@@ -124,6 +133,7 @@ Pass Session::collect(double ns_per_tick) {
       clocks[i].self_ticks += table->clocks()[i].self_ticks;
     }
     pass.unknown_backward_nodes += table->unknown_backward_nodes;
+    pass.differentiated_whole.insert(table->differentiated_whole.begin(), table->differentiated_whole.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
   for (std::size_t i = 0; i < clocks.size(); ++i) {
@@ -134,15 +144,11 @@ Pass Session::collect(double ns_per_tick) {
   return pass;
 }
 
-bool Session::enter(ModuleId module, const void* token) {
+bool Session::enter(ModuleId module, const void* token, ScopeKind kind) {
   if (!active()) return false;
   auto& state = thread_state();
   if (!state.scopes.empty() && state.session.get() != this) return false;
-  Phase phase = Phase::forward;
-  if (!state.scopes.empty()) phase = state.nodes > 0 ? Phase::recompute : state.scopes.back().phase;
-  // An optimizer's closure runs the model.
-  if (phase == Phase::optimizer) phase = Phase::forward;
-  return state.open(shared_from_this(), module, phase, ScopeKind::module, token);
+  return state.open(shared_from_this(), module, state.phase_of_call(), kind, token);
 }
 
 // Other threads' optimizers are none of this profile's business.

@@ -7,16 +7,23 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/profile_data.h"
 #include "observe/bucket_table.h"
+#include "observe/module_index.h"
+#include "observe/parameter_owners.h"
 #include "observe/regions.h"
+#include "observe/scope_kind.h"
+#include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
 
 namespace roofprof::observe {
+
+class ScriptPlaces;
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
@@ -39,6 +46,7 @@ struct Pass {
   std::vector<Clock> clocks;
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
 };
@@ -47,6 +55,13 @@ class Session : public std::enable_shared_from_this<Session> {
  public:
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
+
+  // The model's modules by their addresses, so that calls of them are seen wherever they are told (module_calls.h). To
+  // be given before the first pass.
+  void know(ModuleIndex modules, ParameterOwners owners);
+  const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
+  // Null where no op has to be attributed by its parameters.
+  const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
 
   // Throws std::logic_error where this thread is already inside a profiler's block or run.
   static void refuse_nesting();
@@ -59,7 +74,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool active() const { return active_.load(std::memory_order_acquire); }
 
   // Scopes on the calling thread; quietly ignored while no pass is active. `token` identifies the scope to leave().
-  bool enter(ModuleId module, const void* token);
+  bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
   // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
@@ -77,6 +92,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // The module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
+  // Where TorchScript's modules stand, before the first pass; null where the model has none.
+  void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
+  const ScriptPlaces* scripts() const { return scripts_.get(); }
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
@@ -101,6 +119,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool observes_this_thread() const;
 
   Regions regions_;
+  std::optional<ModuleIndex> module_index_;
+  std::optional<ParameterOwners> parameter_owners_;
+  std::shared_ptr<const ScriptPlaces> scripts_;
+  std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
   Ticks started_ = 0;

@@ -44,7 +44,7 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
     scope.grad_mode = c10::GradMode::is_enabled();
     scope.graph_task = torch::autograd::get_current_graph_task_id();
   }
-  if (kind == ScopeKind::module || kind == ScopeKind::region) {
+  if (kind == ScopeKind::module || kind == ScopeKind::norm || kind == ScopeKind::region) {
     const std::lock_guard guard(table->lock);
     ++table->clock(module, phase).calls;
   }
@@ -59,6 +59,13 @@ void ThreadState::pop() {
   evidence |= scopes.back().evidence_before;
   scopes.pop_back();
   if (scopes.empty()) abandon();
+}
+
+void ThreadState::move_scope(ModuleId module) {
+  if (scopes.back().module == module) return;
+  claim_sequence_numbers();
+  charge(now_ticks());
+  scopes.back().module = module;
 }
 
 void ThreadState::abandon() {
@@ -97,9 +104,11 @@ void ThreadState::close_all() {
   for (auto open = scopes.size(); open > 0; --open) pop();
 }
 
-void ThreadState::claim_sequence_numbers() {
+void ThreadState::claim_sequence_numbers(std::optional<ModuleId> module) {
   const auto next = at::sequence_number::peek();
-  if (next != next_sequence && !scopes.empty()) ring->assign(next_sequence, next, scopes.back().module);
+  if (next != next_sequence && !scopes.empty()) {
+    ring->assign(next_sequence, next, module.value_or(scopes.back().module));
+  }
   next_sequence = next;
 }
 
@@ -114,6 +123,13 @@ bool ThreadState::between_nodes() const {
     if (scope->kind == ScopeKind::node) return scope->graph_task != running;
   }
   return false;
+}
+
+Phase ThreadState::phase_of_call() const {
+  if (scopes.empty()) return Phase::forward;
+  if (nodes > 0) return Phase::recompute;
+  // An optimizer's closure runs the model.
+  return scopes.back().phase == Phase::optimizer ? Phase::forward : scopes.back().phase;
 }
 
 bool ThreadState::is_observed() const { return !scopes.empty() && session->active() && pass == session->pass(); }

@@ -12,6 +12,8 @@
 
 #include "observe/bucket_table.h"
 #include "observe/op_signature.h"
+#include "observe/scope_kind.h"
+#include "observe/script_frame.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -21,14 +23,6 @@ struct RecordFunction;
 namespace roofprof::observe {
 
 class Session;
-
-enum class ScopeKind : std::uint8_t {
-  base,
-  module,
-  region,  // opened by the user's code
-  node,
-  pause,  // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
-};
 
 struct Scope {
   ModuleId module = kModel;
@@ -48,6 +42,7 @@ struct RunningOp {
   bool muted = false;    // ... and not even reported
   bool skipped = false;  // no work at all: it only asks for shapes
   bool saves = false;    // a user's hooks are handed what it saves for its backward
+  bool owned = false;    // it belongs to the module whose parameters it takes, not to the one that runs
   Route route;
   bool bytes_inside = false;       // an op that moves bytes was counted inside
   bool operations_inside = false;  // an op that computes was counted inside
@@ -83,10 +78,14 @@ struct ThreadState {
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
   std::vector<RunningFunction> functions;
-  Evidence evidence = 0;            // seen since the innermost scope or function began
-  int nodes = 0;                    // among scopes: running autograd nodes
-  Ticks last_switch = 0;            // when the innermost scope last changed
-  std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
+  std::vector<ScriptFrame> script_frames;
+  KnownScriptPlace script_place;
+  const void* script_place_frame = nullptr;  // the record of its frame
+  int script_twins = 0;                      // at work here (script_twin.h): they tell their scopes themselves
+  Evidence evidence = 0;                     // seen since the innermost scope or function began
+  int nodes = 0;                             // among scopes: running autograd nodes
+  Ticks last_switch = 0;                     // when the innermost scope last changed
+  std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
@@ -98,17 +97,21 @@ struct ThreadState {
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
+  // The innermost scope is that of another module from now on.
+  void move_scope(ModuleId module);
   // Forgets everything without charging anybody: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
 
-  // Hands sequence numbers made since the last call to the module that runs now.
-  void claim_sequence_numbers();
+  // Hands sequence numbers made since the last call to the module that runs now, or to that one.
+  void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
   bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The module and phase of an op that starts now.
   Place place_now() const;
+  // The phase of a module that is called now.
+  Phase phase_of_call() const;
   // A profile observes this thread, and it is the one that its scopes belong to.
   bool is_observed() const;
   // What runs here is part of an op that counts as a whole.

@@ -3,8 +3,13 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 
+#include <optional>
+
+#include "observe/nn_attribution.h"
 #include "observe/nn_tree.h"
+#include "observe/script_places.h"
 #include "observe/script_tree.h"
+#include "observe/script_twin.h"
 
 namespace roofprof::detail {
 namespace {
@@ -18,26 +23,64 @@ class NnModel : public Model {
     for (auto& buffer : module_.buffers()) reach.tensors.push_back(std::move(buffer));
     return reach;
   }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    attribution_.emplace(tree);
+    attribution_->attach(tree, session);
+  }
+  void describe(ProfileData& data) const override { attribution_->describe(data); }
 
  private:
+  std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
 
 // The caller's containers go in as they are: Rewind puts their contents back.
-class ScriptCall : public Call {
+class ForwardCall : public ScriptCall {
  public:
-  ScriptCall(torch::jit::Module module, ScriptArguments arguments, ScriptKeywords keywords)
-      : module_(std::move(module)), arguments_(std::move(arguments)), keywords_(std::move(keywords)) {}
+  ForwardCall(torch::jit::Module module, ScriptArguments arguments, ScriptKeywords keywords)
+      : module_(std::move(module)), arguments_(std::move(arguments)), keywords_(std::move(keywords)) {
+    try {
+      twin_.emplace(module_, "forward");
+    } catch (const c10::Error& error) {
+      no_twin_ = observe::note_without_twin("", error.what_without_backtrace());
+    }
+  }
   void first() override { module_.forward(arguments_, keywords_); }
   bool repeatable() const override { return true; }
   void prepare() override {}
   void again() override { first(); }
   std::vector<const at::Tensor*> inputs() const override { return {}; }
 
+  void count(const Counted& counted) override {
+    if (!twin_) {
+      counted.notes.push_back(no_twin_);
+      hide_script_calls(counted);
+      first();
+      return;
+    }
+    const auto inputs = positional();
+    const auto on_call = [&](const observe::ScriptCall& seen) { observe::keep_shapes(seen, counted.modules); };
+    observe::ScriptCall own;
+    for (const auto& input : inputs) observe::read_shapes(input, own.input_shapes);
+    own.output_bytes = observe::read_shapes(twin_->run(counted.session, inputs, on_call), own.output_shapes);
+    on_call(own);
+  }
+
  private:
+  // As forward's schema has them, without the module itself.
+  ScriptArguments positional() const {
+    ScriptArguments stack = arguments_;
+    stack.insert(stack.begin(), module_._ivalue());
+    module_.get_method("forward").function().getSchema().checkAndNormalizeInputs(stack, keywords_);
+    stack.erase(stack.begin());
+    return stack;
+  }
+
   torch::jit::Module module_;
   ScriptArguments arguments_;
   ScriptKeywords keywords_;
+  std::optional<observe::ScriptTwin> twin_;
+  std::string no_twin_;  // why there is none
 };
 
 class ScriptModel : public Model {
@@ -45,8 +88,16 @@ class ScriptModel : public Model {
   explicit ScriptModel(torch::jit::Module module) : module_(std::move(module)) {}
   observe::ModelTree tree() const override { return observe::tree_of(module_); }
   Reach reach() const override { return {{}, {module_._ivalue()}}; }
-  std::unique_ptr<Call> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
-    return std::make_unique<ScriptCall>(module_, std::move(arguments), std::move(keywords));
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    auto places = std::make_shared<observe::ScriptPlaces>();
+    places->add(module_, kModel, tree.modules);
+    session.set_scripts(std::move(places));
+  }
+  void describe(ProfileData& data) const override {
+    if (auto note = observe::frozen_note(module_, ""); !note.empty()) data.notes.push_back(std::move(note));
+  }
+  std::unique_ptr<ScriptCall> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
+    return std::make_unique<ForwardCall>(module_, std::move(arguments), std::move(keywords));
   }
 
  private:
@@ -57,5 +108,10 @@ class ScriptModel : public Model {
 
 std::unique_ptr<Model> model_of(const torch::nn::Module& module) { return std::make_unique<NnModel>(module); }
 std::unique_ptr<Model> model_of(const torch::jit::Module& module) { return std::make_unique<ScriptModel>(module); }
+
+void hide_script_calls(const Counted& counted) {
+  if (counted.session->scripts() == nullptr) return;
+  for (auto& module : counted.modules) module.calls_visible = module.parent < 0;
+}
 
 }  // namespace roofprof::detail

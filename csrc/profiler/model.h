@@ -5,9 +5,11 @@
 #include <ATen/core/ivalue.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "observe/model_tree.h"
+#include "observe/session.h"
 #include "roofprof/profiler.h"
 
 namespace roofprof::detail {
@@ -25,6 +27,20 @@ struct Reach {
   }
 };
 
+// What a counting call may add to.
+struct Counted {
+  const std::shared_ptr<observe::Session>& session;
+  std::vector<Module>& modules;
+  std::vector<std::string>& notes;
+};
+
+// A call that is counted in a way of its own.
+class ScriptCall : public Call {
+ public:
+  // In place of first(), and as good.
+  virtual void count(const Counted& counted) = 0;
+};
+
 class Model {
  public:
   Model() = default;
@@ -33,11 +49,18 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual observe::ModelTree tree() const = 0;
   virtual Reach reach() const = 0;
+  // Before a session's first pass.
+  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  // What is to be said of the rows once everything else is known.
+  virtual void describe(ProfileData& data) const = 0;
   // A call of its forward with TorchScript's values; null where it takes none.
-  virtual std::unique_ptr<Call> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
+  virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
     return nullptr;
   }
 };
+
+// TorchScript's executor calls no modules: what it ran is known, but not how often.
+void hide_script_calls(const Counted& counted);
 
 // `module` outlives what is made of it.
 std::unique_ptr<Model> model_of(const torch::nn::Module& module);

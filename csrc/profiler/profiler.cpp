@@ -40,14 +40,14 @@ ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions opti
 Report ProfilerCore::run(Call& call) {
   Reach inputs;
   for (const auto* tensor : call.inputs()) inputs.tensors.push_back(*tensor);
-  return Run(state_).repeated(call, std::move(inputs));
+  return Run(state_).repeated(call, std::move(inputs), [&](const Counted& /*counted*/) { call.first(); });
 }
 
 Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords) {
   Reach inputs{{}, arguments};
   for (const auto& [name, value] : keywords) inputs.values.push_back(value);
   const auto call = state_->model->script_call(std::move(arguments), std::move(keywords));
-  return Run(state_).repeated(*call, std::move(inputs));
+  return Run(state_).repeated(*call, std::move(inputs), [&](const Counted& counted) { call->count(counted); });
 }
 
 Report ProfilerCore::run_once(const std::function<void()>& closure) { return Run(state_).once(closure); }

@@ -101,7 +101,10 @@ std::string device_of(const std::vector<at::Tensor>& tensors) {
 }
 
 Rewind::Rewind(const Model& model, Reach inputs)
-    : model_(model), inputs_(std::move(inputs)), input_values_(inputs_.values), held_(tensors_of(model_.reach().with(inputs_))) {
+    : model_(model),
+      inputs_(std::move(inputs)),
+      input_values_(inputs_.values),
+      held_(tensors_of(model_.reach().with(inputs_))) {
   for (const auto& tensor : held_) versions_.emplace(tensor.unsafeGetTensorImpl(), version_of(tensor));
   at::autocast::clear_cache();  // as before each further call, so that all of them cast
 }

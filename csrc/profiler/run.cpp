@@ -20,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 // Without a wish of the caller's, a run is repeated this often or for this long, whichever ends first.
 constexpr std::int64_t kRepeats = 10;
 constexpr auto kTimeLimit = std::chrono::seconds(5);
+// After so many, TorchScript's executor has made up its mind.
+constexpr std::size_t kCallsOfExecutor = 3;
 
 // Why calls there cannot be timed; empty where they can.
 std::string untimed_on(const std::string& device) {
@@ -63,6 +65,7 @@ Run::Run(std::shared_ptr<ProfilerState> profiler) : profiler_(std::move(profiler
 void Run::begin(const std::string& scope, const Reach& inputs) {
   tree_ = profiler_->model->tree();
   session_ = std::make_shared<observe::Session>(tree_.modules.size());
+  profiler_->model->attach(tree_, *session_);
   data_ = std::make_shared<ProfileData>();
   data_->scope = scope;
   data_->device = device_of(tensors_of(profiler_->model->reach().with(inputs)));
@@ -72,10 +75,10 @@ void Run::begin(const std::string& scope, const Reach& inputs) {
   profiler_->report.reset();
 }
 
-Report Run::repeated(Call& call, Reach inputs) {
+Report Run::repeated(Call& call, Reach inputs, const std::function<void(const Counted&)>& first) {
   begin("run", inputs);
   Rewind rewind(*profiler_->model, std::move(inputs));
-  count([&] { call.first(); });
+  count([&] { first(counted()); });
   if (untimed()) return make_report();
   if (call.repeatable()) {
     try {
@@ -98,6 +101,7 @@ Report Run::repeated(Call& call, Reach inputs) {
 
 Report Run::once(const std::function<void()>& closure) {
   begin("block", {});
+  hide_script_calls(counted());
   count(closure);
   if (!untimed()) timed_.push_back(counting_);
   return make_report();
@@ -117,7 +121,9 @@ void Run::observed(const std::function<void()>& call, observe::Pass& pass) {
   const bool block = data_->scope == "block";
   session_->start(block ? std::optional<ModuleId>(kOutside) : std::nullopt);
   try {
-    if (!block) session_->enter(kModel, this);
+    // The model's forward may tell of the same call.
+    const auto* model = tree_.objects[kModel];
+    if (!block) session_->enter(kModel, model != nullptr ? model : this);
     call();
   } catch (...) {
     pass = session_->stop();
@@ -144,6 +150,7 @@ void Run::repeat(Call& call, const Rewind& rewind) {
       call.again();
       ++data_->runs.warmup;
     }
+    std::size_t passes = 0;
     const auto repeats = static_cast<std::size_t>(options.repeat.value_or(kRepeats));
     while (timed_.size() < repeats && (timed_.empty() || !spent_with({}, kTimeLimit))) {
       prepare();
@@ -151,7 +158,14 @@ void Run::repeat(Call& call, const Rewind& rewind) {
       prepare();
       observe::Pass pass;
       observed([&] { call.again(); }, pass);
-      if (!observe::same_work(counting_, pass)) {
+      const bool by_executor = session_->scripts() != nullptr;
+      if (by_executor && ++passes <= kCallsOfExecutor && !timed_.empty() && !observe::same_work(timed_.front(), pass)) {
+        data_->runs.warmup += static_cast<std::int64_t>(2 * timed_.size());
+        data_->runs.bare_ns.clear();
+        timed_.clear();
+      }
+      // The executor runs what it likes, but after its first calls the same each time.
+      if (!observe::same_work(!by_executor ? counting_ : timed_.empty() ? pass : timed_.front(), pass)) {
         stop_timing("did other work than the first (a cache grew, or an input was consumed)");
         break;
       }
@@ -175,7 +189,6 @@ bool Run::untimed() {
 }
 
 Report Run::make_report() {
-  data_->notes.emplace_back("ops of submodules stand in the model's row: their calls are not seen from C++ yet");
   data_->environment = cpu_environment();
   if (!timed_.empty()) {
     const auto& given = profiler_->options.ceilings;
@@ -186,6 +199,7 @@ Report Run::make_report() {
   }
   session_->regions().add_to(*data_);
   observe::assemble(counting_, timed_, *data_);
+  profiler_->model->describe(*data_);
   Report report(data_, profiler_->options.depth);
   const std::lock_guard lock(profiler_->mutex);
   profiler_->report = report;

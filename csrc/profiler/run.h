@@ -33,8 +33,9 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // One call counts, further ones warm up and are timed. `inputs` is what the arguments hold.
-  Report repeated(Call& call, Reach inputs);
+  // One call counts, further ones warm up and are timed. `inputs` is what the arguments hold; `first` makes the
+  // counting call.
+  Report repeated(Call& call, Reach inputs, const std::function<void(const Counted&)>& first);
   // One call, counted and timed.
   Report once(const std::function<void()>& closure);
 
@@ -47,6 +48,7 @@ class Run {
   void repeat(Call& call, const Rewind& rewind);
   void stop_timing(const std::string& reason);
   bool untimed();
+  Counted counted() const { return {session_, data_->modules, data_->notes}; }
   Report make_report();
 
   std::shared_ptr<ProfilerState> profiler_;

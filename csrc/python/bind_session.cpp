@@ -2,6 +2,7 @@
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include "bindings.h"
 #include "device/cpu/environment.h"
@@ -72,6 +73,11 @@ void bind_session(py::module_& module) {
             hooks.add_wrapper(wrapper, wrapped, place);
           },
           py::arg("wrapper"), py::arg("module"), py::arg("place"))
+      .def(
+          "add_script",
+          [](ModuleHooks& hooks, ModuleId place, const torch::jit::Module& module) { hooks.add_script(place, module); },
+          py::arg("place"), py::arg("module"))
+      .def("hide_script_calls", &ModuleHooks::hide_script_calls)
       .def("enter_compiled", [](const ModuleHooks&) { observe::enter_compiled(); })
       .def("leave_compiled", [](const ModuleHooks&) { observe::leave_compiled(); })
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })

@@ -11,6 +11,7 @@ void bind_ops(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 void bind_costs(pybind11::module_& module);
 void bind_scopes(pybind11::module_& module);
+void bind_scripts(pybind11::module_& module);
 void bind_size_hints();
 
 }  // namespace roofprof::python

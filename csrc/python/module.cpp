@@ -8,5 +8,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_session(module);
   roofprof::python::bind_costs(module);
   roofprof::python::bind_scopes(module);
+  roofprof::python::bind_scripts(module);
   roofprof::python::bind_size_hints();
 }

@@ -1,5 +1,6 @@
 #include "module_hooks.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "observe/thread_state.h"
@@ -144,6 +145,28 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
   inputs.copy_to(entry.input_shapes);
   outputs.copy_to(entry.output_shapes);
   entry.output_bytes = outputs.bytes();
+}
+
+void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {
+  if (!scripts_) scripts_ = std::make_shared<observe::ScriptPlaces>();
+  scripts_->add(script, place, modules_);
+  script_roots_.push_back(place);
+  session_->set_scripts(scripts_);
+}
+
+void ModuleHooks::hide_script_calls() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t id = 0; id < modules_.size(); ++id) {
+    const auto place = static_cast<ModuleId>(id);
+    const bool inside =
+        scripts_ && scripts_->is_inside(place) && std::ranges::find(script_roots_, place) == script_roots_.end();
+    if (inside) modules_[id].calls_visible = false;
+  }
+}
+
+void ModuleHooks::keep_shapes(const observe::ScriptCall& call) {
+  const std::lock_guard lock(mutex_);
+  observe::keep_shapes(call, modules_);
 }
 
 void ModuleHooks::update(ModuleId place, const Module& facts) {

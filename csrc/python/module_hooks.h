@@ -10,6 +10,8 @@
 
 #include "core/profile_data.h"
 #include "observe/module_index.h"
+#include "observe/script_places.h"
+#include "observe/script_twin.h"
 #include "observe/session.h"
 
 namespace roofprof::python {
@@ -26,6 +28,12 @@ class ModuleHooks {
 
   // A call of `wrapper` is one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
   void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);
+
+  // TorchScript at `place`, whose modules call no hooks; before the first pass.
+  void add_script(ModuleId place, const torch::jit::Module& script);
+  // Its executor calls no modules: what it ran is known, but not how often.
+  void hide_script_calls();
+  void keep_shapes(const observe::ScriptCall& call);
 
   // Type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
@@ -45,6 +53,8 @@ class ModuleHooks {
 
   std::shared_ptr<observe::Session> session_;
   observe::ModuleIndex index_;
+  std::shared_ptr<observe::ScriptPlaces> scripts_;
+  std::vector<ModuleId> script_roots_;
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
   std::vector<Module> modules_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper

@@ -161,6 +161,11 @@ std::string heading_lines(const Report& report, std::size_t width) {
   text += labelled_paragraph("", run_words(report), width);
   if (const auto words = step_words(report); !words.empty()) text += labelled_paragraph("", words, width);
   if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
+  for (const auto& note : data.notes) {
+    if (note.starts_with(kAttention)) {
+      text += labelled_paragraph("ATTENTION", printable(note.substr(kAttention.size())), width);
+    }
+  }
   return text + '\n';
 }
 
@@ -246,7 +251,9 @@ std::string coverage_lines(const Report& report, std::size_t width) {
     say(counted(coverage.unattributed_kernels, "kernel belongs", "kernels belong") + " to no module");
   }
   if (!coverage.uncalled_modules.empty()) say("never called: " + topmost_names(coverage.uncalled_modules));
-  for (const auto& note : coverage.notes) say("note: " + printable(note));
+  for (const auto& note : coverage.notes) {
+    if (!note.starts_with(kAttention)) say("note: " + printable(note));
+  }
   return text;
 }
 

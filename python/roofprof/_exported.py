@@ -28,10 +28,12 @@ def runnable(model: Any) -> Any:
 
 
 def type_name(module: torch.nn.Module) -> str:
-    """The module's type; for a part of an unflattened program, the type that it had before."""
+    """The module's type; for a part of an unflattened program and in TorchScript, the one that it had before."""
     unflatten = sys.modules.get("torch.export.unflatten")
     if unflatten is not None and isinstance(module, (unflatten.InterpreterModule, unflatten.UnflattenedModule)):
         return _last_name(module.type_name()) or type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return str(module._c._type().name())
     return type(module).__name__
 
 

@@ -16,13 +16,15 @@ class ModelTree:
 
     ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
     are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
-    with the places of the modules that its nodes came from, by path.
+    with the places of the modules that its nodes came from, by path. ``scripts`` are TorchScript modules that Python
+    calls, with their places.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
     objects: list[torch.nn.Module | None] = field(default_factory=list)
     wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
     graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
+    scripts: list[tuple[torch.jit.ScriptModule, int]] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:

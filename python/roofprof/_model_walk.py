@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from roofprof import _exported
+from roofprof import _C, _exported, _script
 from roofprof._compiled import compiled_places, original
 from roofprof._model_tree import ModelTree, Tensors, sizes_of
 
@@ -56,14 +56,10 @@ def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]
 
 def notes_on(before: ModelTree, now: ModelTree) -> list[str]:
     """What the reader should know of modules that have no rows."""
-    notes = []
-    scripted = [
-        facts["path"] or "the model"
-        for facts, module in zip(before.modules, before.objects, strict=True)
-        if hides_children(module)
-    ]
-    if scripted:
-        notes.append(f"TorchScript ({_some(scripted)}): the modules inside have no rows, their work stands in it")
+    notes: list[str] = []
+    for script, place in before.scripts:
+        frozen = _C.frozen_note(script._c, before.modules[place]["path"])
+        notes += [frozen] if frozen else []
     known = {id(module) for module in before.objects}
     new = [
         facts["path"]
@@ -83,12 +79,14 @@ def _add_children(
     tree: ModelTree, place: int, module: torch.nn.Module, ancestors: list[torch.nn.Module]
 ) -> tuple[Tensors, Tensors]:
     """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
-    deep = hides_children(module)
-    parameters: Tensors = {id(p): p for p in module.parameters(recurse=deep)}
-    buffers: Tensors = {id(b): b for b in module.buffers(recurse=deep)}
+    scripted = isinstance(module, torch.jit.ScriptModule)
+    parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
+    buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
     path = tree.modules[place]["path"]
+    if isinstance(module, torch.jit.ScriptModule):
+        _script.add_places(tree, module, place)
     seen: set[int] = set()
-    for name, given in () if deep else module._modules.items():
+    for name, given in () if scripted else module._modules.items():
         child = original(given)
         # A second name for the same child under the same parent is the same place; a child above itself is a loop.
         if child is None or id(given) in seen or any(child is ancestor for ancestor in ancestors):
@@ -114,8 +112,3 @@ def _add_children(
 def _has_forward(module: torch.nn.Module) -> bool:
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
     return forward is not torch.nn.Module.forward or "forward" in vars(module)
-
-
-def hides_children(module: torch.nn.Module | None) -> bool:
-    """Whether its modules run inside the TorchScript interpreter, where no hook sees them."""
-    return isinstance(module, torch.jit.ScriptModule) and any(True for _ in module.children())

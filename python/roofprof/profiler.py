@@ -19,6 +19,7 @@ from roofprof._hooks import global_hooks
 from roofprof._model_tree import ModelTree
 from roofprof._model_walk import changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
+from roofprof._script import Scripts
 from roofprof._state import Rewind
 from roofprof.report import Report
 
@@ -30,6 +31,8 @@ _REPEATS = 10
 _SECONDS = 5.0
 # Calls that compile are not timed, but a model that compiles in each call is, after so many.
 _COMPILING_CALLS = 16
+# After so many, TorchScript's executor has made up its mind.
+_CALLS_OF_EXECUTOR = 3
 
 
 def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -102,6 +105,7 @@ class RooflineProfiler:
             self._session.add_wrapper(wrapper, module, place)
         self._compilations = Compilations(self._session, compiled_with_its_hooks(self._tree))
         self._graphs = GraphScopes(self._tree, self._session)
+        self._scripts = Scripts(self._tree, self._session)
         self._scope = scope
         self._counting: _C.Pass | None = None
         self._timed: list[_C.Pass] = []
@@ -132,7 +136,7 @@ class RooflineProfiler:
                     "timed in the first call alone: further ones would use up an iterator among its inputs"
                 )
             else:
-                with rewind.undoing(), self._compilations.watched():
+                with rewind.undoing(), self._scripts.undoing(), self._compilations.watched():
                     self._repeat_call(args, kwargs, rewind)
             self._notes += rewind.notes
             self._timed = self._timed or [self._counted]
@@ -143,7 +147,7 @@ class RooflineProfiler:
         self._place = place_of(original(self.model), args, kwargs)
         self._session.record_shapes = True
         try:
-            with self._compilations.eager_twin():
+            with self._compilations.eager_twin(), self._scripts.counted():
                 if self._place.holds_data:
                     self._counting = self._observed_call(args, kwargs)
                 else:
@@ -202,9 +206,7 @@ class RooflineProfiler:
                 if self._compilations.count > compilations and len(self._timed) + self._warmed_up < _COMPILING_CALLS:
                     self._warmed_up += 2  # whatever was wished: its time is the compiler's
                     continue
-                # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
-                like = counted if not timed.compiled_regions else self._timed[0] if self._timed else timed
-                if not _C.same_work(like, timed):
+                if not self._is_repeat(timed):
                     self._stop_timing("did other work than the first (a cache grew, or an input was consumed)")
                     break
                 self._bare_ns.append(bare_ns)
@@ -215,6 +217,20 @@ class RooflineProfiler:
             if not isinstance(error, Exception):
                 raise
             self._stop_timing(f"raised {type(error).__name__}: {error}")
+
+    def _is_repeat(self, timed: _C.Pass) -> bool:
+        """Whether the call did what the others did. Timed calls that did not are forgotten where others will follow."""
+        # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
+        if not timed.compiled_regions and not self._scripts:
+            return _C.same_work(self._counted, timed)
+        if not self._timed or _C.same_work(self._timed[0], timed):
+            return True
+        # TorchScript's executor does so too, once it has made up its mind.
+        if not self._scripts or len(self._timed) >= _CALLS_OF_EXECUTOR:
+            return False
+        self._warmed_up += 2 * len(self._timed)
+        self._timed, self._bare_ns = [], []
+        return True
 
     def _stop_timing(self, reason: str) -> None:
         times = "" if self._timed else "; the times are those of the first call"
@@ -227,6 +243,7 @@ class RooflineProfiler:
         self._place = place_of(self.model, (), {})
         with contextlib.ExitStack() as stack:
             self._session.record_shapes = True
+            self._session.hide_script_calls()
             stack.enter_context(self._compilations.watched())
             stack.enter_context(global_hooks(self._session, self._compilations))
             stack.enter_context(self._graphs.opened())
@@ -273,7 +290,7 @@ class RooflineProfiler:
     def _make_report(self) -> Report:
         device = self._device or self._place.device
         tree_now = model_tree(self.model)
-        notes = [*self._notes, *notes_on(self._tree, tree_now)]
+        notes = [*self._notes, *self._scripts.notes, *notes_on(self._tree, tree_now)]
         notes += self._compilations.note(timed=self._scope == "block")
         if self._place.untimed is not None and self._scope != "count":
             notes.append(self._place.untimed)

@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 import torch
+from cpp_project import install
 from models import LeNet
 
 
@@ -66,3 +67,11 @@ def backend():
     from torch._dynamo.testing import CompileCounterWithBackend
 
     return CompileCounterWithBackend("aot_eager")
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """The folder that the C++ half was installed into, and then moved to."""
+    folder = tmp_path_factory.mktemp("prefix")
+    install(folder / "first")
+    return (folder / "first").rename(folder / "moved")

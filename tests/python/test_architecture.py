@@ -22,6 +22,8 @@ ARROWS = {
     "device": {"device", "core", "include"},
     "report": {"report", "core", "include"},
     "profiler": {"profiler", "observe", "ops", "device", "report", "core", "include"},
+    # A library of its own, which C++ programs link and Python does not.
+    "interpose": {"interpose", "observe", "ops", "core", "include"},
     "python": {"python", "profiler", "observe", "ops", "device", "report", "core", "include"},
 }
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")

@@ -151,13 +151,19 @@ def test_names():
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_work_inside_torchscript_stands_in_its_outermost_row():
+def test_modules_inside_torchscript_have_rows():
     scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
     report = roofprof.count(nn.Sequential(scripted, nn.Linear(3, 1)), torch.ones(1, 2))
-    assert [(row.path, row.self_macs, row.calls) for row in report.rows] == [("", 0, 1), ("0", 6, 1), ("1", 3, 1)]
-    assert [row.params for row in report.rows] == [13, 9, 4]
+    assert [(row.path, row.type, row.self_macs, row.calls) for row in report.rows] == [
+        ("", "Sequential", 0, 1),
+        ("0", "Sequential", 0, 1),
+        ("0.0", "Linear", 6, 1),
+        ("0.1", "ReLU", 0, 1),
+        ("1", "Linear", 3, 1),
+    ]
+    assert [row.params for row in report.rows] == [13, 9, 9, 0, 4]
     assert report.coverage.uncalled_modules == []
-    assert any(note.startswith("TorchScript (0)") for note in report.coverage.notes)
+    assert report.coverage.notes == []
 
 
 def test_many_modules_are_quick():

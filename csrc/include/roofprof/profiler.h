@@ -68,8 +68,8 @@ concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
 concept ScriptModule = std::is_same_v<std::remove_const_t<Model>, torch::jit::Module>;
 template <class Model>
-concept ModuleHandle = std::copyable<Model> && (requires(const Model& model) { model.ptr(); } ||
-                                                requires(const Model& model) { *model; });
+concept ModuleHandle = std::copyable<Model> &&(
+    requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
 
 // `model` is what a profiler keeps: a pointer to a module, or a handle.
 template <class Model>
@@ -97,25 +97,23 @@ constexpr bool is_closure<Arg> = std::is_invocable_v<Arg&>;
 
 }  // namespace detail
 
-// Profiles calls of a model, or closures around it. Can be moved, not copied. One profiler at a time on a thread, and one
-// thread at a time in a profiler: what is against that throws std::logic_error and leaves the run under way alone.
+// Profiles calls of a model, or closures around it. Can be moved, not copied. One profiler at a time on a thread, and
+// one thread at a time in a profiler: what is against that throws std::logic_error and leaves the run under way alone.
 template <class Model>
 class RooflineProfiler {
  public:
   // A module, by reference: it outlives the profiler's runs.
-  explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
-    requires detail::PlainModule<Model>
+  explicit RooflineProfiler(Model& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
       : model_(&model), core_(model_, std::move(options)) {}
-  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
-    requires detail::PlainModule<Model>
+  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
   = delete;
   // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
-    requires(!detail::PlainModule<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires(!detail::PlainModule<Model> &&
+                                                                                !detail::ScriptModule<Model> &&
+                                                                                detail::ModuleHandle<Model>)
       : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
   // A torch::jit::Module, which is a handle too.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
-    requires detail::ScriptModule<Model>
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires detail::ScriptModule<Model>
       : model_(std::move(model)), core_(model_, std::move(options)) {}
 
   RooflineProfiler(RooflineProfiler&&) noexcept = default;  // what was moved from can only be assigned to or destroyed

@@ -134,8 +134,8 @@ struct TableOptions {
 
 class Report {
  public:
-  // Joins the data: pure arithmetic, nothing is measured here. `depth`: the deepest row of its tables where TableOptions
-  // names none.
+  // Joins the data: pure arithmetic, nothing is measured here. `depth`: the deepest row of its tables where
+  // TableOptions names none.
   explicit Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth = {});
 
   const std::vector<RooflineRow>& rows() const { return rows_; }

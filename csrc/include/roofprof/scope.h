@@ -1,6 +1,8 @@
 #pragma once
-// Marks in your own code that a profile shows: regions that are no modules, and work that no operator does.
+// Marks in your own code that a profile shows: calls of your own torch::nn modules, regions that are no modules, and
+// work that no operator does.
 //
+//   ROOFPROF_SCOPE(*this);                          // first line of a module's forward: what follows is its call
 //   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block
 //
 //   roofprof::Work work;
@@ -13,15 +15,25 @@
 
 #include "roofprof/work.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace roofprof {
 
-// While it lives, what this thread does stands in a row of that name below the module or region that runs here.
+// While it lives, what this thread does stands in a row of its own.
 class Scope {
  public:
+  // A region: a row of that name below the module or region that runs here.
   explicit Scope(std::string_view name);
+  // A call of that module: its row, where the profiled model has it.
+  explicit Scope(const torch::nn::Module& module);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
+
+ private:
+  const void* token_;  // what its end is known by; null where nothing was opened
 };
 
 // Declares work that bypasses torch's dispatcher, such as an extension's own kernel: it counts as one call of an
@@ -40,5 +52,5 @@ class DeclaredWork {
 
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)
-#define ROOFPROF_SCOPE(name) const roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __LINE__)(name)
+#define ROOFPROF_SCOPE(name_or_module) const roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __LINE__)(name_or_module)
 #define ROOFPROF_WORK(name, work) const roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __LINE__)(name, work)

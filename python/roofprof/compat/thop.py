@@ -39,7 +39,6 @@ from torch import nn
 from torch.nn.modules import module as nn_module
 
 import roofprof
-from roofprof._model_walk import hides_children
 from roofprof.compat import _thop_convention as convention
 from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 
@@ -152,10 +151,9 @@ class _Tally:
         if id(module) in self._modules_seen:
             return 0.0, 0.0, {}
         self._modules_seen.add(id(module))
-        is_one = hides_children(module)
-        macs, params = float(self._own[id(module)]), float(self._new_parameters(module, recurse=is_one))
+        macs, params = float(self._own[id(module)]), float(self._new_parameters(module))
         info: LayerInfo = {}
-        for name, child in () if is_one else module.named_children():
+        for name, child in module.named_children():
             info[name] = self.layer(child)
             macs += info[name][0]
             params += info[name][1]
@@ -167,9 +165,9 @@ class _Tally:
             return macs + replaced, params, info
         return replaced, params, {}
 
-    def _new_parameters(self, module: nn.Module, *, recurse: bool) -> int:
+    def _new_parameters(self, module: nn.Module) -> int:
         count = 0
-        for parameter in module.parameters(recurse=recurse):
+        for parameter in module.parameters(recurse=False):
             if id(parameter) not in self._parameters_seen:
                 self._parameters_seen.add(id(parameter))
                 count += parameter.numel()

@@ -54,7 +54,8 @@ struct Inner : torch::nn::Module {
 };
 
 struct Outer : torch::nn::Module {
-  explicit Outer(std::function<void()> fail) : inner(register_module("inner", std::make_shared<Inner>(std::move(fail)))) {}
+  explicit Outer(std::function<void()> fail)
+      : inner(register_module("inner", std::make_shared<Inner>(std::move(fail)))) {}
   Tensor forward(const Tensor& x) { return inner->forward(x).relu(); }
   std::shared_ptr<Inner> inner;
 };
@@ -243,9 +244,10 @@ TEST(Nesting, IsRefusedAndTheOuterRunGoesOn) {
   });
   ASSERT_EQ(refusals.size(), 3U);
   for (const auto& refusal : refusals) {
-    EXPECT_EQ(refusal,
-              "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
-              "first");
+    EXPECT_EQ(
+        refusal,
+        "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
+        "first");
   }
   // What was refused did nothing, not even of its own.
   EXPECT_EQ(report.total().flops, 2 * (2 * kLinearMacs + 4 * 8));
@@ -272,7 +274,7 @@ TEST(Lifetime, AProfilerMayGoInItsOwnRun) {
   // In a repeated call, with the last handle of the model.
   std::unique_ptr<RooflineProfiler<std::shared_ptr<Outer>>> last;
   last = std::make_unique<RooflineProfiler<std::shared_ptr<Outer>>>(std::make_shared<Outer>([&] { last.reset(); }),
-                                                                   quick());
+                                                                    quick());
   EXPECT_EQ(last->run(x).run_times_ns().size(), 3U);
   expect_nothing_left();
 }

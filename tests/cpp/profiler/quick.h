@@ -9,11 +9,11 @@
 namespace roofprof::testing {
 
 inline ProfilerOptions quick() {
-  return {.warmup = 1,
-          .repeat = 3,
-          .ceilings = Ceilings{"by hand",
-                               {{DType::fp32, 1e9, {"given", "test", "", {}}}},
-                               {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}}};
+  return {
+      .warmup = 1,
+      .repeat = 3,
+      .ceilings = Ceilings{
+          "by hand", {{DType::fp32, 1e9, {"given", "test", "", {}}}}, {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}}};
 }
 
 // Whether one of the report's notes has these words in it.

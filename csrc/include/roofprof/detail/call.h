@@ -50,7 +50,7 @@ constexpr bool can_copy() {
 // would lose what it refers to.
 template <class Arg, class Value = std::remove_reference_t<Arg>>
 constexpr bool is_copied = !std::is_const_v<Value> && std::is_object_v<Value> && !std::is_array_v<Value> &&
-                           !(std::is_lvalue_reference_v<Arg> && std::is_polymorphic_v<Value>) && can_copy<Value>();
+                           !(std::is_lvalue_reference_v<Arg> && std::is_polymorphic_v<Value>)&&can_copy<Value>();
 
 template <class Arg>
 constexpr bool is_used_up = !std::is_lvalue_reference_v<Arg> && !std::is_const_v<Arg> && !is_copied<Arg>;
@@ -93,7 +93,8 @@ void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
 template <class Function, class... Args>
 class CallOf final : public Call {
  public:
-  explicit CallOf(const Function& function, Args&&... args) : function_(function), args_(std::forward<Args>(args)...), kept_(keep<Args>(args)...) {}
+  explicit CallOf(const Function& function, Args&&... args)
+      : function_(function), args_(std::forward<Args>(args)...), kept_(keep<Args>(args)...) {}
 
   void first() override {
     std::apply([this](auto&... args) { function_(static_cast<Args&&>(args)...); }, args_);

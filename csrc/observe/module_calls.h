@@ -1,0 +1,65 @@
+#pragma once
+// Calls of torch::nn modules, told by who sees them: the intercepted forward functions and ROOFPROF_SCOPE(*this).
+// Modules are known by the address of their torch::nn::Module.
+
+#include <atomic>
+
+namespace roofprof::observe {
+
+// How many passes listen to calls. All that an unobserved call costs is to read this.
+extern std::atomic<int> call_listeners;
+
+// Opens the module's scope on this thread where a profile's model has it. False where none was opened, also for a call
+// inside the module's own scope (LSTM's forward calls its forward_helper): that is the same call.
+bool enter_module(const void* module);
+void leave_module(const void* module) noexcept;
+
+inline bool call_begins(const void* module) {
+  return call_listeners.load(std::memory_order_relaxed) > 0 && enter_module(module);
+}
+
+// The same for a call whose end is not seen: it ends with the next batch or instance normalisation.
+void enter_norm(const void* module);
+inline void norm_begins(const void* module) {
+  if (call_listeners.load(std::memory_order_relaxed) > 0) enter_norm(module);
+}
+
+// A call that lasts as long as this.
+class ModuleCall {
+ public:
+  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) {}
+  ~ModuleCall() {
+    if (entered_ != nullptr) leave_module(entered_);
+  }
+  ModuleCall(const ModuleCall&) = delete;
+  ModuleCall& operator=(const ModuleCall&) = delete;
+
+ private:
+  const void* entered_;
+};
+
+// An optimizer's step, where a profile observes this thread; as long as this.
+class OptimizerStep {
+ public:
+  explicit OptimizerStep(const void* optimizer);
+  ~OptimizerStep();
+  OptimizerStep(const OptimizerStep&) = delete;
+  OptimizerStep& operator=(const OptimizerStep&) = delete;
+
+ private:
+  const void* entered_;
+};
+
+// A run of the closure that a step was given: work as outside of the step.
+class StepsClosure {
+ public:
+  explicit StepsClosure(const void* closure);
+  ~StepsClosure();
+  StepsClosure(const StepsClosure&) = delete;
+  StepsClosure& operator=(const StepsClosure&) = delete;
+
+ private:
+  const void* entered_;
+};
+
+}  // namespace roofprof::observe

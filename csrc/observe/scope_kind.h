@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace roofprof::observe {
+
+enum class ScopeKind : std::uint8_t {
+  base,
+  module,
+  norm,    // a module whose call ends with the normalisation that it dispatches next
+  region,  // opened by the user's code
+  node,
+  script,  // TorchScript runs: its module changes with the ops
+  pause,   // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
+};
+
+}  // namespace roofprof::observe

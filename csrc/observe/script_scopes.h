@@ -1,0 +1,34 @@
+#pragma once
+// TorchScript's interpreter calls no hooks: its ops find their module by the interpreter's call stack.
+
+#include <ATen/record_function.h>
+
+#include <memory>
+
+namespace roofprof::observe {
+
+class Session;
+struct ThreadState;
+
+// A method of TorchScript's begins or ends (RecordScope::TORCHSCRIPT_FUNCTION).
+void start_script_frame(ThreadState& state, const at::RecordFunction& fn);
+void finish_script_frame(ThreadState& state, const at::RecordFunction& fn);
+
+// An op starts in an open TorchScript scope, which becomes that of the op's module.
+void enter_script_op(ThreadState& state);
+// The same on a thread of torch::jit::fork's, which has no scope open. False where it is none of ours.
+bool open_forked_op(ThreadState& state, const at::RecordFunction& fn);
+
+// While this lives, what this thread forks knows the session.
+class ScriptForks {
+ public:
+  explicit ScriptForks(const std::shared_ptr<Session>& session);
+  ~ScriptForks();
+  ScriptForks(const ScriptForks&) = delete;
+  ScriptForks& operator=(const ScriptForks&) = delete;
+
+ private:
+  std::uint64_t thread_;
+};
+
+}  // namespace roofprof::observe

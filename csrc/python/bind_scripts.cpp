@@ -1,0 +1,83 @@
+// TorchScript modules of a model: their tree, their twins that count, their attributes.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/jit/python/module_python.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
+
+#include "bindings.h"
+#include "module_hooks.h"
+#include "observe/script_state.h"
+#include "observe/script_tree.h"
+#include "observe/script_twin.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+// Calls a method's twin as Python calls the method.
+class PythonTwin {
+ public:
+  PythonTwin(std::shared_ptr<ModuleHooks> hooks, const torch::jit::Module& module, const std::string& method)
+      : hooks_(std::move(hooks)),
+        schema_(module.get_method(method).function().getSchema()),
+        self_(module._ivalue()),
+        twin_(module, method) {}
+
+  py::object call(const py::args& args, const py::kwargs& kwargs) const {
+    HANDLE_TH_ERRORS
+    auto stack = torch::jit::createStackForSchema(schema_, torch::jit::tuple_slice(args), kwargs, self_);
+    stack.erase(stack.begin());
+    c10::IValue result;
+    {
+      const py::gil_scoped_release released;
+      result = twin_.run(hooks_->session(), std::move(stack), [this](const auto& seen) { hooks_->keep_shapes(seen); });
+    }
+    return torch::jit::toPyObject(std::move(result));
+    END_HANDLE_TH_ERRORS_PYBIND
+  }
+
+ private:
+  std::shared_ptr<ModuleHooks> hooks_;
+  c10::FunctionSchema schema_;
+  c10::IValue self_;
+  observe::ScriptTwin twin_;
+};
+
+py::list script_tree(const torch::jit::Module& module) {
+  py::list rows;
+  for (const auto& row : observe::tree_of(module).modules) {
+    py::dict facts;
+    facts["path"] = row.path;
+    facts["type"] = row.type;
+    facts["parent"] = row.parent;
+    facts["has_forward"] = row.has_forward;
+    facts["same_as"] = row.same_as;
+    facts["params"] = row.params;
+    facts["trainable_params"] = row.trainable_params;
+    facts["param_bytes"] = row.param_bytes;
+    facts["buffer_bytes"] = row.buffer_bytes;
+    rows.append(facts);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_scripts(py::module_& module) {
+  // `module` is a ScriptModule's `_c`.
+  module.def("script_tree", &script_tree, py::arg("module"));
+  module.def("frozen_note", &observe::frozen_note, py::arg("module"), py::arg("path"));
+  module.def("note_without_twin", &observe::note_without_twin, py::arg("path"), py::arg("reason"));
+  py::class_<PythonTwin>(module, "ScriptTwin")
+      .def(py::init<std::shared_ptr<ModuleHooks>, const torch::jit::Module&, const std::string&>(), py::arg("session"),
+           py::arg("module"), py::arg("method"))
+      .def("__call__", &PythonTwin::call);
+  py::class_<observe::KeptAttributes>(module, "ScriptAttributes")
+      .def(py::init<const torch::jit::Module&>(), py::arg("module"))
+      .def("restore", &observe::KeptAttributes::restore);
+}
+
+}  // namespace roofprof::python

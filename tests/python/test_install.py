@@ -1,0 +1,136 @@
+"""The installed package as C++ programs find it: `cmake --install` into any prefix, and the wheel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from cpp_project import BUILD, ROOT, build, configure, environment, run, tool
+
+from roofprof import _build_info
+
+PROGRAMS = ROOT / "tests" / "install"
+TORCH = Path(torch.__file__).parent
+HEADERS = {path.name for path in (ROOT / "csrc" / "include" / "roofprof").glob("*.h")}
+
+
+def loaded(program: Path) -> tuple[list[Path], Path]:
+    """The libraries of a run of tests/install/main.cpp in the order of search; the one std::filesystem is from."""
+    lines = [line.split(" ", 1) for line in run(program).stdout.splitlines()]
+    libraries = [Path(path) for kind, path in lines if kind == "library" and path]
+    (filesystem,) = (Path(path) for kind, path in lines if kind == "filesystem")
+    return libraries, filesystem
+
+
+@pytest.fixture(scope="module")
+def programs(installed, tmp_path_factory):
+    """A debug build: it fails to compile where roofprof defines NDEBUG for a program."""
+    folder = tmp_path_factory.mktemp("programs")
+    configure(PROGRAMS, folder, installed, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-DDEBUG_BUILD")
+    build(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["alone", "torch_first", "by_static", "by_shared"])
+def test_a_program_finds_roofprof_before_torch(programs, installed, name):
+    libraries, filesystem = loaded(programs / name)
+    names = [path.name for path in libraries]
+    assert names.index("libroofprof_nn.so") < names.index("libtorch_cpu.so")
+    assert {"libroofprof.so", "libtorch.so", "libc10.so"} <= set(names)
+    assert filesystem.name.startswith("libstdc++.so")  # torch 2.11's has a broken one
+    for library in libraries:
+        if library.name.startswith("libroofprof"):
+            assert library.parent == installed / "lib"
+        elif library.name.startswith("libtorch"):
+            assert library.parent == TORCH / "lib"
+
+
+def test_only_programs_load_what_stands_before_torch():
+    program = "import roofprof, pathlib; print(pathlib.Path('/proc/self/maps').read_text())"
+    maps = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "/libroofprof.so" in maps
+    assert "libroofprof_nn" not in maps
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("torch/headeronly/version.h", "found torch 2.10.1 in"),
+        ("torch/csrc/api/include/torch/version.h", "found torch 2.10.1 in"),
+        ("something/else.h", "found no torch"),
+    ],
+)
+def test_another_torch_is_refused_in_a_sentence(installed, tmp_path, header, said):
+    path = tmp_path / "torch" / "include" / header
+    path.parent.mkdir(parents=True)
+    path.write_text('#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION \\\n  "2.10.1"\n')
+    other = f"-DROOFPROF_TORCH_DIR={tmp_path / 'torch'}"
+    refused = configure(PROGRAMS, tmp_path / "build", installed, other, check=False)
+    message = " ".join(refused.stderr.split())
+    assert refused.returncode != 0
+    assert f"this roofprof was built with torch {_build_info.TORCH_MINOR} and {said}" in message
+    assert "set ROOFPROF_TORCH_DIR" in message
+
+
+def test_the_torch_that_the_program_found_is_taken(installed, tmp_path):
+    """A program that ran find_package(Torch) before: the variable is what torch's config leaves."""
+    elsewhere = tmp_path / "torch"
+    elsewhere.symlink_to(TORCH)
+    configure(PROGRAMS, tmp_path / "build", installed, f"-DTORCH_INSTALL_PREFIX={elsewhere}")
+    link = run(tool("ninja"), "-C", tmp_path / "build", "-t", "commands", "alone").stdout.splitlines()[-1]
+    assert f"{elsewhere}/lib/libtorch_cpu.so" in link
+    assert f"{TORCH}/lib" not in link
+
+
+@pytest.mark.skipif(not (BUILD / "CMakeCache.txt").is_file(), reason="would build everything: there is no build folder")
+def test_the_wheel_serves_programs_and_takes_the_torch_beside_it(tmp_path):
+    settings = tmp_path / "setup.cfg"
+    (tmp_path / "base").mkdir()
+    settings.write_text(f"[build]\nbuild_base = {tmp_path}/base\n[egg_info]\negg_base = {tmp_path}/base\n")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-q", "-w", tmp_path, ROOT],
+        env={**environment(), "DIST_EXTRA_CONFIG": str(settings), "ROOFPROF_BUILD_DIR": str(BUILD)},
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    package = site / "roofprof"
+    assert {path.name for path in (package / "include" / "roofprof").iterdir()} == HEADERS
+    assert {path.name for path in (package / "lib").iterdir()} == {"libroofprof.so", "libroofprof_nn.so"}
+    assert not list(site.rglob("*test*"))
+
+    (site / "torch").symlink_to(TORCH)
+    configure(PROGRAMS, tmp_path / "build", package / "share" / "cmake")  # as roofprof.cmake_prefix_path says it
+    build(tmp_path / "build", "alone")
+    libraries, _ = loaded(tmp_path / "build" / "alone")
+    assert package / "lib" / "libroofprof_nn.so" in libraries
+    assert site / "torch" / "lib" / "libtorch_cpu.so" in libraries
+
+
+def test_the_source_tree_can_be_a_part_of_another_project(tmp_path):
+    """Configured only: its libraries, and nothing of Python's or of the tests."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        f"""cmake_minimum_required(VERSION 3.25)
+project(whole LANGUAGES CXX)
+add_library(core INTERFACE)
+add_subdirectory({ROOT} roofprof)
+add_executable(program {PROGRAMS}/main.cpp)
+target_link_libraries(program PRIVATE {TORCH}/lib/libtorch_cpu.so roofprof::roofprof)
+"""
+    )
+    configure(tmp_path, tmp_path / "build", tmp_path, f"-DROOFPROF_TORCH_DIR={TORCH}")
+    ninja = [tool("ninja"), "-C", tmp_path / "build", "-t"]
+    targets = run(*ninja, "targets", "all").stdout
+    assert "roofprof/libroofprof_nn.so" in targets
+    assert "test_core" not in targets
+    assert "csrc/python" not in targets
+    commands = run(*ninja, "commands", "program").stdout.splitlines()
+    (compiled,) = (command for command in commands if "-o CMakeFiles/program.dir" in command)
+    assert "-DNDEBUG" not in compiled
+    assert commands[-1].index("libroofprof_nn.so") < commands[-1].index("libtorch_cpu.so")
