@@ -80,8 +80,9 @@ std::string to_string(const Bound& bound) {
   return "unknown";
 }
 
-Report::Report(std::shared_ptr<const ProfileData> data)
+Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth)
     : data_(checked(std::move(data))),
+      depth_(depth),
       rows_(join_rows(*data_)),
       total_(join_total(*data_, rows_)),
       coverage_(make_coverage(*data_, rows_, total_)) {}

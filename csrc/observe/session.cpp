@@ -44,13 +44,18 @@ void Session::know(ModuleIndex modules, ParameterOwners owners) {
   if (!owners.empty()) parameter_owners_.emplace(std::move(owners));
 }
 
-void Session::start(std::optional<ModuleId> base) {
-  auto& state = thread_state();
+void Session::refuse_nesting() {
+  const auto& state = thread_state();
   if (!state.scopes.empty() && state.session->active()) {
     throw std::logic_error(
         "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
         "first");
   }
+}
+
+void Session::start(std::optional<ModuleId> base) {
+  refuse_nesting();
+  auto& state = thread_state();
   if (active()) throw std::logic_error("roofprof: this profiler is already running; end its block or run first");
   state.abandon();
   {

@@ -63,7 +63,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Null where no op has to be attributed by its parameters.
   const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
 
-  // Throws std::logic_error where this thread is already inside another profiler's block.
+  // Throws std::logic_error where this thread is already inside a profiler's block or run.
+  static void refuse_nesting();
+  // Refuses nesting, and a pass while another one of this session is active.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
   void start(std::optional<ModuleId> base);

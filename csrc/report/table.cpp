@@ -169,7 +169,9 @@ std::string module_table(const Report& report, const TableOptions& options) {
   return text;
 }
 
-std::string Report::table(const TableOptions& options) const {
+std::string Report::table(const TableOptions& wished) const {
+  TableOptions options = wished;
+  if (!options.depth) options.depth = depth_;
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 40));
   std::string text = heading_lines(*this, width);
   const bool of_modules = options.by == "module";

@@ -2,14 +2,18 @@
 // roofprof::RooflineProfiler prof(model);
 // roofprof::Report report = prof.run(input);
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "roofprof/detail/call.h"
 #include "roofprof/report.h"
 
 namespace c10 {
@@ -24,81 +28,124 @@ class Module;
 
 namespace roofprof {
 
+// Hardware counters need a GPU collector, which this version does not have.
+enum class Counters : std::uint8_t { automatic, off };
+
+// RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {
-  std::int64_t warmup = 3;             // calls that are not timed
-  std::optional<std::int64_t> repeat;  // timed calls; empty: at most 10 or 5 seconds
-  std::optional<Ceilings> ceilings;    // roofs to use; empty: this machine's, measured once per process
+  std::int64_t warmup = 3;                  // calls that are not timed
+  std::optional<std::int64_t> repeat = {};  // timed calls; empty: at most 10 or 5 seconds
+  std::optional<std::int64_t> depth = {};   // deepest row of the report's tables; empty: as many as stay readable
+  std::optional<Ceilings> ceilings = {};    // roofs to use; empty: this machine's own, measured once per process (10 s)
+  Counters counters = Counters::automatic;
 };
 
 namespace detail {
 
+using ScriptArguments = std::vector<c10::IValue>;
+using ScriptKeywords = std::unordered_map<std::string, c10::IValue>;
+
+struct ProfilerState;
+
 // What a profiler does, whatever the model's type.
 class ProfilerCore {
  public:
-  // `model` outlives the profiler.
-  ProfilerCore(const torch::nn::Module& model, ProfilerOptions options);
+  // `model` outlives the runs; null is refused with std::invalid_argument, as are options that make no sense.
+  ProfilerCore(const torch::nn::Module* model, ProfilerOptions options);
   ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
-  ~ProfilerCore();
-  ProfilerCore(const ProfilerCore&) = delete;
-  ProfilerCore& operator=(const ProfilerCore&) = delete;
 
-  Report run_repeatedly(const std::function<void()>& call);
-  Report run_script(std::vector<c10::IValue> inputs);
+  Report run(Call& call);
+  Report run_script(ScriptArguments arguments, ScriptKeywords keywords);
   Report run_once(const std::function<void()>& closure);
   Report report() const;
 
  private:
-  Report repeat(const std::function<void()>& counted, const std::function<void()>& call);
-
-  struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<ProfilerState> state_;  // a run keeps it: the profiler may go while it is under way
 };
 
 template <class Model>
-constexpr bool is_script = std::is_same_v<Model, torch::jit::Module>;
-
+concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
-const auto& module_of(const Model& model) {
-  if constexpr (is_script<Model>) {
-    return model;
-  } else if constexpr (requires { model.ptr(); }) {
-    return *model.ptr();  // a module holder
-  } else if constexpr (requires { *model; }) {
-    return *model;
+concept ScriptModule = std::is_same_v<std::remove_const_t<Model>, torch::jit::Module>;
+template <class Model>
+concept ModuleHandle = std::copyable<Model> &&(
+    requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
+
+// `model` is what a profiler keeps: a pointer to a module, or a handle.
+template <class Model>
+const torch::nn::Module* module_of(const Model& model) {
+  if constexpr (requires { model.is_empty(); }) {
+    return model.is_empty() ? nullptr : &*model.ptr();
   } else {
-    return model;
+    return model ? &*model : nullptr;
   }
 }
 
+template <class Model, class... Args>
+void call_forward(Model& model, Args&&... args) {
+  if constexpr (requires { model.any_forward(std::forward<Args>(args)...); }) {
+    static_cast<void>(model.any_forward(std::forward<Args>(args)...));  // AnyModule, whatever it returns
+  } else {
+    static_cast<void>(model->forward(std::forward<Args>(args)...));
+  }
+}
+
+template <class... Args>
+constexpr bool is_closure = false;
+template <class Arg>
+constexpr bool is_closure<Arg> = std::is_invocable_v<Arg&>;
+
 }  // namespace detail
 
-// Profiles calls of a model, or closures around it. The model outlives the profiler. One profiler at a time on a
-// thread: a second one inside another's run throws std::logic_error.
+// Profiles calls of a model, or closures around it. Can be moved, not copied. One profiler at a time on a thread, and
+// one thread at a time in a profiler: what is against that throws std::logic_error and leaves the run under way alone.
 template <class Model>
 class RooflineProfiler {
  public:
-  // A module holder (torch::nn::Linear), a shared_ptr to a module, a module, or a torch::jit::Module.
-  explicit RooflineProfiler(const Model& model, ProfilerOptions options = {})
-      : model_(&model), core_(detail::module_of(model), std::move(options)) {}
+  // A module, by reference: it outlives the profiler's runs.
+  explicit RooflineProfiler(Model& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
+      : model_(&model), core_(model_, std::move(options)) {}
+  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
+  = delete;
+  // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires(!detail::PlainModule<Model> &&
+                                                                                !detail::ScriptModule<Model> &&
+                                                                                detail::ModuleHandle<Model>)
+      : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
+  // A torch::jit::Module, which is a handle too.
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires detail::ScriptModule<Model>
+      : model_(std::move(model)), core_(model_, std::move(options)) {}
 
-  // Profiles model.forward(args...): one call counts, further ones warm up and are timed; buffers and the random number
-  // generator are left as one plain call leaves them. TorchScript takes what an IValue can be made of: tensors,
-  // numbers, dicts, lists, tuples. A single argument that is itself callable without arguments is a closure: it is run
-  // exactly once, because it may train. Throws what the model throws; report() then gives what ran before, marked
-  // partial.
+  RooflineProfiler(RooflineProfiler&&) noexcept = default;  // what was moved from can only be assigned to or destroyed
+  RooflineProfiler& operator=(RooflineProfiler&&) noexcept = default;
+  RooflineProfiler(const RooflineProfiler&) = delete;
+  RooflineProfiler& operator=(const RooflineProfiler&) = delete;
+
+  // Profiles model.forward(args...): one call counts, further ones warm up and are timed. What the model registers, the
+  // arguments, gradients and the CPU's random numbers are left as the first call leaves them; each further one gets
+  // copies of the arguments, and where they can only be moved there is none. TorchScript takes what an IValue can be
+  // made of (tensors, numbers, dicts, lists, tuples, std::optional); a std::vector<IValue> stands for that many
+  // arguments and an std::unordered_map<std::string, IValue> for keyword arguments, as in torch::jit::Module::forward.
+  //
+  // A single argument that can be called without arguments is a closure: it is run exactly once, because it may train.
+  //
+  // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
   Report run(Args&&... args) {
-    if constexpr (sizeof...(Args) == 1 && (std::is_invocable_v<Args&> && ...)) {
+    [[maybe_unused]] auto model = model_;  // as the profiler may go while the run is under way
+    if constexpr (detail::is_closure<Args...>) {
       return core_.run_once([&] { (static_cast<void>(args()), ...); });
-    } else if constexpr (detail::is_script<Model>) {
-      std::vector<c10::IValue> inputs;
-      inputs.reserve(sizeof...(Args));
-      (inputs.emplace_back(std::forward<Args>(args)), ...);
-      return core_.run_script(std::move(inputs));
+    } else if constexpr (detail::ScriptModule<Model>) {
+      detail::ScriptArguments arguments;
+      detail::ScriptKeywords keywords;
+      (add(std::forward<Args>(args), arguments, keywords), ...);
+      return core_.run_script(std::move(arguments), std::move(keywords));
     } else {
-      // forward is not const in torch::nn, although the holders hand out what is.
-      auto& module = const_cast<std::remove_cvref_t<decltype(detail::module_of(*model_))>&>(detail::module_of(*model_));
-      return core_.run_repeatedly([&] { static_cast<void>(module.forward(args...)); });
+      const auto forward = [&model](auto&&... given) {
+        detail::call_forward(model, std::forward<decltype(given)>(given)...);
+      };
+      detail::CallOf<decltype(forward), Args...> call(forward, std::forward<Args>(args)...);
+      return core_.run(call);
     }
   }
 
@@ -106,7 +153,18 @@ class RooflineProfiler {
   Report report() const { return core_.report(); }
 
  private:
-  const Model* model_;
+  template <class Arg>
+  static void add(Arg&& arg, detail::ScriptArguments& arguments, detail::ScriptKeywords& keywords) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, detail::ScriptArguments>) {
+      arguments.insert(arguments.end(), arg.begin(), arg.end());
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, detail::ScriptKeywords>) {
+      keywords.insert(arg.begin(), arg.end());
+    } else {
+      arguments.emplace_back(std::forward<Arg>(arg));
+    }
+  }
+
+  std::conditional_t<detail::PlainModule<Model>, Model*, Model> model_;
   detail::ProfilerCore core_;
 };
 

@@ -124,18 +124,19 @@ using EnvironmentValue = std::variant<std::string, std::int64_t, double>;
 using Environment = std::vector<std::pair<std::string, EnvironmentValue>>;
 
 struct TableOptions {
-  std::optional<std::int64_t> depth;  // deepest row shown; empty: chosen so that the table stays readable
-  std::string sort;                   // "": as the model defines them; else a column, largest first
-  std::vector<std::string> columns;   // empty: the usual ones
-  std::string by = "module";          // "module": the tree; else keys of group: "op", "op, phase"
-  std::int64_t width = 120;           // characters
-  std::int64_t limit = 0;             // most rows shown, 0: all
+  std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
+  std::string sort = {};                   // "": as the model defines them; else a column, largest first
+  std::vector<std::string> columns = {};   // empty: the usual ones
+  std::string by = "module";               // "module": the tree; else keys of group: "op", "op, phase"
+  std::int64_t width = 120;                // characters
+  std::int64_t limit = 0;                  // most rows shown, 0: all
 };
 
 class Report {
  public:
-  // Joins the data: pure arithmetic, nothing is measured here.
-  explicit Report(std::shared_ptr<const ProfileData> data);
+  // Joins the data: pure arithmetic, nothing is measured here. `depth`: the deepest row of its tables where
+  // TableOptions names none.
+  explicit Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth = {});
 
   const std::vector<RooflineRow>& rows() const { return rows_; }
   // The model, "(outside)" and "(optimizer)", all phases.
@@ -169,6 +170,7 @@ class Report {
 
  private:
   std::shared_ptr<const ProfileData> data_;
+  std::optional<std::int64_t> depth_;
   std::vector<RooflineRow> rows_;
   RooflineRow total_;
   Coverage coverage_;

@@ -1,0 +1,138 @@
+#pragma once
+// A call of a C++ model that can be made again and again, with the arguments that the first one got.
+
+#include <concepts>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+
+namespace roofprof::detail {
+
+class Call {
+ public:
+  Call() = default;
+  virtual ~Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // The caller's own: a plain call with what the caller gave.
+  virtual void first() = 0;
+  // Whether arguments are left for further calls: what can only be moved is gone after the first.
+  virtual bool repeatable() const = 0;
+  // Makes arguments for one further call, and then that call: the part that is timed.
+  virtual void prepare() = 0;
+  virtual void again() = 0;
+  // The tensors among the arguments, also in containers of the standard library.
+  virtual std::vector<const at::Tensor*> inputs() const = 0;
+};
+
+template <class T>
+constexpr bool can_copy() {
+  if constexpr (!std::is_copy_constructible_v<T>) {
+    return false;
+  } else if constexpr (requires { typename T::value_type; }) {  // a vector says that it can, whatever it holds
+    using Item = std::remove_cv_t<typename T::value_type>;
+    if constexpr (!std::is_same_v<Item, T>) return can_copy<Item>();
+  }
+  return true;
+}
+
+// Whether a further call gets a copy of an argument (`Arg` as a forwarding reference deduces it), made before the first
+// call and again before each: what one call does to it, no other sees. Constants need none; a reference to a base class
+// would lose what it refers to.
+template <class Arg, class Value = std::remove_reference_t<Arg>>
+constexpr bool is_copied = !std::is_const_v<Value> && std::is_object_v<Value> && !std::is_array_v<Value> &&
+                           !(std::is_lvalue_reference_v<Arg> && std::is_polymorphic_v<Value>)&&can_copy<Value>();
+
+template <class Arg>
+constexpr bool is_used_up = !std::is_lvalue_reference_v<Arg> && !std::is_const_v<Arg> && !is_copied<Arg>;
+
+// The same container again: those of torch (c10::Dict, c10::List) copy as references.
+template <class T>
+T copy_of(const T& value) {
+  if constexpr (requires {
+                  { value.copy() } -> std::same_as<T>;
+                }) {
+    return value.copy();
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    found.push_back(&value);
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    if (value.has_value()) collect_tensors(*value, found);
+  } else if constexpr (requires {
+                         std::begin(value);
+                         std::end(value);
+                       }) {
+    using Item = decltype(*std::begin(value));
+    if constexpr (std::is_lvalue_reference_v<Item> && !std::is_same_v<std::remove_cvref_t<Item>, T> &&
+                  std::is_class_v<std::remove_cvref_t<Item>>) {
+      for (const auto& item : value) collect_tensors(item, found);
+    }
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    std::apply([&](const auto&... items) { (collect_tensors(items, found), ...); }, value);
+  }
+}
+
+template <class Function, class... Args>
+class CallOf final : public Call {
+ public:
+  explicit CallOf(const Function& function, Args&&... args)
+      : function_(function), args_(std::forward<Args>(args)...), kept_(keep<Args>(args)...) {}
+
+  void first() override {
+    std::apply([this](auto&... args) { function_(static_cast<Args&&>(args)...); }, args_);
+  }
+  bool repeatable() const override { return !(is_used_up<Args> || ...); }
+  void prepare() override {
+    if constexpr (!(is_used_up<Args> || ...)) {
+      std::apply([this](auto&... args) { fresh_.emplace(keep<Args>(args)...); }, kept_);
+    }
+  }
+  void again() override {
+    if constexpr (!(is_used_up<Args> || ...)) {
+      std::apply([this](auto&... args) { function_(static_cast<Args&&>(args)...); }, *fresh_);
+    }
+  }
+  std::vector<const at::Tensor*> inputs() const override {
+    std::vector<const at::Tensor*> found;
+    std::apply([&](const auto&... args) { (collect_tensors(args, found), ...); }, args_);
+    return found;
+  }
+
+ private:
+  // A copy or the thing itself.
+  template <class Arg>
+  using Kept = std::conditional_t<is_copied<Arg>, std::remove_reference_t<Arg>, std::remove_reference_t<Arg>&>;
+  template <class Arg>
+  static Kept<Arg> keep(std::remove_reference_t<Arg>& arg) {
+    if constexpr (is_copied<Arg>) {
+      return copy_of(arg);
+    } else {
+      return arg;
+    }
+  }
+
+  Function function_;
+  std::tuple<Args&&...> args_;
+  std::tuple<Kept<Args>...> kept_;
+  std::optional<std::tuple<Kept<Args>...>> fresh_;
+};
+
+}  // namespace roofprof::detail

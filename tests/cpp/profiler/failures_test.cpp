@@ -1,0 +1,308 @@
+// Exceptions, threads, nesting and lifetimes: nothing is left behind, and every report is exact.
+
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/nn.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "quick.h"
+#include "roofprof/profiler.h"
+#include "roofprof/scope.h"
+
+namespace roofprof {
+namespace {
+
+using at::Tensor;
+using testing::quick;
+using testing::says;
+
+constexpr std::int64_t kLinearMacs = 4 * 16 * 8;
+
+Tensor input() { return torch::rand({4, 16}); }
+
+// An exception type of the user's, which is no std::exception.
+struct Stop {
+  int code;
+};
+
+// Nobody observes, nobody mutes, no scope is open.
+void expect_nothing_left() {
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+  EXPECT_FALSE(at::hasThreadLocalCallbacks());
+  EXPECT_TRUE(at::isRecordFunctionEnabled());
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
+}
+
+struct Inner : torch::nn::Module {
+  explicit Inner(std::function<void()> fail) : fail(std::move(fail)) {}
+  Tensor forward(const Tensor& x) {
+    ROOFPROF_SCOPE("inside");
+    const Tensor y = linear(x);
+    fail();
+    return y + 1;
+  }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(16, 8));
+  std::function<void()> fail;
+};
+
+struct Outer : torch::nn::Module {
+  explicit Outer(std::function<void()> fail)
+      : inner(register_module("inner", std::make_shared<Inner>(std::move(fail)))) {}
+  Tensor forward(const Tensor& x) { return inner->forward(x).relu(); }
+  std::shared_ptr<Inner> inner;
+};
+
+// What ran before the failure: the linear layer, and neither the sum nor the ReLU.
+void expect_partial(const Report& report) {
+  EXPECT_TRUE(report.partial());
+  EXPECT_EQ(report.total().macs, kLinearMacs);
+  EXPECT_EQ(report.total().flops, 2 * kLinearMacs + 4 * 8);  // and the bias
+  EXPECT_FALSE(report.total().time_ns.has_value());
+}
+
+TEST(Raising, HandsOnTorchsErrorsFromANestedModule) {
+  const auto misfit = torch::rand({2, 3});
+  Outer model([&] { misfit.matmul(misfit); });
+  RooflineProfiler prof(model, quick());
+  EXPECT_THROW(prof.run(input()), c10::Error);
+  expect_nothing_left();
+  expect_partial(prof.report());
+}
+
+TEST(Raising, HandsOnTheVeryObjectThatWasThrown) {
+  const auto thrown = std::make_exception_ptr(std::runtime_error("out of cheese"));
+  Outer model([&] { std::rethrow_exception(thrown); });
+  RooflineProfiler prof(model, quick());
+  std::exception_ptr caught;
+  try {
+    prof.run(input());
+  } catch (const std::runtime_error&) {
+    caught = std::current_exception();
+  }
+  EXPECT_EQ(caught, thrown);
+  expect_nothing_left();
+  expect_partial(prof.report());
+}
+
+TEST(Raising, HandsOnTypesThatAreNoExceptions) {
+  Outer model([] { throw Stop{7}; });
+  RooflineProfiler prof(model, quick());
+  try {
+    prof.run(input());
+    FAIL();
+  } catch (const Stop& stop) {
+    EXPECT_EQ(stop.code, 7);
+  }
+  expect_nothing_left();
+  expect_partial(prof.report());
+}
+
+TEST(Raising, InAClosureGivesAPartialReportOfIt) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  const auto x = input();
+  const auto closure = [&] {
+    model->forward(x);
+    throw Stop{1};
+  };
+  EXPECT_THROW(prof.run(closure), Stop);
+  expect_nothing_left();
+  expect_partial(prof.report());
+}
+
+struct Raises : torch::autograd::Function<Raises> {
+  static Tensor forward(torch::autograd::AutogradContext* /*context*/, const Tensor& x) { return x.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* /*context*/,
+                                                 torch::autograd::variable_list /*gradients*/) {
+    throw std::runtime_error("no way back");
+  }
+};
+
+TEST(Raising, InsideABackwardLeavesNothingEither) {
+  torch::nn::Linear first(16, 8);
+  torch::nn::Linear second(8, 2);
+  RooflineProfiler prof(first, quick());
+  EXPECT_THROW(prof.run([&] { second->forward(Raises::apply(first->forward(input()))).sum().backward(); }),
+               std::runtime_error);
+  expect_nothing_left();
+  EXPECT_TRUE(prof.report().partial());
+  // Forward of both; backward of the second: weight and input. The first one's never ran.
+  EXPECT_EQ(prof.report().total().macs, kLinearMacs + 3 * (4 * 8 * 2));
+}
+
+TEST(Raising, InALaterCallIsSaidAndTheCountsStand) {
+  int calls = 0;
+  Outer model([&] {
+    if (++calls == 3) TORCH_CHECK(false, "third time unlucky");
+  });
+  RooflineProfiler prof(model, quick());  // the third call is the first repeat's bare one
+  const Report report = prof.run(input());
+  expect_nothing_left();
+  EXPECT_FALSE(report.partial());
+  EXPECT_EQ(report.total().macs, kLinearMacs);
+  EXPECT_EQ(report.total().flops, 2 * kLinearMacs + 3 * 4 * 8);
+  EXPECT_EQ(report.run_times_ns().size(), 1U);
+  EXPECT_TRUE(says(report, "timing stopped after 0 repeats: a further call raised c10::Error: third time unlucky"));
+}
+
+TEST(Raising, InALaterObservedCallLeavesNothingEither) {
+  int calls = 0;
+  Outer model([&] {
+    if (++calls == 6) throw std::runtime_error("sixth");  // counted, warm-up, bare, timed, bare, timed
+  });
+  RooflineProfiler prof(model, quick());
+  const Report report = prof.run(input());
+  expect_nothing_left();
+  EXPECT_EQ(report.run_times_ns().size(), 1U);
+  EXPECT_TRUE(says(report, "timing stopped after 1 repeats: a further call raised std::runtime_error: sixth"));
+}
+
+TEST(Raising, OfWhatIsNoExceptionInALaterCallGoesOn) {
+  int calls = 0;
+  Outer model([&] {
+    if (++calls == 4) throw Stop{4};
+  });
+  RooflineProfiler prof(model, quick());
+  EXPECT_THROW(prof.run(input()), Stop);
+  expect_nothing_left();
+  EXPECT_FALSE(prof.report().partial());
+  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
+}
+
+// ---- several at once
+
+TEST(Threads, EachHaveTheirOwnProfilerAndFigures) {
+  constexpr int kThreads = 4;
+  std::vector<std::future<bool>> results;
+  for (int i = 1; i <= kThreads; ++i) {
+    results.push_back(std::async(std::launch::async, [i] {
+      torch::nn::Linear model(16, 8 * i);
+      RooflineProfiler prof(model, quick());
+      bool exact = true;
+      for (int round = 0; round < 10; ++round) {
+        exact = exact && prof.run(torch::rand({i, 16})).total().macs == i * 16 * 8 * i;
+        const Report step = prof.run([&] { model->forward(torch::rand({i, 16})).sum().backward(); });
+        exact = exact && step.total().macs == 2 * i * 16 * 8 * i;
+      }
+      return exact;
+    }));
+  }
+  for (auto& result : results) EXPECT_TRUE(result.get());
+  expect_nothing_left();
+}
+
+TEST(Threads, MayNotShareAProfilerAtTheSameTime) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  std::string refusal;
+  const auto x = input();
+  const Report report = prof.run([&] {
+    model->forward(x);
+    std::thread([&] {
+      try {
+        prof.run(x);
+      } catch (const std::logic_error& error) {
+        refusal = error.what();
+      }
+    }).join();
+    model->forward(x);
+  });
+  EXPECT_EQ(refusal,
+            "roofprof: a run of this profiler is still under way; let it end first, or use a profiler for each thread");
+  EXPECT_EQ(report.total().macs, 2 * kLinearMacs);
+  EXPECT_EQ(prof.run(x).total().macs, kLinearMacs);
+}
+
+TEST(Nesting, IsRefusedAndTheOuterRunGoesOn) {
+  torch::nn::Linear model(16, 8);
+  torch::nn::BatchNorm1d other(16);
+  RooflineProfiler outer(model, quick());
+  RooflineProfiler inner(other, quick());
+  const auto x = input();
+  std::vector<std::string> refusals;
+  const auto refused = [&](auto&& nested) {
+    try {
+      nested();
+    } catch (const std::logic_error& error) {
+      refusals.emplace_back(error.what());
+    }
+  };
+  const Report report = outer.run([&] {
+    model->forward(x);
+    refused([&] { inner.run(x); });
+    refused([&] { inner.run([&] { other->forward(x); }); });
+    refused([&] { outer.run(x); });
+    model->forward(x);
+  });
+  ASSERT_EQ(refusals.size(), 3U);
+  for (const auto& refusal : refusals) {
+    EXPECT_EQ(
+        refusal,
+        "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
+        "first");
+  }
+  // What was refused did nothing, not even of its own.
+  EXPECT_EQ(report.total().flops, 2 * (2 * kLinearMacs + 4 * 8));
+  for (const auto& op : report.group(std::vector<std::string>{"op"})) {
+    EXPECT_EQ(op.calls, 2) << op.keys.front() << " " << op.bytes;
+  }
+  EXPECT_THROW(inner.report(), std::logic_error);
+  expect_nothing_left();
+}
+
+// ---- lifetimes
+
+TEST(Lifetime, AProfilerMayGoInItsOwnRun) {
+  torch::nn::Linear model(16, 8);
+  auto prof = std::make_unique<RooflineProfiler<torch::nn::Linear>>(model, quick());
+  const auto x = input();
+  const Report report = prof->run([&] {
+    model->forward(x);
+    prof.reset();
+    model->forward(x);
+  });
+  EXPECT_EQ(report.total().macs, 2 * kLinearMacs);
+  expect_nothing_left();
+  // In a repeated call, with the last handle of the model.
+  std::unique_ptr<RooflineProfiler<std::shared_ptr<Outer>>> last;
+  last = std::make_unique<RooflineProfiler<std::shared_ptr<Outer>>>(std::make_shared<Outer>([&] { last.reset(); }),
+                                                                    quick());
+  EXPECT_EQ(last->run(x).run_times_ns().size(), 3U);
+  expect_nothing_left();
+}
+
+TEST(Lifetime, AReportNeedsNeitherModelNorProfiler) {
+  std::optional<Report> report;
+  {
+    auto model = std::make_unique<Outer>([] {});
+    RooflineProfiler prof(*model, quick());
+    prof.run(input());
+    model.reset();
+    report = prof.report();
+  }
+  EXPECT_EQ(report->total().macs, kLinearMacs);
+  EXPECT_NE(report->table().find("inner"), std::string::npos);
+}
+
+TEST(Lifetime, AProfilerCanBeMovedWithItsReport) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  prof.run(input());
+  auto moved = std::move(prof);
+  EXPECT_EQ(moved.report().total().macs, kLinearMacs);
+  EXPECT_EQ(moved.run(input()).total().macs, kLinearMacs);
+  prof = RooflineProfiler(model, quick());
+  EXPECT_THROW(prof.report(), std::logic_error);
+  EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
+}
+
+}  // namespace
+}  // namespace roofprof

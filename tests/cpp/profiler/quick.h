@@ -1,0 +1,24 @@
+#pragma once
+// What the profiler's tests share: short runs under roofs by hand, so that nothing is measured.
+
+#include <algorithm>
+#include <string_view>
+
+#include "roofprof/profiler.h"
+
+namespace roofprof::testing {
+
+inline ProfilerOptions quick() {
+  return {
+      .warmup = 1,
+      .repeat = 3,
+      .ceilings = Ceilings{
+          "by hand", {{DType::fp32, 1e9, {"given", "test", "", {}}}}, {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}}};
+}
+
+// Whether one of the report's notes has these words in it.
+inline bool says(const Report& report, std::string_view words) {
+  return std::ranges::any_of(report.coverage().notes, [&](const auto& note) { return note.find(words) != note.npos; });
+}
+
+}  // namespace roofprof::testing
