@@ -19,7 +19,7 @@ unexport CUDA_HOME
 say = @printf '\n==> %s\n'
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- environment: a stamp in .venv says what is installed; a change of pyproject.toml asks pip again
 
@@ -49,7 +49,7 @@ $(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
 
 # ---- build
 
-.PHONY: help venv compiler build demo test lint format bench clean
+.PHONY: help venv compiler build demo test sanitize lint format bench bench-cpp clean
 
 build: $(VENV)/.has-requires  ## the extension, installed into .venv in editable form
 	$(say) "building the extension in $(BUILD)"
@@ -77,15 +77,35 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
 	@printf 'and of the C++ tests: '; grep 'tests passed' $(BUILD)/ctest.log
 
+# gcc's thread sanitizer stops where the system spreads addresses more widely than it knows; setarch switches that off.
+FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarch -R)
+
+sanitize: sanitize-asan sanitize-tsan  ## the C++ tests under the address, undefined-behaviour and thread sanitizers
+
+.PHONY: sanitize-asan sanitize-tsan
+sanitize-asan sanitize-tsan: sanitize-%: $(VENV)/.has-requires
+	$(say) "C++ tests under the sanitizers of preset $*"
+	@$(BIN)/cmake --preset $* -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
+	$(BIN)/cmake --build --preset $*
+	$(FIXED_ADDRESSES) $(BIN)/ctest --preset $*
+
 bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tools (minutes)
 	$(say) "benchmarks"
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/count_llama.py
 	$(BIN)/python benchmarks/memory.py
+	@$(MAKE) --no-print-directory bench-cpp
+
+bench-cpp: $(VENV)/.has-bench  ## what profiling costs a C++ program, beside torch's own profiler
+	$(say) "building the C++ benchmarks"
+	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_BENCHMARKS=ON
+	$(BIN)/cmake --build $(BUILD) --target bench_overhead
+	$(BIN)/python benchmarks/cpp/save_resnet18.py $(BUILD)/resnet18.pt
+	$(BUILD)/benchmarks/cpp/bench_overhead --resnet18=$(BUILD)/resnet18.pt $(BENCH_ARGS)
 
 # ---- lint
 
-CPP_FILES := $(shell find csrc tests examples -name '*.h' -o -name '*.cpp')
+CPP_FILES := $(shell find csrc tests examples benchmarks -name '*.h' -o -name '*.cpp')
 TIDY_FILES := $(shell find csrc/core csrc/ops csrc/report -name '*.cpp')
 TIDY_HEADERS := $(shell find csrc/core csrc/ops csrc/report csrc/include -name '*.h')
 

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -33,7 +34,10 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
     const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
                             ? state.ring->find(number)
                             : state.session->module_of_node(fn.forwardThreadId(), number);
-    if (!module) ++state.table->unknown_backward_nodes;
+    if (!module) {
+      const std::lock_guard guard(state.table->lock);  // the pass may be collected meanwhile
+      ++state.table->unknown_backward_nodes;
+    }
     return {state.session, module.value_or(kOutside)};
   }
   for (auto& session : Session::active_sessions()) {

@@ -1,6 +1,7 @@
 #include "observe/op_info.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <algorithm>
 #include <array>
@@ -146,6 +147,7 @@ struct Registry {
   // the old ones are kept, because buckets and other threads still point to them.
   std::vector<std::unique_ptr<OpInfo>> retired;
   std::map<std::pair<Unobserved, std::string>, std::unique_ptr<OpInfo>> named;
+  std::map<std::string, std::unique_ptr<OpInfo>, std::less<>> fused;
 };
 
 Registry& registry() {
@@ -159,9 +161,30 @@ bool is_compiled_code(const char* range) {
   return std::strncmp(range, kRange.data(), kRange.size()) == 0;
 }
 
+// Names with numbers in them would grow without end.
+constexpr std::size_t kMaxNamed = 4096;
+constexpr std::string_view kOtherNames = "(other names)";
+
+// A kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it does is not known here.
+OpInfo* fused_kernel(std::string_view name) {
+  constexpr std::string_view kPrefix = "fused_";
+  if (!name.starts_with(kPrefix) || !torch::jit::in_torchscript_runtime()) return nullptr;
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  auto found = all.fused.find(name);
+  if (found == all.fused.end()) {
+    found = all.fused.try_emplace(std::string(all.fused.size() < kMaxNamed ? name : kOtherNames)).first;
+  }
+  if (!found->second) {
+    found->second = std::make_unique<OpInfo>();
+    found->second->name = found->first;
+  }
+  return found->second.get();
+}
+
 OpInfo* resolve(const at::RecordFunction& fn) {
   const auto name = fn.operator_name();
-  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : nullptr;
+  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : fused_kernel(fn.name());
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   auto& entry = all.by_name[fn.name()];
@@ -181,10 +204,6 @@ struct CacheLine {
   OpInfo* info = nullptr;
 };
 constexpr std::size_t kCacheLines = 1024;
-
-// Names with numbers in them would grow without end.
-constexpr std::size_t kMaxNamed = 4096;
-constexpr std::string_view kOtherNames = "(other names)";
 
 struct Cache {
   std::array<CacheLine, kCacheLines> lines;

@@ -254,8 +254,14 @@ void finish_ops(ThreadState& state, const void* record, const at::RecordFunction
   }
 }
 
+// A pass that ended on another thread takes what is open here with it: the next one is not to count it.
+void abandon_ended_pass(ThreadState& state) {
+  if (!state.session->active() || state.session->pass() != state.pass) state.abandon();
+}
+
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.scopes.empty()) return;
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
@@ -290,6 +296,7 @@ void note_elsewhere(const at::RecordFunction& fn) {
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
+  if (!state.scopes.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
@@ -297,10 +304,9 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
     open_region(fn);
   } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
     start_script_frame(state, fn);
-  } else if (state.scopes.empty() ? open_between_nodes(state, fn) || open_forked_op(state, fn)
-                                  : state.session->active()) {
+  } else if (!state.scopes.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
-  } else if (state.scopes.empty()) {
+  } else {
     note_elsewhere(fn);
   }
   return nullptr;

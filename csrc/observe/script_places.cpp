@@ -50,7 +50,10 @@ void for_each_node(const Block& block, const Visit& visit) {
 
 bool is_forward(std::string_view method) {
   constexpr std::string_view kForward = "forward";
-  return method.starts_with(kForward) && method.find_first_not_of("0123456789", kForward.size()) == method.npos;
+  if (!method.starts_with(kForward)) return false;
+  method.remove_prefix(kForward.size());
+  if (method.starts_with("__")) method.remove_prefix(2);
+  return method.find_first_not_of("0123456789") == method.npos;
 }
 
 void ScriptPlaces::add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree) {

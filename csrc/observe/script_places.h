@@ -55,7 +55,8 @@ class ScriptPlaces {
   std::optional<ModuleIndex> index_;
 };
 
-// Whether a call of that method is a call of the module: tracing names the second one forward1.
+// Whether a call of that method is a call of the module: tracing names its second call forward1, scripting an overload
+// of it forward__1.
 bool is_forward(std::string_view method);
 
 }  // namespace roofprof::observe

@@ -17,7 +17,6 @@ ThreadState& thread_state() {
 void ThreadState::charge(Ticks now) {
   if (!scopes.empty()) {
     const auto& top = scopes.back();
-    const std::lock_guard guard(table->lock);
     table->clock(top.module, top.phase).self_ticks += now - last_switch;
   }
   last_switch = now;
@@ -36,7 +35,12 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
     return false;
   }
   claim_sequence_numbers();
-  charge(now_ticks());
+  {
+    const std::lock_guard guard(table->lock);
+    charge(now_ticks());
+    const bool is_call = kind == ScopeKind::module || kind == ScopeKind::norm || kind == ScopeKind::region;
+    if (is_call) ++table->clock(module, phase).calls;
+  }
   Scope scope{.module = module, .phase = phase, .kind = kind, .token = token, .evidence_before = evidence};
   evidence = 0;
   if (kind == ScopeKind::node) {
@@ -44,17 +48,16 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
     scope.grad_mode = c10::GradMode::is_enabled();
     scope.graph_task = torch::autograd::get_current_graph_task_id();
   }
-  if (kind == ScopeKind::module || kind == ScopeKind::norm || kind == ScopeKind::region) {
-    const std::lock_guard guard(table->lock);
-    ++table->clock(module, phase).calls;
-  }
   scopes.push_back(scope);
   return true;
 }
 
 void ThreadState::pop() {
   claim_sequence_numbers();
-  charge(now_ticks());
+  {
+    const std::lock_guard guard(table->lock);
+    charge(now_ticks());
+  }
   if (scopes.back().kind == ScopeKind::node) --nodes;
   evidence |= scopes.back().evidence_before;
   scopes.pop_back();
@@ -90,6 +93,7 @@ void ThreadState::abandon_ops() {
 }
 
 std::optional<ModuleId> ThreadState::close(const void* token) {
+  if (!is_observed()) abandon();
   for (std::size_t i = scopes.size(); i-- > 0;) {
     if (scopes[i].token != token) continue;
     const auto module = scopes[i].module;

@@ -125,6 +125,7 @@ struct ThreadState {
   void note_unobserved(std::string_view name, Unobserved kind);
 
  private:
+  // Under the table's lock.
   void charge(Ticks now);
   void pop();
   Phase phase_now() const;

@@ -157,9 +157,9 @@ std::string module_table(const Report& report, const TableOptions& options) {
 
   std::vector<std::string> dropped;
   std::string text = table.render(width, &dropped);
-  text +=
-      left_out_line(selection.too_deep,
-                    fmt::format("below depth {}: depth={} shows more", selection.depth, selection.depth + 1), width);
+  text += left_out_line(
+      selection.too_deep,
+      fmt::format("below depth {}: depth={} shows more", selection.depth, saturating_add(selection.depth, 1)), width);
   text += left_out_line(selection.over_limit,
                         flat ? "after these: limit=... shows more" : "smaller than these: limit=... shows more", width);
   if (!dropped.empty()) {

@@ -173,6 +173,18 @@ class Kinds(nn.Module):
         return [self.linear(one) for one in many], total if scale is None else total * scale
 
 
+class Recurrent(nn.Module):
+    """Its modules' forward is overloaded."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.attention = nn.LSTM(8, 8, 2), nn.MultiheadAttention(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, _ = self.lstm(x)
+        return self.attention(x, x, x)[0]
+
+
 def scripted(model: nn.Module, *_: object) -> torch.jit.ScriptModule:
     return torch.jit.script(model)
 

@@ -1,4 +1,4 @@
-"""The report of a C++ program beside Python's of the same model: the same keys, the same counts, and `show` reads it."""
+"""The report of a C++ program beside Python's of the same model: the same keys and counts, and `show` reads it."""
 
 from __future__ import annotations
 

@@ -184,3 +184,50 @@ def test_several_threads_profile_scripted_models_at_once():
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(profiled, models)) == [expected] * 8
+
+
+# ---- fusion, which on this CPU takes the kernels' own interpreter
+
+
+class Pointwise(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act, self.second = nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.sigmoid(self.act(self.first(x)) * 2 + 1) * x)
+
+
+@pytest.fixture
+def fuses_on_cpu():
+    could_fuse, needed_llvm = torch._C._jit_can_fuse_on_cpu(), torch._C._jit_get_te_must_use_llvm_cpu()
+    torch._C._jit_override_can_fuse_on_cpu(True)
+    torch._C._jit_set_te_must_use_llvm_cpu(False)
+    yield
+    torch._C._jit_override_can_fuse_on_cpu(could_fuse)
+    torch._C._jit_set_te_must_use_llvm_cpu(needed_llvm)
+
+
+@pytest.mark.usefixtures("fuses_on_cpu")
+def test_fused_kernels_are_named_and_have_the_time():
+    model, x = Pointwise().eval(), torch.rand(4, 8)
+    converted = scripted(model)
+    with torch.no_grad():
+        expected = roofprof.count(model, x)
+        for _ in range(4):
+            converted(x)
+        report = roofprof.RooflineProfiler(converted, repeat=3, ceilings=NO_ROOFS).run(x)
+        block = roofprof.RooflineProfiler(converted, ceilings=NO_ROOFS)
+        with block:
+            converted(x)
+    assert figures(report) == figures(expected)
+    (note,) = report.coverage.notes
+    assert note.startswith("TorchScript's executor ran other operators than the code of its modules has (")
+    assert "fused_tanh_mul_add_sigmoid_mul in the model)" in note
+    times = {tuple(group.keys): group.time for group in report.group("module", "op")}
+    assert times["", "fused_tanh_mul_add_sigmoid_mul"] > 0
+    assert times["act", "aten::tanh"] is None
+    assert times["first", "aten::linear"] > 0
+    # In a block nothing else runs: the kernel's work is not known.
+    assert block.report().coverage.uncosted == {"fused_tanh_mul_add_sigmoid_mul": 1}
+    assert block.report().total.macs == expected.total.macs

@@ -42,6 +42,19 @@ TEST_F(ModuleIndexTest, OfSeveralPlacesTheOneUnderTheRunningParent) {
   EXPECT_EQ(index.place_of(&shared, state), 4);
 }
 
+// In C++ calls in between may not be seen.
+TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
+  ModuleIndex silent{
+      {place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("left", 0), place("left.shared", 3),
+       place("right", 0), place("right.silent", 5), place("right.silent.shared", 6)},
+      {&model, nullptr, nullptr, &left, &shared, &right, nullptr, &shared}};
+  state.scopes = {{.module = 0}, {.module = 5}};
+  EXPECT_EQ(silent.place_of(&shared, state), 7);
+  EXPECT_TRUE(silent.is_below(7, 5));
+  EXPECT_FALSE(silent.is_below(5, 5));
+  EXPECT_FALSE(silent.is_below(4, 5));
+}
+
 TEST_F(ModuleIndexTest, ElseTheFirst) {
   state.scopes = {{.module = 0}};
   EXPECT_EQ(index.place_of(&shared, state), 4);

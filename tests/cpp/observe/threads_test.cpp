@@ -1,0 +1,263 @@
+// Sessions and threads: each sees its own, whatever the others do at the same time. Under the thread sanitizer these
+// tests are what it looks at.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "observe/declared_work.h"
+#include "observe/observed.h"
+#include "observe/regions.h"
+#include "roofprof/op_costs.h"
+
+namespace roofprof::observe {
+namespace {
+
+using namespace testing;
+
+constexpr int kThreads = 4;
+constexpr ModuleId kLayer = 3;
+
+void on_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (auto& thread : threads) thread.join();
+}
+
+std::int64_t calls_of(const Pass& pass, const std::string& name) {
+  std::int64_t calls = 0;
+  for (const auto& op : pass.ops) calls += op.key.op->name == name ? op.calls : 0;
+  return calls;
+}
+
+TEST(Threads, EachWithASessionOfItsOwnCountsItsOwn) {
+  constexpr int kPasses = 20;
+  std::array<std::int64_t, kThreads> wrong{};
+  std::barrier together(kThreads);
+  on_threads(kThreads, [&](int thread) {
+    auto session = std::make_shared<Session>();
+    const auto weight = at::ones({thread + 2, 3}).set_requires_grad(true);
+    const auto input = at::ones({5, 3});
+    for (int pass = 0; pass < kPasses; ++pass) {
+      together.arrive_and_wait();
+      session->start(kOutside);
+      session->enter(kLayer, &weight);
+      auto out = at::linear(input, weight);
+      session->leave(&weight);
+      out.sum().backward();
+      const auto seen = session->stop();
+      const auto macs = 5 * 3 * (thread + 2);
+      const auto* forward = find(seen, "aten::linear", kLayer);
+      const auto* backward = find(seen, "aten::mm", kLayer, Phase::backward);
+      const bool right = forward != nullptr && forward->calls == 1 && forward->work.macs == macs &&
+                         backward != nullptr && backward->calls == 1 && backward->work.macs == macs;
+      wrong[static_cast<std::size_t>(thread)] += right ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, (std::array<std::int64_t, kThreads>{}));
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+}
+
+TEST(Threads, SessionsComeAndGoWhileOthersRunOps) {
+  std::atomic<bool> done{false};
+  std::latch running(kThreads);
+  std::vector<std::thread> bystanders;
+  for (int i = 0; i < kThreads; ++i) {
+    bystanders.emplace_back([&] {
+      auto tensor = at::ones({16});
+      running.count_down();
+      while (!done) tensor = at::neg(tensor);
+    });
+  }
+  running.wait();
+  const auto tensor = at::ones({16});
+  for (int round = 0; round < 50; ++round) {
+    const auto pass = observe_in_model([&] {
+      at::exp(tensor);
+      at::exp(tensor);
+    });
+    EXPECT_EQ(calls_of(pass, "aten::exp"), 2);
+    EXPECT_EQ(calls_of(pass, "aten::neg"), 0);
+  }
+  done = true;
+  for (auto& thread : bystanders) thread.join();
+}
+
+TEST(Threads, OfOneSessionAreAddedUp) {
+  constexpr int kCalls = 200;
+  auto session = std::make_shared<Session>();
+  session->start(std::nullopt);
+  on_threads(kThreads, [&](int thread) {
+    const auto tensor = at::ones({thread + 1});
+    for (int i = 0; i < kCalls; ++i) {
+      session->enter(kLayer, &tensor);
+      at::neg(tensor);
+      session->leave(&tensor);
+    }
+  });
+  const auto pass = session->stop();
+  std::int64_t flops = 0;
+  for (int thread = 0; thread < kThreads; ++thread) flops += kCalls * (thread + 1);
+  EXPECT_EQ(total_work(pass).flops(), flops);
+  EXPECT_EQ(pass.clocks.front().calls, kThreads * kCalls);
+}
+
+// Workers of the user's own that go on when the block ends: what they do then is nobody's. Their backward is of a graph
+// that was made where nobody looked.
+TEST(Threads, MayBeAtWorkWhenTheirSessionStopsAndStartsAgain) {
+  constexpr int kRounds = 30;
+  auto session = std::make_shared<Session>();
+  std::atomic<bool> done{false};
+  std::atomic<std::int64_t> entered{0};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < kThreads; ++i) {
+    workers.emplace_back([&] {
+      const auto tensor = at::ones({8}).set_requires_grad(true);
+      while (!done) {
+        const auto made_outside = at::sin(tensor);
+        const bool inside = session->enter(kLayer, &tensor);
+        at::neg(tensor);
+        made_outside.backward(at::ones({8}));
+        if (inside) session->leave(&tensor);
+        entered += inside ? 1 : 0;
+      }
+    });
+  }
+  std::int64_t seen = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    session->start(std::nullopt);
+    const auto before = entered.load();
+    while (entered - before < 10) std::this_thread::yield();
+    const auto pass = session->stop();
+    const auto calls = calls_of(pass, "aten::neg");
+    EXPECT_GE(calls, 10 - kThreads);
+    for (const auto& op : pass.ops) {
+      if (op.key.op->name == "aten::neg") {
+        EXPECT_EQ(op.work.flops(), 8 * op.calls);
+      }
+    }
+    seen += calls;
+  }
+  done = true;
+  for (auto& thread : workers) thread.join();
+  // A call that a stop or a start fell into is counted in one of the passes, or in none.
+  EXPECT_LE(seen, entered + kThreads * kRounds);
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+}
+
+TEST(Threads, MayGiveCostsWhileOthersAreCounted) {
+  constexpr int kCalls = 300;
+  std::atomic<bool> done{false};
+  std::thread giver([&] {
+    for (std::int64_t macs = 1; !done; macs = macs % 3 + 1) {
+      OpCosts::add("aten::neg", [macs](const OpCall&, Work& work) { work.add_macs(macs, DType::fp32); });
+    }
+    OpCosts::remove("aten::neg");
+  });
+  on_threads(kThreads, [&](int) {
+    const auto pass = observe_in_model([&] {
+      for (int i = 0; i < kCalls; ++i) at::neg(at::ones({8}));
+    });
+    EXPECT_EQ(calls_of(pass, "aten::neg"), kCalls);
+    EXPECT_LE(total_work(pass).macs, 3 * kCalls);
+  });
+  done = true;
+  giver.join();
+}
+
+TEST(Threads, KeepNothingOfAPassThatEndedForTheNext) {
+  auto session = std::make_shared<Session>();
+  std::barrier turn(2);
+  const auto take_turns = [&] { turn.arrive_and_wait(); };
+  session->start(std::nullopt);
+  std::thread worker([&] {
+    const auto tensor = at::ones({8});
+    session->enter(kLayer, &tensor);
+    take_turns();
+    take_turns();  // another pass has begun
+    at::neg(tensor);
+    EXPECT_EQ(session->leave(&tensor), std::nullopt);
+    session->enter(kLayer + 1, &tensor);
+    at::exp(tensor);
+    session->leave(&tensor);
+  });
+  take_turns();
+  session->stop();
+  session->start(std::nullopt);
+  take_turns();
+  worker.join();
+  const auto pass = session->stop();
+  EXPECT_EQ(calls_of(pass, "aten::neg"), 0);
+  EXPECT_EQ(calls_of(pass, "aten::exp"), 1);
+  ASSERT_EQ(pass.clocks.size(), 1U);
+  EXPECT_EQ(pass.clocks.front().module, kLayer + 1);
+}
+
+TEST(Threads, RunTheBackwardOfAForwardElsewhere) {
+  constexpr ModuleId kLayers = 3;
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  std::vector<at::Tensor> losses;
+  for (int layer = 0; layer < kThreads; ++layer) {
+    const auto weight = at::ones({layer + 1, 3}).set_requires_grad(true);
+    session->enter(kLayers + layer, &weight);
+    losses.push_back(at::linear(at::ones({5, 3}), weight).sum());
+    session->leave(&weight);
+  }
+  on_threads(kThreads, [&](int layer) { losses[static_cast<std::size_t>(layer)].backward(); });
+  const auto pass = session->stop();
+  EXPECT_EQ(pass.unknown_backward_nodes, 0);
+  for (int layer = 0; layer < kThreads; ++layer) {
+    const auto* product = find(pass, "aten::mm", kLayers + layer, Phase::backward);
+    ASSERT_NE(product, nullptr) << layer;
+    EXPECT_EQ(product->work.macs, 5 * 3 * (layer + 1));
+  }
+}
+
+TEST(Threads, OpenRegionsAndDeclareWorkAtTheSameTime) {
+  constexpr int kCalls = 50;
+  auto session = std::make_shared<Session>();
+  session->start(std::nullopt);
+  Work work;
+  work.add_macs(7, DType::fp32);
+  on_threads(kThreads, [&](int) {
+    const int token = 0;
+    session->enter(kModel, &token);
+    for (int i = 0; i < kCalls; ++i) {
+      const int region = 0;
+      open_region("part " + std::to_string(i % 5), &region);
+      declare_work("kernel", work);
+      close_region(&region);
+    }
+    session->leave(&token);
+  });
+  const auto pass = session->stop();
+  EXPECT_EQ(total_work(pass).macs, 7 * kThreads * kCalls);
+  ProfileData data;
+  data.modules.resize(kOptimizer + 1);
+  session->regions().add_to(data);
+  EXPECT_EQ(data.modules.size(), kOptimizer + 1 + 5) << "the same region for all threads";
+}
+
+TEST(Threads, ThatEndInsideAPassLeaveWhatTheyCounted) {
+  auto session = std::make_shared<Session>();
+  session->start(std::nullopt);
+  const int never_left = 0;
+  on_threads(2 * kThreads, [&](int) {
+    session->enter(kLayer, &never_left);
+    at::neg(at::ones({10}));
+  });
+  EXPECT_EQ(calls_of(session->stop(), "aten::neg"), 2 * kThreads);
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+}
+
+}  // namespace
+}  // namespace roofprof::observe
