@@ -6,6 +6,7 @@
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
+#include <cstdlib>
 #include <sstream>
 
 namespace roofprof {
@@ -93,6 +94,15 @@ TEST(RooflineProfiler, PrintsAndWrites) {
   out << report;
   EXPECT_NE(out.str().find("MACs"), std::string::npos);
   EXPECT_NE(report.to_json().find("\"schema_version\""), std::string::npos);
+}
+
+// tests/python/test_cpp_report.py runs this and compares the file with Python's report of the same model.
+TEST(RooflineProfiler, WritesTheReportThatPythonComparesWithItsOwn) {
+  torch::nn::Sequential model(torch::nn::Linear(16, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
+  RooflineProfiler prof(model, quick());
+  const Report report = prof.run(torch::rand({4, 16}));
+  EXPECT_EQ(report.total().macs, 4 * 16 * 8 + 4 * 8 * 2);
+  if (const char* path = std::getenv("ROOFPROF_WRITE_REPORT")) report.write_json(path);
 }
 
 }  // namespace
