@@ -80,14 +80,18 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 # gcc's thread sanitizer stops where the system spreads addresses more widely than it knows; setarch switches that off.
 FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarch -R)
 
+# The profiler's tests too: make sanitize SANITIZED="core ops report observe profiler" (minutes more).
+SANITIZED ?= core ops report observe
+space = $(subst ,, )
+
 sanitize: sanitize-asan sanitize-tsan  ## the C++ tests under the address, undefined-behaviour and thread sanitizers
 
 .PHONY: sanitize-asan sanitize-tsan
 sanitize-asan sanitize-tsan: sanitize-%: $(VENV)/.has-requires
 	$(say) "C++ tests under the sanitizers of preset $*"
 	@$(BIN)/cmake --preset $* -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
-	$(BIN)/cmake --build --preset $*
-	$(FIXED_ADDRESSES) $(BIN)/ctest --preset $*
+	$(BIN)/cmake --build --preset $* --target $(SANITIZED:%=test_%)
+	$(FIXED_ADDRESSES) $(BIN)/ctest --preset $* -R '^($(subst $(space),|,$(SANITIZED)))$$'
 
 bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tools (minutes)
 	$(say) "benchmarks"

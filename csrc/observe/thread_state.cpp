@@ -67,7 +67,10 @@ void ThreadState::pop() {
 void ThreadState::move_scope(ModuleId module) {
   if (scopes.back().module == module) return;
   claim_sequence_numbers();
-  charge(now_ticks());
+  {
+    const std::lock_guard guard(table->lock);
+    charge(now_ticks());
+  }
   scopes.back().module = module;
 }
 

@@ -126,7 +126,7 @@ struct ThreadState {
 
  private:
   // Under the table's lock.
-  void charge(Ticks now);
+  void charge(Ticks now);  // with the table locked
   void pop();
   Phase phase_now() const;
 };

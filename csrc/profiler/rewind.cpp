@@ -87,7 +87,7 @@ std::vector<at::Tensor> tensors_of(const Reach& reach) {
     if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.push_back(tensor);
   };
   for (const auto& tensor : reach.tensors) add(tensor);
-  const ScriptValues values(reach.values);
+  const observe::ScriptValues values(reach.values);
   for (const auto& tensor : values.tensors()) add(tensor);
   for (std::size_t i = 0, count = tensors.size(); i < count; ++i) {
     if (tensors[i].is_leaf()) add(at::Tensor(tensors[i].grad()));
@@ -130,7 +130,7 @@ std::vector<KeptTensor> Rewind::kept(const std::vector<at::Tensor>& tensors) con
 
 void Rewind::undoing(const std::function<void()>& further) {
   const auto after = model_.reach().with(inputs_);
-  const ScriptValues values(after.values);
+  const observe::ScriptValues values(after.values);
   const AmbientState ambient;
   auto tensors = kept(tensors_of(after));
   const auto undo = [&] {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "observe/script_values.h"
 #include "profiler/model.h"
-#include "profiler/script_values.h"
 
 namespace roofprof::detail {
 
@@ -69,7 +69,7 @@ class Rewind {
 
   const Model& model_;
   Reach inputs_;
-  ScriptValues input_values_;
+  observe::ScriptValues input_values_;
   AmbientState ambient_;
   std::vector<at::Tensor> held_;  // so that no other tensor gets the address of one of these
   std::unordered_map<const void*, std::optional<std::int64_t>> versions_;

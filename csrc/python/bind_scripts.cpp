@@ -8,9 +8,9 @@
 
 #include "bindings.h"
 #include "module_hooks.h"
-#include "observe/script_state.h"
 #include "observe/script_tree.h"
 #include "observe/script_twin.h"
+#include "observe/script_values.h"
 
 namespace py = pybind11;
 
@@ -75,9 +75,12 @@ void bind_scripts(py::module_& module) {
       .def(py::init<std::shared_ptr<ModuleHooks>, const torch::jit::Module&, const std::string&>(), py::arg("session"),
            py::arg("module"), py::arg("method"))
       .def("__call__", &PythonTwin::call);
-  py::class_<observe::KeptAttributes>(module, "ScriptAttributes")
-      .def(py::init<const torch::jit::Module&>(), py::arg("module"))
-      .def("restore", &observe::KeptAttributes::restore);
+  py::class_<observe::ScriptValues>(module, "ScriptAttributes")
+      .def(py::init([](const torch::jit::Module& script) {
+             return observe::ScriptValues(std::vector<c10::IValue>{script._ivalue()});
+           }),
+           py::arg("module"))
+      .def("restore", &observe::ScriptValues::restore);
 }
 
 }  // namespace roofprof::python

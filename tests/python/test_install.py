@@ -15,7 +15,8 @@ from roofprof import _build_info
 
 PROGRAMS = ROOT / "tests" / "install"
 TORCH = Path(torch.__file__).parent
-HEADERS = {path.name for path in (ROOT / "csrc" / "include" / "roofprof").glob("*.h")}
+PUBLIC = ROOT / "csrc" / "include" / "roofprof"
+HEADERS = {path.relative_to(PUBLIC) for path in PUBLIC.rglob("*.h")}
 
 
 def loaded(program: Path) -> tuple[list[Path], Path]:
@@ -101,7 +102,8 @@ def test_the_wheel_serves_programs_and_takes_the_torch_beside_it(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     package = site / "roofprof"
-    assert {path.name for path in (package / "include" / "roofprof").iterdir()} == HEADERS
+    headers = package / "include" / "roofprof"
+    assert {path.relative_to(headers) for path in headers.rglob("*.h")} == HEADERS
     assert {path.name for path in (package / "lib").iterdir()} == {"libroofprof.so", "libroofprof_nn.so"}
     assert not list(site.rglob("*test*"))
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace roofprof::detail {
+namespace roofprof::observe {
 
 // Looked into are lists, dicts, tuples, and objects (modules too) by their attributes.
 class ScriptValues {
@@ -26,4 +26,4 @@ class ScriptValues {
   std::vector<at::Tensor> tensors_;
 };
 
-}  // namespace roofprof::detail
+}  // namespace roofprof::observe

@@ -1,8 +1,8 @@
-#include "profiler/script_values.h"
+#include "observe/script_values.h"
 
 #include <algorithm>
 
-namespace roofprof::detail {
+namespace roofprof::observe {
 namespace {
 
 std::vector<c10::IValue> items_of(const c10::IValue& value) {
@@ -60,4 +60,4 @@ void ScriptValues::restore() const {
   }
 }
 
-}  // namespace roofprof::detail
+}  // namespace roofprof::observe
