@@ -3,6 +3,8 @@
 function(roofprof_compile_options target)
   # gcc 12 warns of std::string's own code (-Wrestrict).
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-restrict $<$<BOOL:${ROOFPROF_WARNINGS_AS_ERRORS}>:-Werror>)
+  # Nobody is to stand between roofprof's own functions: calls within a library go straight there.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   if(ROOFPROF_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ROOFPROF_SANITIZE} -fno-omit-frame-pointer)
     # torch's headers have fences, which gcc's thread sanitizer does not see.
