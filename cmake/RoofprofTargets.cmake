@@ -15,10 +15,15 @@ function(roofprof_compile_options target)
   endif()
 endfunction()
 
-# roofprof_room(name [LINK targets...]): roofprof_<name> of every source below csrc/<name>, includes written from csrc/ on.
-function(roofprof_room name)
-  cmake_parse_arguments(room "" "" "LINK" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/csrc/${name}/*.cpp)
+# roofprof_room(folder [WITHOUT folders...] [LINK targets...]): roofprof_<last part of it> of every source below
+# csrc/<folder>, but for those below other folders that have a target of their own. Includes are written from csrc/ on.
+function(roofprof_room folder)
+  cmake_parse_arguments(room "" "" "WITHOUT;LINK" ${ARGN})
+  get_filename_component(name ${folder} NAME)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/csrc/${folder}/*.cpp)
+  foreach(other IN LISTS room_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/csrc/${other}/")
+  endforeach()
   add_library(roofprof_${name} OBJECT ${sources})
   roofprof_compile_options(roofprof_${name})
   target_include_directories(roofprof_${name} PUBLIC ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)

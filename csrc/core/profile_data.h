@@ -9,12 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/device_data.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
 
 // Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
-inline constexpr std::int64_t kReportSchemaVersion = 2;
+inline constexpr std::int64_t kReportSchemaVersion = 3;
 
 enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
 inline constexpr std::size_t kPhaseCount = 4;
@@ -80,9 +81,47 @@ struct ModuleTime {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   std::int64_t calls = 0;
-  std::vector<std::int64_t> self_ns;  // one figure for each timed run; empty: not timed
+  std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
+  std::vector<std::int64_t> host_self_ns;  // the host's beside it where self_ns is a device's; else empty
 
   bool operator==(const ModuleTime&) const = default;
+};
+
+// All launches of one kernel (copy, fill) in one place, in the run that the rows come from.
+struct KernelBucket {
+  std::string name;  // demangled
+  KernelKind kind = KernelKind::kernel;
+  Memory from = Memory::unknown;  // of a copy
+  Memory to = Memory::unknown;
+  std::int64_t device = 0;
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  bool in_graph = false;  // launched by a CUDA graph
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  std::string op;          // that launched it; empty: none was seen around it
+  bool attributed = true;  // false: launched outside of every scope; it stands in (outside)
+  std::int64_t instances = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  std::int64_t median_ns = 0;
+  double stddev_ns = 0;      // of the sample (n - 1); 0 for one instance
+  std::int64_t bytes = 0;    // of copies and fills, all together
+  CounterValues counters{};  // summed over `counted` instances
+  std::int64_t counted = 0;  // instances that counters were read for
+  bool mismatched = false;   // the counters' run launched something else in their place
+
+  bool operator==(const KernelBucket&) const = default;
+};
+
+// How long devices worked and stood still for a module, in the run that the rows come from.
+struct DeviceTime {
+  ModuleId module = kModel;
+  std::int64_t busy_ns = 0;  // union of its subtree's intervals, devices added up: not additive
+  std::int64_t idle_ns = 0;  // a device stood still until one of its own launches began: additive
+
+  bool operator==(const DeviceTime&) const = default;
 };
 
 struct Runs {
@@ -103,6 +142,13 @@ struct ProfileData {
   std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
+  bool device_timed = false;  // times are those of a device's kernels, below; else the clock's
+  std::vector<KernelBucket> kernels;
+  std::vector<DeviceTime> device_times;
+  std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
+  CounterRanges counter_ranges = CounterRanges::kernels;
+  std::int64_t counter_passes = 0;
+  std::string compute_capability;  // of the device, "9.0"; empty: not known
   Runs runs;
   Ceilings ceilings;
   Environment environment;

@@ -28,8 +28,13 @@ class Module;
 
 namespace roofprof {
 
-// Hardware counters need a GPU collector, which this version does not have.
-enum class Counters : std::uint8_t { automatic, off };
+// What is read from a GPU's hardware counters, in runs of their own.
+enum class Counters : std::uint8_t {
+  automatic,  // bytes at DRAM, L2 and L1, kernel by kernel, where that is permitted
+  off,
+  modules,  // the same of whole modules: their kernels may overlap
+  flops     // as automatic, and the FLOPs that were executed: further passes
+};
 
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {
@@ -38,6 +43,8 @@ struct ProfilerOptions {
   std::optional<std::int64_t> depth = {};   // deepest row of the report's tables; empty: as many as stay readable
   std::optional<Ceilings> ceilings = {};    // roofs to use; empty: this machine's own, measured once per process (10 s)
   Counters counters = Counters::automatic;
+  std::string device =
+      {};  // whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are
 };
 
 namespace detail {

@@ -50,6 +50,8 @@ struct Figures {
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
+  std::optional<std::int64_t> idle_ns;     // GPU: it stood still until a kernel of these began
+  std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
@@ -65,6 +67,12 @@ struct Figures {
   std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
   std::optional<std::int64_t> l2_bytes;
   std::optional<std::int64_t> l1_bytes;
+  std::optional<double> dram_intensity;  // FLOPs per byte of dram_bytes, as the next two for theirs
+  std::optional<double> l2_intensity;
+  std::optional<double> l1_intensity;
+  std::optional<double> dram_bytes_ratio;      // dram_bytes / bytes: measured over analytic
+  std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time
+  std::optional<std::int64_t> executed_flops;  // from hardware counters, where they were asked for
   std::optional<std::int64_t> kernel_count;
 
   bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
@@ -99,6 +107,36 @@ struct GroupRow : Figures {
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
 };
 
+// All launches of one kernel (copy, fill) in one place. Times are nanoseconds, as nsys names them.
+struct KernelRow {
+  std::string name;
+  std::string kind;    // "kernel", "copy", "fill"
+  std::string copied;  // of a copy: "pinned to device"
+  std::string module;  // path of its row
+  std::string phase;
+  std::string op;  // empty: none was seen around it
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  std::int64_t device = 0;
+  bool in_graph = false;
+  std::string built_for;       // architecture that its name tells, "sm_80"; empty: it tells none
+  double percent_of_time = 0;  // 0-100, of all kernels' time
+  std::int64_t total_ns = 0;
+  std::int64_t instances = 0;
+  double average_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  double stddev_ns = 0;
+  std::int64_t bytes = 0;  // of copies and fills
+  // From hardware counters, all instances together.
+  std::optional<std::int64_t> dram_bytes;
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> l1_bytes;
+  std::optional<std::int64_t> executed_flops;
+  std::optional<double> dram_bandwidth;  // B/s
+};
+
 // An op that nothing is known of, and how much that hides.
 struct UncostedOp {
   std::string op;
@@ -127,7 +165,7 @@ struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
   std::vector<std::string> columns = {};   // empty: the usual ones
-  std::string by = "module";               // "module": the tree; else keys of group: "op", "op, phase"
+  std::string by = "module";               // "module": the tree; "kernel"; else keys of group: "op", "op, phase"
   std::int64_t width = 120;                // characters
   std::int64_t limit = 0;                  // most rows shown, 0: all
 };
@@ -148,6 +186,8 @@ class Report {
   // Throws std::invalid_argument for any other key.
   std::vector<GroupRow> group(std::span<const std::string> keys) const;
 
+  // Longest total first; empty where no device was traced.
+  const std::vector<KernelRow>& kernels() const { return kernels_; }
   const Coverage& coverage() const { return coverage_; }
   const Ceilings& ceilings() const;
   const Environment& environment() const;
@@ -173,6 +213,7 @@ class Report {
   std::optional<std::int64_t> depth_;
   std::vector<RooflineRow> rows_;
   RooflineRow total_;
+  std::vector<KernelRow> kernels_;
   Coverage coverage_;
 };
 

@@ -78,7 +78,7 @@ class ProfileBuilder {
     if (data.runs.total_ns.size() < self_ns.size()) data.runs.total_ns.resize(self_ns.size());
     for (std::size_t run = 0; run < self_ns.size(); ++run) data.runs.total_ns[run] += self_ns[run];
     if (!self_ns.empty()) data.runs.chosen = 0;
-    data.times.push_back({module, phase, calls, std::move(self_ns)});
+    data.times.push_back({module, phase, calls, std::move(self_ns), {}});
   }
 
   Report report() const { return Report(std::make_shared<ProfileData>(data)); }
