@@ -92,20 +92,20 @@ std::string counter_text(const ResolvedCounter& counter, const HostProfiler& hos
          ", \"missing\": " + quoted(source.missing) + "}";
 }
 
-std::string group_text(const CounterGroup& group, const CounterPlan& plan) {
-  const auto name = [&plan](std::size_t index) {
-    return quoted(kCounterNames[static_cast<std::size_t>(plan.counters[index].source.counter)]);
-  };
-  return "{\"counters\": [" + list(group.counters, name) +
+std::string group_text(const MetricGroup& group) {
+  return "{\"metrics\": [" + list(group.configuration->metrics(), quoted) +
          "], \"passes\": " + std::to_string(group.configuration->passes()) + "}";
 }
 
 std::string chip_text(const Api& api, const std::string& chip, const Properties& properties) {
+  if (const int code = code_of([&] { HostProfiler(api, chip); }); code != CUPTI_SUCCESS) {
+    return quoted(chip) + ": {\"error\": " + std::to_string(code) + "}";
+  }
   const HostProfiler host(api, chip);
   const CounterPlan plan = plan_counters(host, kEverything);
-  return quoted(chip) + ": {\"counters\": {" +
+  return "\n" + quoted(chip) + ": {\"counters\": {" +
          list(plan.counters, [&](const auto& counter) { return counter_text(counter, host, properties); }) +
-         "}, \"groups\": [" + list(plan.groups, [&](const auto& group) { return group_text(group, plan); }) + "]}";
+         "}, \"groups\": [" + list(plan.groups, group_text) + "]}";
 }
 
 // What CUPTI answers to slips of ours.
@@ -131,7 +131,8 @@ void print(const std::string& path) {
   std::uint32_t version = 0;
   ROOFPROF_CUPTI(api, cuptiGetVersion, &version);
   const Properties properties(library);
-  std::cout << "{\"version\": " << version << ",\n \"errors\": {" << errors_text(api, properties) << "},\n \"chips\": {\n"
+  std::cout << "{\"version\": " << version << ",\n \"errors\": {" << errors_text(api, properties)
+            << "},\n \"chips\": {\n"
             << list(supported_chips(api), [&](const auto& chip) { return chip_text(api, chip, properties); }) << "}}\n";
 }
 
