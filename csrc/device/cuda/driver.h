@@ -50,6 +50,7 @@ struct Driver {
   Result (*push_current)(Context context) = nullptr;
   Result (*pop_current)(Context* context) = nullptr;
   Result (*get_current)(Context* context) = nullptr;
+  Result (*current_device)(Device* device) = nullptr;
   Result (*synchronize)() = nullptr;
 
   int version = 0;  // of CUDA, that the driver brings: 13020 is 13.2
@@ -111,5 +112,8 @@ void synchronize_all(const Driver& driver);
 
 // The context that this thread works in; null: none.
 Context current_context(const Driver& driver);
+
+// The device of that context; empty: there is none.
+std::optional<int> current_device(const Driver& driver);
 
 }  // namespace roofprof::cuda
