@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <locale>
 #include <stdexcept>
 #include <string_view>
 
@@ -106,10 +107,12 @@ void write(std::ostream& to, const CounterTrace& trace) {
 }  // namespace
 
 void write_recorded(const RecordedData& data, std::ostream& to) {
+  const std::locale before = to.imbue(std::locale::classic());  // no separators between thousands
   to << kRecordedDataHeading << ' ' << kRecordedDataVersion << '\n';
   for (const DeviceTrace& trace : data.traces) write(to, trace);
   for (const CounterTrace& trace : data.counters) write(to, trace);
   to << "complete " << data.traces.size() + data.counters.size() << '\n';
+  to.imbue(before);
 }
 
 void write_recorded_file(const RecordedData& data, const std::string& path) {

@@ -25,13 +25,13 @@ struct Received {
   std::vector<std::string> names;
   std::vector<KernelRecord> records;
   std::vector<LaunchRecord> launches;
-  std::int64_t dropped = 0;          // by CUPTI, of queues with a context
-  std::int64_t no_room = 0;          // records beyond the limit
+  std::int64_t dropped = 0;  // by CUPTI, of queues with a context
+  std::int64_t no_room = 0;  // records beyond the limit
   std::int64_t launches_no_room = 0;
   std::int64_t incomplete = 0;
-  std::int64_t foreign = 0;          // buffers that another client had given out
-  std::int64_t unreadable = 0;       // buffers with a record that CUPTI could not read
-  std::int64_t unread = 0;           // buffers that there was no memory for reading
+  std::int64_t foreign = 0;     // buffers that another client had given out
+  std::int64_t unreadable = 0;  // buffers with a record that CUPTI could not read
+  std::int64_t unread = 0;      // buffers that there was no memory for reading
 };
 
 // One in a process, as CUPTI's buffer callbacks carry no pointer of ours; it is never destroyed, since CUPTI may return
@@ -80,7 +80,7 @@ class ActivityInbox {
   int reading_ = 0;  // buffers, by threads of CUPTI's
   std::int64_t others_from_ns_ = 0;
   std::unordered_map<std::uint8_t*, std::size_t> out_;  // buffers that CUPTI has, and their bytes
-  std::vector<std::uint8_t*> free_;                      // of limits_.buffer_bytes each, while open
+  std::vector<std::uint8_t*> free_;                     // of limits_.buffer_bytes each, while open
   Received received_;
   std::unordered_map<std::string, std::uint32_t> name_indices_;
 };

@@ -33,7 +33,8 @@ Memory memory_of(unsigned kind) {
   }
 }
 
-// What a copy's kind tells of its ends where these are not known. A host's end stays unknown: pinned or pageable is not told.
+// What a copy's kind tells of its ends where these are not known. A host's end stays unknown: pinned or pageable is not
+// told.
 struct CopyKind {
   std::string_view name;
   bool from_device = false;

@@ -21,7 +21,7 @@ struct LaunchRecord {
 };
 
 struct ParsedBuffer {
-  std::vector<std::string> names;  // as CUPTI has them: mangled
+  std::vector<std::string> names;     // as CUPTI has them: mangled
   std::vector<KernelRecord> records;  // `launch` is in `launches`, by correlation; `name` is an index into `names`
   std::vector<LaunchRecord> launches;
   std::int64_t incomplete = 0;  // without a start or an end

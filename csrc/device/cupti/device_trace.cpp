@@ -93,8 +93,10 @@ void add_losses(const Received& received, DeviceTrace& trace) {
   const auto note = [&](std::int64_t count, std::string_view what) {
     if (count > 0) trace.notes.push_back(std::to_string(count) + std::string(what));
   };
-  note(received.no_room, " kernels and copies are missing: a trace has no room for more; profile fewer runs or a smaller part");
-  note(received.launches_no_room, " calls of CUDA had no room in the trace: kernels among them belong to no module here");
+  note(received.no_room,
+       " kernels and copies are missing: a trace has no room for more; profile fewer runs or a smaller part");
+  note(received.launches_no_room,
+       " calls of CUDA had no room in the trace: kernels among them belong to no module here");
   note(received.unreadable, " buffers of records could not be read to the end: kernels may be missing");
   note(received.unread, " buffers of records could not be read for want of memory: kernels are missing");
   note(received.foreign, " buffers of another profiler's came to this one: both may miss kernels; run one at a time");

@@ -10,8 +10,8 @@
 
 namespace roofprof::cupti {
 
-// Launching a graph runs all its nodes under one correlation id, so a kernel's module is found by its node. The nodes that
-// run are clones of the captured ones, with ids of their own.
+// Launching a graph runs all its nodes under one correlation id, so a kernel's module is found by its node. The nodes
+// that run are clones of the captured ones, with ids of their own.
 class GraphNodes {
  public:
   static constexpr std::size_t kMost = 1'000'000;  // further ones are as if captured before the trace

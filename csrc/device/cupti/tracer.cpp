@@ -17,10 +17,13 @@ namespace {
 
 // Ids of launches are recorded with calls of the API alone: of the runtime's, which PyTorch makes, and of the driver's,
 // which Triton and cuBLAS make too.
-constexpr std::array kKinds = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2,
-    CUPTI_ACTIVITY_KIND_MEMSET,            CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
-    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                               CUPTI_ACTIVITY_KIND_MEMCPY,
+                               CUPTI_ACTIVITY_KIND_MEMCPY2,
+                               CUPTI_ACTIVITY_KIND_MEMSET,
+                               CUPTI_ACTIVITY_KIND_RUNTIME,
+                               CUPTI_ACTIVITY_KIND_DRIVER,
+                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
 constexpr std::array kGraphCallbacks = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
@@ -42,11 +45,11 @@ constexpr std::array kIdleRuntimeCalls = {
     CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
 };
 constexpr std::array kIdleDriverCalls = {
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,      CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice,       CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute,
+    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,       CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
+    CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice,        CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute,
     CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute, CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute,
-    CUPTI_DRIVER_TRACE_CBID_cuFuncGetAttribute,   CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,  CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
+    CUPTI_DRIVER_TRACE_CBID_cuFuncGetAttribute,    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,   CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
 };
 
 // What CUPTI's callbacks work on, which carry no pointer of a trace's or may come after it. Never destroyed.
@@ -70,7 +73,8 @@ std::optional<std::uint64_t> id_of(const Api& api, CUgraphNode node) {
 // On the thread that captures or instantiates. CUDA must not be called here, and nothing thrown.
 void CUPTIAPI on_graph_node(void*, CUpti_CallbackDomain domain, CUpti_CallbackId callback, const void* data) {
   if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
-  const auto* graph = static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
+  const auto* graph =
+      static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
   if (graph == nullptr) return;
   Shared& all = shared();
   const Api& api = *all.api.load(std::memory_order_relaxed);
@@ -192,7 +196,8 @@ DeviceTrace Tracer::stop() {
   release(trace.notes);
   add_received(std::move(received), {all.graphs, graphs_watched}, trace);
   if (const std::int64_t refused = all.ids.refused(); refused > 0) {
-    trace.notes.push_back(std::to_string(refused) + " launch ids were refused by CUPTI: kernels may stand outside of their module");
+    trace.notes.push_back(std::to_string(refused) +
+                          " launch ids were refused by CUPTI: kernels may stand outside of their module");
   }
   all.graphs.clear();
   return trace;
@@ -206,7 +211,8 @@ void Tracer::flush(DeviceTrace& trace) {
     trace.notes.push_back(failed("tell when the trace ended", result));
   }
   // All buffers, those with records that have no end yet among them.
-  if (const CUptiResult result = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); result != CUPTI_SUCCESS) {
+  if (const CUptiResult result = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+      result != CUPTI_SUCCESS) {
     trace.notes.push_back(failed("hand over all of its records", result));
   }
   std::size_t dropped = 0;
