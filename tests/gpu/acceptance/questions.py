@@ -1,10 +1,7 @@
-"""What could not be known without a GPU: each question is answered yes or no, with what was seen."""
+"""Open questions that roofprof's own interface can answer: yes or no, with what was seen."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -145,18 +142,6 @@ def order_with_fills_between(machine: Machine) -> Answer:
     return with_notes(by_closed_form(seen, {"triad": 3 * n, "scale": 2 * n}), report)
 
 
-def tracing_and_ranges_at_once(_: Machine) -> Answer:
-    """Below roofprof's public interface: a small program of its own, which run.sh builds where it can."""
-    program = os.environ.get("ACCEPTANCE_TOGETHER", "")
-    if not program:
-        return NOT_ANSWERED, "roofprof runs them one after the other, and no program that does both was built"
-    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode:
-        return NOT_ANSWERED, f"the program ended with {done.returncode}: {(done.stdout + done.stderr)[-800:]}"
-    seen = json.loads(done.stdout.splitlines()[-1])
-    return seen.pop("answer"), seen
-
-
 def sass_counters_on_cublas(machine: Machine) -> Answer:
     machine.needs_gpu()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -184,10 +169,6 @@ def weights_of_instructions(machine: Machine) -> Answer:
     return "yes" if exact else "no", {"executed / expected": found}
 
 
-def images_can_be_read_later(_: Machine) -> Answer:
-    return NOT_ANSWERED, "roofprof evaluates counters where they were taken, and writes no counter image"
-
-
 def cost_of_a_launch(machine: Machine) -> Answer:
     """The figures themselves stand in the part "overhead"; here: what a launch costs under each way of profiling."""
     from acceptance.overhead import cost_of_runs, measure, workloads
@@ -205,10 +186,8 @@ QUESTIONS: dict[str, Callable[[Machine], Answer]] = {
     "counters of modules hold across autograd's threads": module_ranges_across_threads,
     "kernels of a CUDA graph have counters of their own": graphs_under_auto_range,
     "counters find their kernels with copies and fills between": order_with_fills_between,
-    "tracing and counters work in one pass": tracing_and_ranges_at_once,
     "executed FLOPs of cuBLAS's fp32 kernels are counted": sass_counters_on_cublas,
     "instructions weigh what they do, packed halves too": weights_of_instructions,
-    "a saved counter image can be evaluated without a GPU": images_can_be_read_later,
     "what a launch costs under tracing and counters is known": cost_of_a_launch,
 }
 
