@@ -130,10 +130,10 @@ void RangeSession::start() {
 }
 
 bool RangeSession::stop() {
-  started_ = false;
   auto asked = params<CUpti_RangeProfiler_Stop_Params>();
   asked.pRangeProfilerObject = object_.get();
   ROOFPROF_CUPTI(api_, cuptiRangeProfilerStop, &asked);
+  started_ = false;
   return asked.isAllPassSubmitted != 0;
 }
 
