@@ -12,6 +12,7 @@ void bind_session(pybind11::module_& module);
 void bind_costs(pybind11::module_& module);
 void bind_scopes(pybind11::module_& module);
 void bind_scripts(pybind11::module_& module);
+void bind_doctor(pybind11::module_& module);
 void bind_size_hints();
 
 }  // namespace roofprof::python

@@ -9,5 +9,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_costs(module);
   roofprof::python::bind_scopes(module);
   roofprof::python::bind_scripts(module);
+  roofprof::python::bind_doctor(module);
   roofprof::python::bind_size_hints();
 }

@@ -110,6 +110,8 @@ fake::Ran run(const FakeLaunch& launch) {
 
 extern "C" {
 
+const int roofprof_simulated = 1;
+
 void fake_reset(void) {
   State fresh = fresh_state();
   std::vector<std::function<void()>> told;

@@ -7,6 +7,9 @@
 extern "C" {
 #endif
 
+/* By this roofprof knows fakes, and says "simulated" wherever it shows what they told. */
+extern const int roofprof_simulated;
+
 /* All settings, failures, counts and the clock back to the start: the defaults, then what the environment variable
  * ROOFPROF_FAKE says, "devices=2,chip=AD102,fail:cuptiSubscribe=39". */
 void fake_reset(void);

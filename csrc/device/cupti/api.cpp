@@ -67,6 +67,7 @@ Api open_api() {
   const Library library = open_library();
   Api api;
   api.how = library.how;
+  api.simulated = dlsym(library.handle, "roofprof_simulated") != nullptr;
   std::string missing;
   std::string missing_optional;
 #define REQUIRED(name) look_up(library.handle, #name, api.name, missing);
