@@ -37,7 +37,7 @@ def check_program(part: Part, machine: Machine, program: str) -> None:
     theirs = roofprof.Report.from_json(path)
     check_sums(part, "from C++", theirs, counted=True, permitted=machine.counters_permitted)
 
-    model = network().to(machine.tensors)
+    model = machine.model(network())
     images = torch.rand(batch, 3, size, size, device=machine.tensors)
     ours = machine.profile("beside C++", model, images)
     part.equal("C++ and Python: rows", [row.path for row in theirs.rows], [row.path for row in ours.rows])

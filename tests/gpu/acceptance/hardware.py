@@ -22,32 +22,23 @@ from acceptance.traffic import memset
 
 DRAM = "dram__bytes.sum"  # on every discrete chip
 SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-LAUNCHES = 1000
 
 
 class Bench:
-    """Large arrays, kernels that move known bytes of them, and the raw library."""
+    """Large arrays of N bytes; kernels that move 3N, 2N and N bytes of them; the raw library."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.raw = Raw()
         self.n = machine.array_bytes
         self.a, self.b, self.c = (torch.rand(self.n // 4, device=machine.tensors) for _ in range(3))
+        a, b, c = self.a, self.b, self.c
+        self.triad = machine.call(lambda: torch.add(b, c, alpha=3.0, out=a), dram_bytes=3 * self.n)
+        self.scale = machine.call(lambda: torch.mul(b, 2.0, out=a), dram_bytes=2 * self.n)
+        self.fill = machine.call(lambda: c.fill_(1.0), dram_bytes=self.n)
         for call in (self.triad, self.scale, self.fill):
             call()
         machine.synchronize()
-
-    def triad(self) -> None:
-        """3N bytes."""
-        torch.add(self.b, self.c, alpha=3.0, out=self.a)
-
-    def scale(self) -> None:
-        """2N bytes."""
-        torch.mul(self.b, 2.0, out=self.a)
-
-    def fill(self) -> None:
-        """N bytes."""
-        self.c.fill_(1.0)
 
     def over_n(self, found: dict[str, Any]) -> list[tuple[str, float | None]]:
         """Each range's name, and its bytes over N."""
@@ -152,13 +143,13 @@ def trace_and_ranges_at_once(bench: Bench) -> Answer:
 
 def executed_by_cublas(bench: Bench) -> Answer:
     """SASS counters of a large fp32 product: fused multiply-adds, by the library's own kernel."""
-    bench.machine.needs_gpu()
     torch.backends.cuda.matmul.allow_tf32 = False
-    gemm = Gemm(2048, 2048, 2048, 4)
-    left, right = (torch.rand(2048, 2048, device=bench.machine.tensors) for _ in range(2))
-    left @ right
-    metrics = [SASS.format(op) for op in ("fadd", "fmul", "ffma")]
-    found = bench.raw.count(metrics, lambda: left @ right)
+    size = bench.machine.size(2048, 64)
+    gemm = Gemm(size, size, size, 4)
+    left, right = (torch.rand(size, size, device=bench.machine.tensors) for _ in range(2))
+    product = bench.machine.call(lambda: left @ right, flops=gemm.flops)
+    product()
+    found = bench.raw.count([SASS.format(op) for op in ("fadd", "fmul", "ffma")], product)
     adds, products, fused = (sum(row["values"][i] or 0 for row in found["ranges"]) for i in range(3))
     status, why = executed(adds + products + 2 * fused, gemm)
     return "yes" if status == PASS else "no", {"fadd": adds, "fmul": products, "ffma": fused, "": why}

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 import roofprof
 from acceptance.checks import NotOnThisMachineError
 from acceptance.closed_forms import array_bytes
+from acceptance.simulation import Simulation
 
 DEVICE = "cuda:0"
 _SIMULATED_ARRAY = 1 << 16
@@ -81,6 +83,16 @@ class Machine:
         name = "".join(letter if letter.isalnum() else "_" for letter in label)
         report.to_json(self.folder / f"{'simulated_' if self.simulated else ''}{name}.json")
         return report
+
+    def call(self, call: Callable[[], object], **work: float) -> Callable[[], object]:
+        """The call as it is; where there is no GPU, one that lets the stand-ins run a kernel with that work."""
+        return Simulation().after(call, **work) if self.simulated else call
+
+    def model(self, model: nn.Module) -> nn.Module:
+        """The model on this device; where there is none, with a kernel of the stand-ins' in each innermost module."""
+        if self.simulated:
+            Simulation().in_modules(model)
+        return model.to(self.tensors)
 
     def needs_gpu(self) -> None:
         """Raises where stand-ins cannot do what follows."""

@@ -169,18 +169,6 @@ def weights_of_instructions(machine: Machine) -> Answer:
     return "yes" if exact else "no", {"executed / expected": found}
 
 
-def cost_of_a_launch(machine: Machine) -> Answer:
-    """The figures themselves stand in the part "overhead"; here: what a launch costs under each way of profiling."""
-    from acceptance.overhead import cost_of_runs, measure, workloads
-
-    chain = next(workload for workload in workloads(machine) if workload.kernels)
-    figures = measure(machine, chain)
-    runs = cost_of_runs(machine, chain)
-    per_launch = {name: 1e6 * (runs[name] - runs["off"]) / chain.kernels for name in runs}
-    evidence = {"in a block": figures, "counters: extra us per launch": per_launch}
-    return NOT_ANSWERED if machine.simulated else "yes", evidence
-
-
 QUESTIONS: dict[str, Callable[[Machine], Answer]] = {
     "counters of modules hold across streams": module_ranges_across_streams,
     "counters of modules hold across autograd's threads": module_ranges_across_threads,
@@ -188,7 +176,6 @@ QUESTIONS: dict[str, Callable[[Machine], Answer]] = {
     "counters find their kernels with copies and fills between": order_with_fills_between,
     "executed FLOPs of cuBLAS's fp32 kernels are counted": sass_counters_on_cublas,
     "instructions weigh what they do, packed halves too": weights_of_instructions,
-    "what a launch costs under tracing and counters is known": cost_of_a_launch,
 }
 
 

@@ -82,7 +82,7 @@ def inference(part: Part, machine: Machine, label: str, model: nn.Module, *args:
 
 def check_resnet(part: Part, machine: Machine) -> None:
     batch, size = machine.size(32, 1), machine.size(224, 32)
-    model = resnet50().eval().to(machine.tensors)
+    model = machine.model(resnet50().eval())
     images = torch.rand(batch, 3, size, size, device=machine.tensors)
     report = inference(part, machine, "resnet50", model, images)
     part.equal("resnet50: parameters", report.total.params, 25_557_032, "torchvision's figure")
@@ -93,7 +93,7 @@ def check_resnet(part: Part, machine: Machine) -> None:
 def check_training(part: Part, machine: Machine) -> None:
     """A step in a `with` block: forward, backward on autograd's threads, optimizer. Counters need repeated calls."""
     width, tokens = machine.size(512, 32), machine.size(256, 8)
-    model = Training(width, machine.size(6, 2)).to(machine.tensors)
+    model = machine.model(Training(width, machine.size(6, 2)))
     optimizer = torch.optim.AdamW(model.parameters())
     batch = torch.rand(16, tokens, width, device=machine.tensors)
     wanted = torch.randint(0, 1000, (16, tokens), device=machine.tensors)
@@ -124,7 +124,7 @@ def check_training(part: Part, machine: Machine) -> None:
 
 def check_dict_input(part: Part, machine: Machine) -> None:
     model, batch = cooperative_perception()
-    inference(part, machine, "dict input", model.to(machine.tensors), moved(batch, machine.tensors))
+    inference(part, machine, "dict input", machine.model(model), moved(batch, machine.tensors))
 
 
 def run(part: Part, machine: Machine) -> None:

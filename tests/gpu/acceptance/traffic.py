@@ -67,7 +67,8 @@ def dram_check(machine: Machine, traffic: Traffic, report: roofprof.Report) -> C
 def check_streams(part: Part, machine: Machine) -> None:
     for traffic in streams(machine):
         with part.stage(traffic.name):
-            report = machine.profile(f"traffic {traffic.name}", traffic.call)
+            work = {"dram_bytes": traffic.dram_bytes, "copied": traffic.record_bytes or 0}
+            report = machine.profile(f"traffic {traffic.name}", machine.call(traffic.call, **work))
             expected = traffic.dram_bytes if traffic.analytic_bytes is None else traffic.analytic_bytes
             part.equal(f"{traffic.name}: analytic bytes", report.total.bytes, expected)
             part.add(dram_check(machine, traffic, report))
@@ -92,7 +93,7 @@ class Product:
         a = torch.rand(gemm.m, gemm.k, device=machine.tensors).to(self.dtype)
         b = torch.rand(gemm.k, gemm.n, device=machine.tensors).to(self.dtype)
         out = torch.empty(gemm.m, gemm.n, device=machine.tensors, dtype=self.dtype)
-        return lambda: torch.mm(a, b, out=out)
+        return machine.call(lambda: torch.mm(a, b, out=out), dram_bytes=gemm.least_bytes, flops=gemm.flops)
 
 
 PRODUCTS = (
