@@ -28,6 +28,7 @@ TEST_F(Loading, TheLibraryAskedForComesFirst) {
   EXPECT_EQ(version_text(found.version), "13.2.2");
   EXPECT_EQ(found.how, "ROOFPROF_CUPTI_LIB");
   EXPECT_EQ(found.path, fake_library("all", "libcupti.so.13"));
+  EXPECT_TRUE(found.simulated);
 }
 
 TEST_F(Loading, ALibraryThatIsNotThereIsNamed) {
