@@ -5,6 +5,7 @@
 #   OUT=out/gpu      results, and what was recorded         PYTHON=python3   the one that has torch with CUDA
 #   BUILD=$OUT/build what is built, and the parts' logs     DEADLINE=530     seconds for everything
 #   ONLY=.           a regex of parts                       INSTALLED=       a folder with a built roofprof: build nothing
+#                                                           (ACCEPTANCE_RAW, ACCEPTANCE_CPP: the library, the program)
 #
 # Exit code 0: everything passed, or there is no GPU. 1: something failed.
 set -u
@@ -70,13 +71,16 @@ build() {
   local generator=(-G "Unix Makefiles") jobs
   [ -n "$NINJA" ] && generator=(-G Ninja "-DCMAKE_MAKE_PROGRAM=$NINJA")
   jobs=$(nproc)
-  "$CMAKE" -S "$root" -B "$BUILD/cmake" "${generator[@]}" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" -DROOFPROF_TESTS=OFF &&
+  "$CMAKE" -S "$root" -B "$BUILD/cmake" "${generator[@]}" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" -DROOFPROF_TESTS=OFF \
+    -DROOFPROF_ACCEPTANCE=ON &&
     "$CMAKE" --build "$BUILD/cmake" --parallel "$jobs" --target roofprof roofprof_nn _C &&
     mkdir -p "$SITE" &&
     (cd "$root/python" && tar -c --exclude='_C*.so' --exclude=_build_info.py --exclude=__pycache__ --exclude=roofprof/lib \
       --exclude=roofprof/include --exclude=roofprof/share roofprof) | tar -x -C "$SITE" &&
     "$CMAKE" --install "$BUILD/cmake" --prefix "$SITE/roofprof"
 }
+# What only some parts need: without it these say so.
+build_raw() { "$CMAKE" --build "$BUILD/cmake" --parallel "$(nproc)" --target raw_device; }
 build_program() {
   local generator=(-G "Unix Makefiles")
   [ -n "$NINJA" ] && generator=(-G Ninja "-DCMAKE_MAKE_PROGRAM=$NINJA")
@@ -114,9 +118,13 @@ else
   fi
 fi
 export PYTHONPATH=$SITE:$PYTHONPATH
-if [ -z "${INSTALLED:-}" ] || [ -n "${WITH_PROGRAM:-}" ]; then
-  export -f build_program
-  export root BUILD SITE CMAKE NINJA PYTHON
+if [ -z "${INSTALLED:-}" ]; then
+  export -f build_raw build_program
+  if timeout -k 5 60 bash -c build_raw >"$PARTS/raw.log" 2>&1; then
+    export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so
+  else
+    say "the library that asks CUPTI directly was not built: $PARTS/raw.log"
+  fi
   if timeout -k 5 120 bash -c build_program >"$PARTS/program.log" 2>&1; then
     export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu
   else
@@ -131,6 +139,7 @@ part() { ask "$1" "$2" "$PYTHON" -m acceptance "$1" "$PARTS" "$RECORDED"; }
 part environment 60
 part traffic 120
 part sums 120
+part hardware 120
 part questions 120
 part cpp 60
 part others 100

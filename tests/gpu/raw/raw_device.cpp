@@ -136,6 +136,7 @@ const char* raw_begin(const char* metrics, int modules, int rooms) {
     counting.reset();
     auto fresh = std::make_unique<Counting>();
     const cupti::Api& api = cupti::api();
+    cupti::require_counters(api);
     cupti::check_supported(api, 0);
     auto* context = static_cast<CUcontext>(fresh->context.get());
     fresh->availability = cupti::counter_availability(api, context);
@@ -201,6 +202,7 @@ const char* raw_evaluate(const char* folder) {
     std::ifstream file(path + "/about.txt");
     auto about = words(file, '\n');
     if (about.size() < 3) throw std::runtime_error(path + " holds no image");
+    cupti::require_counters(cupti::api());
     const cupti::HostProfiler host(cupti::api(), about.at(0), read_bytes(path + "/availability.bin"));
     const cupti::Configuration configuration(host, {about.begin() + 2, about.end()});
     const auto image = read_bytes(path + "/counter_data.bin");
