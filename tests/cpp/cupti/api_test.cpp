@@ -64,6 +64,15 @@ TEST_F(Loading, AMissingFunctionThatAllNeedIsNamed) {
               opening());
 }
 
+TEST_F(Loading, CountersHaveTheLibrariesThatLieBesideCupti) {
+  require_counters(open_api());
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    void* loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(loaded, nullptr) << name;
+    EXPECT_NE(dlsym(loaded, "roofprof_fake_nvperf"), nullptr) << name << " is not the one beside CUPTI";
+  }
+}
+
 TEST_F(Loading, WithoutCountersKernelTimesWork) {
   use("ROOFPROF_CUPTI_LIB", fake_library("without_counters", "libcupti.so.13"));
   const Api found = open_api();
