@@ -37,6 +37,11 @@ TEST_F(Loading, ALibraryThatIsNotThereIsNamed) {
   EXPECT_EQ(fake_calls("cupti*"), 0);
 }
 
+TEST_F(Loading, ARealLibraryIsNotCalledBehindASimulatedDriver) {
+  use("ROOFPROF_CUPTI_LIB", "libdl.so.2");
+  EXPECT_SAYS("of the driver and CUPTI one is simulated and the other is not: ", opening());
+}
+
 TEST_F(Loading, ALibraryOfCuda12IsTooOld) {
   fake_set("cupti_version", 26);
   EXPECT_SAYS("libcupti.so.13 is too old: it is that of CUDA 12 or older (API version 26), and 13.0 is the oldest",
@@ -57,6 +62,15 @@ TEST_F(Loading, AMissingFunctionThatAllNeedIsNamed) {
   EXPECT_SAYS("CUPTI 13.2.2 (" + fake_library("without_timestamp", "libcupti.so.13") +
                   ") lacks what profilers need: cuptiGetTimestamp: ",
               opening());
+}
+
+TEST_F(Loading, CountersHaveTheLibrariesThatLieBesideCupti) {
+  require_counters(open_api());
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    void* loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(loaded, nullptr) << name;
+    EXPECT_NE(dlsym(loaded, "roofprof_fake_nvperf"), nullptr) << name << " is not the one beside CUPTI";
+  }
 }
 
 TEST_F(Loading, WithoutCountersKernelTimesWork) {
