@@ -145,12 +145,6 @@ std::string giga(double rate) {
   return text.data();
 }
 
-ComputePeak left_out(std::string why) {
-  ComputePeak none;
-  none.left_out = std::move(why);
-  return none;
-}
-
 ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
   const auto begin = Clock::now();
   at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/20240229);
@@ -175,7 +169,7 @@ ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
   }
 
   if (best < sane_rate) {
-    return left_out("torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
+    return ComputePeak::none("torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
   }
 
   Contraction contraction(best_shape, type, generator);
@@ -202,11 +196,11 @@ ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
 
 ComputePeak measure_compute_peak(DType dtype, std::chrono::duration<double> budget, double sane_rate) {
   const auto type = scalar_type(dtype);
-  if (!type) return left_out("no matrix product on a CPU is known for it");
+  if (!type) return ComputePeak::none("no matrix product on a CPU is known for it");
   try {
     return measure(*type, budget, sane_rate);
   } catch (const c10::Error& error) {
-    return left_out("torch refuses: " + first_line_of(error));
+    return ComputePeak::none("torch refuses: " + first_line_of(error));
   }
 }
 

@@ -121,6 +121,7 @@ Driver open_driver() {
   Driver driver;
   look_up_all(library, driver);
   if (Dl_info info{}; dladdr(reinterpret_cast<void*>(driver.init), &info) != 0) driver.path = info.dli_fname;
+  driver.simulated = dlsym(library, "roofprof_simulated") != nullptr;
 
   const Result started = driver.init(0);
   if (started == kStubLibrary) {

@@ -56,6 +56,7 @@ struct Driver {
   int version = 0;  // of CUDA, that the driver brings: 13020 is 13.2
   int devices = 0;  // at least 1
   std::string path;
+  bool simulated = false;  // the fake library of the tests
 
   std::string error_name(Result error) const;  // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
 };

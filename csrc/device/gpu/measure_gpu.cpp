@@ -1,0 +1,208 @@
+#include "device/gpu/measure_gpu.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "device/cuda/core_peak.h"
+#include "device/cuda/nvml.h"
+#include "device/gpu/peaks.h"
+#include "device/gpu/target.h"
+#include "device/gpu/transfers.h"
+#include "device/measurement.h"
+
+namespace roofprof {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+constexpr Seconds kForCache{0.6};
+constexpr Seconds kForDram{1.2};
+constexpr Seconds kForLink{1.2};
+constexpr Seconds kForDtype{1.3};
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kLinkBytes = 256 * kMiB;
+constexpr std::int64_t kAssumedCache = 128 * kMiB;
+
+class GpuMeasurement {
+ public:
+  GpuMeasurement(c10::Device device, const std::function<void(std::string_view)>& progress)
+      : device_(device), progress_(progress), timer_(timer_of(device)), facts_(gpu_facts(device)) {}
+
+  MeasuredCeilings run() {
+    const auto state = nvml_.state(pci());
+    const std::string name = facts_ ? facts_->name : state.name.value_or("");
+    result_.ceilings.device = name.empty() ? device_.str() : name + ", " + device_.str();
+    if (!state.problem.empty()) result_.notes.push_back(state.problem);
+    if (state.mig.value_or(false)) {
+      result_.notes.emplace_back("the GPU is partitioned (MIG): the roofs are those of this part of it");
+    }
+    cache();
+    dram();
+    note_odd_order(result_.ceilings.memory, result_.notes);
+    host_link();
+    for (const DType dtype :
+         {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::int8, DType::fp64}) {
+      compute(dtype);
+    }
+    note_clocks();
+    note_unsteady(result_.ceilings, result_.notes);
+    return std::move(result_);
+  }
+
+ private:
+  std::string pci() const { return facts_ ? facts_->pci_bus_id : std::string(); }
+  void tell(const std::string& what) const {
+    if (progress_) progress_("roofs of this machine: " + what);
+  }
+  void leave_out(const std::string& what, std::int64_t bytes) {
+    result_.notes.push_back(what + " was left out: not even " + bytes_text(bytes) + " could be allocated");
+  }
+
+  void cache() {
+    const auto capacity = facts_ ? facts_->l2_bytes.value_or(0) : 0;
+    if (capacity <= 0) {
+      result_.notes.emplace_back("the device does not tell the size of its L2 cache, which was left out");
+      return;
+    }
+    tell("L2 bandwidth");
+    const std::int64_t set = capacity * 2 / 5;
+    if (!with_memory(set, set, [&](std::int64_t bytes) {
+          const auto rates = measured_rates(cache_trials(bytes, device_), timer_, kForCache);
+          result_.ceilings.memory.push_back(memory_ceiling("L2", capacity, rates, bytes_text(bytes)));
+        })) {
+      leave_out("L2", set);
+    }
+  }
+
+  void dram() {
+    tell("DRAM bandwidth");
+    const std::int64_t cached = facts_ ? facts_->l2_bytes.value_or(kAssumedCache) : kAssumedCache;
+    const std::int64_t wanted = std::max(4 * cached, 1024 * kMiB);
+    const std::int64_t most = std::min(wanted, free_bytes(device_) / 6);  // three arrays, and as much left alone
+    if (!with_memory(most, cached, [&](std::int64_t bytes) {
+          const std::string cut =
+              bytes < 4 * cached ? ", less than 4 times the L2 cache: there was no more memory" : "";
+          const auto rates = measured_rates(dram_trials(bytes, device_), timer_, kForDram);
+          result_.ceilings.memory.push_back(memory_ceiling("DRAM", 0, rates, "arrays of " + bytes_text(bytes) + cut));
+        })) {
+      leave_out("DRAM", cached);
+    }
+  }
+
+  void host_link() {
+    tell("host link");
+    const std::int64_t most = std::min(kLinkBytes, free_bytes(device_) / 4);
+    if (!with_memory(most, kMiB, [&](std::int64_t bytes) {
+          auto rates = measured_rates(link_trials(bytes, device_), timer_, kForLink);
+          // Copies of pageable memory pass through a pinned buffer: what they reach is not the link's.
+          std::ranges::stable_partition(
+              rates, [](const Rate& rate) { return rate.name.find("pageable") == std::string::npos; });
+          result_.ceilings.memory.push_back(memory_ceiling("host link", 0, rates, bytes_text(bytes)));
+        })) {
+      leave_out("host link", kMiB);
+    }
+  }
+
+  void compute(DType dtype) {
+    const std::string name(name_of(dtype));
+    tell(name + " products and convolutions");
+    if (facts_ && facts_->compute_major < 8 && (dtype == DType::tf32 || dtype == DType::bf16)) {
+      tell(name + " is left out: the GPU's tensor cores do not have it");
+      return;
+    }
+    PeakOptions options{.device = device_, .timer = timer_, .budget = kForDtype};
+    if (dtype == DType::fp32) options.limit = core_peak();
+    options.clock_hz = [this] {
+      if (const auto reasons = nvml_.throttle_reasons(pci())) held_down_by_.insert(reasons->begin(), reasons->end());
+      return nvml_.sm_clock_hz(pci());
+    };
+    const ComputePeak peak = measure_gpu_peak(dtype, options);
+    if (!peak.left_out.empty()) {
+      // No note: a report that needs this roof says itself that it has none.
+      tell(name + " is left out: " + peak.left_out);
+      return;
+    }
+    result_.ceilings.compute.push_back({.dtype = dtype,
+                                        .operations_per_second = peak.operations_per_second,
+                                        .provenance = {"measured", peak.method, local_date(), peak.spread}});
+  }
+
+  // Of fp32 without tensor cores, with room for clocks that are told too low.
+  std::optional<double> core_peak() const {
+    if (!facts_ || !facts_->sm_count || !facts_->clock_hz) return std::nullopt;
+    const auto peak =
+        cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major, facts_->compute_minor);
+    return peak ? std::optional(*peak * 1.02) : std::nullopt;
+  }
+
+  void note_clocks() {
+    std::string reasons;
+    for (const auto& reason : held_down_by_) {
+      if (reason != "idle") reasons += (reasons.empty() ? "" : ", ") + reason;
+    }
+    if (!reasons.empty()) {
+      result_.notes.push_back("while products were measured the GPU's clocks were held down by: " + reasons);
+    }
+  }
+
+  c10::Device device_;
+  const std::function<void(std::string_view)>& progress_;
+  Timer timer_;
+  std::optional<cuda::DeviceFacts> facts_;
+  cuda::Nvml nvml_;
+  std::set<std::string> held_down_by_;
+  MeasuredCeilings result_;
+};
+
+std::string giga(double rate) { return number_text(rate / 1e9); }
+
+}  // namespace
+
+MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_bytes, const std::vector<Rate>& rates,
+                             const std::string& over) {
+  const Rate& best = rates.front();
+  std::string others;
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    others += (i > 1 ? ", " : "") + rates[i].name + " " + giga(rates[i].per_second);
+  }
+  std::string method = best.name + " over " + over + ", best of " + std::to_string(best.repeats);
+  if (!others.empty()) method += " (" + others + " GB/s)";
+  return {.level = level,
+          .bytes_per_second = best.per_second,
+          .capacity_bytes = capacity_bytes,
+          .provenance = {"measured", std::move(method), local_date(), best.spread}};
+}
+
+bool with_memory(std::int64_t size, std::int64_t least, const std::function<void(std::int64_t)>& body) {
+  for (; size >= least && size > 0; size /= 2) {
+    try {
+      body(size);
+      return true;
+    } catch (const c10::OutOfMemoryError&) {
+    }
+  }
+  return false;
+}
+
+MeasuredCeilings measure_gpu(const std::string& device, const std::function<void(std::string_view)>& progress) {
+  const c10::Device target = usable_gpu(device);
+  try {
+    const c10::DeviceGuard current(target);
+    synchronize(target);
+    const MemoryGivenBack memory(target);
+    return GpuMeasurement(target, progress).run();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw std::invalid_argument("the roofs of \"" + device +
+                                "\" cannot be measured: " + text.substr(0, text.find('\n')));
+  }
+}
+
+}  // namespace roofprof
