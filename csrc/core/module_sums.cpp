@@ -74,14 +74,13 @@ std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<
 
 Figures figures_of(const ModuleSums& sums, std::int64_t busy_ns, const ProfileData& data) {
   Timing timing = sums.times.timing(data.runs.chosen);
-  const bool on_device = data.device_timed && timing.time_ns;
-  if (on_device) {
+  if (data.device_timed && timing.time_ns) {
     timing.of_device = true;
     timing.device = DeviceWait{busy_ns, sums.device.idle_ns};
     timing.host_ns = sums.host_times.at(data.runs.chosen);
   }
   Figures figures = derive_figures(sums.tally, timing, data.ceilings);
-  if (on_device) add_device_figures(sums.device, figures);
+  if (data.device_timed) add_device_figures(sums.device, figures);
   return figures;
 }
 

@@ -140,6 +140,16 @@ void deliver_foreign() {
   }
 }
 
+// The flush may return now, and has time to.
+void begin_late() {
+  {
+    const std::lock_guard lock(late_mutex);
+    if (std::exchange(late_reads, true)) return;
+  }
+  late_began.notify_all();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 void end_late() {
   if (late.joinable()) late.join();
   const std::lock_guard lock(late_mutex);
@@ -209,6 +219,8 @@ void reset() {
   enabled.clear();
   skipped_calls.clear();
   take_pending();
+  if (kept.first != nullptr) complete(nullptr, 0, kept.first, kept.second, 0);
+  kept = {nullptr, 0};
   dropped = 0;
   made = 0;
 }
@@ -272,14 +284,7 @@ CUptiResult cuptiActivityFlushAll(std::uint32_t) {
 
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes, CUpti_Activity** record) {
   FAKE(CUptiResult, cuptiActivityGetNextRecord);
-  if (fake_get("activity_thread") == 2) {
-    {
-      const std::lock_guard lock(late_mutex);
-      late_reads = true;
-    }
-    late_began.notify_all();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  if (fake_get("activity_thread") == 2) begin_late();
   auto* next = reinterpret_cast<std::uint8_t*>(*record);
   next = next == nullptr ? buffer : next + bytes_of(kind_of(next));
   if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;

@@ -5,6 +5,7 @@
 
 #include "device/cuda/driver.h"
 #include "device/cupti/api.h"
+#include "device/cupti/range_profiler.h"
 #include "device/cupti/tracer.h"
 
 namespace roofprof::cupti {
@@ -57,13 +58,13 @@ class CuptiCollector final : public DeviceCollector {
     return trace;
   }
 
-  CounterTrace count(const CounterRequest&, const std::function<void(LaunchMarker*)>&) override {
+  CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) override {
     const Claim claim("counters");
-    throw CollectorError("hardware counters are not built yet", "use counters=\"off\"");
+    return count_ranges(request, body);
   }
 
  private:
-  Claim tracing_;  // before the tracer, which ends a trace when it goes
+  Claim tracing_;  // given back after the tracer has gone, which ends a trace under way
   Tracer tracer_;
 };
 

@@ -4,6 +4,8 @@
 
 #include "device/cuda/driver.h"
 #include "device/cupti/api.h"
+#include "device/cupti/counter_plan.h"
+#include "device/cupti/host_profiler.h"
 #include "device/cupti/range_session.h"
 
 namespace roofprof::cupti {
@@ -27,6 +29,18 @@ std::string look_at_kernel_times(const Api& api) {
   return "available";
 }
 
+// ", without ..." of the counters that the chip or the system does not have.
+std::string without(const CounterPlan& plan) {
+  std::string names;
+  for (const ResolvedCounter& counter : plan.counters) {
+    if (counter.there()) continue;
+    names.append(names.empty() ? ", without " : ", ")
+        .append(kCounterNames[static_cast<std::size_t>(counter.source.counter)]);
+  }
+  return names;
+}
+
+// All that counting does before anything runs: what is not permitted or busy says so there.
 std::string look_at_counters(const Api& api, bool admins_only) {
   require_counters(api);
   if (admins_only) {
@@ -36,10 +50,15 @@ std::string look_at_counters(const Api& api, bool admins_only) {
         CuptiError("", CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).advice());
   }
   const cuda::PrimaryContext context(cuda::driver(), 0);
+  const auto cupti_context = static_cast<CUcontext>(context.get());
   const ProfilerLibrary library(api);
   check_supported(api, 0);
-  counter_availability(api, static_cast<CUcontext>(context.get()));
-  return "available on cuda:0 (chip " + chip_name(api, 0) + ")";
+  const HostProfiler host(api, chip_name(api, 0), counter_availability(api, cupti_context));
+  const CounterPlan plan = plan_counters(host, {});
+  for (const MetricGroup& group : plan.groups) {
+    const RangeSession session(*group.configuration, cupti_context, CounterRanges::kernels, 1);
+  }
+  return "available on cuda:0 (chip " + host.chip() + ")" + without(plan);
 }
 
 }  // namespace

@@ -61,6 +61,8 @@ class RangeSession {
   std::size_t range_count() const;  // that there was room for
   std::string range_name(std::size_t range) const;
   CUptiResult evaluate(std::size_t range, std::span<double> values) const;
+  // The image that these read.
+  std::span<const std::uint8_t> counter_data() const { return counter_data_; }
 
  private:
   void make_room(std::size_t rooms);

@@ -28,12 +28,18 @@ TEST_F(Loading, TheLibraryAskedForComesFirst) {
   EXPECT_EQ(version_text(found.version), "13.2.2");
   EXPECT_EQ(found.how, "ROOFPROF_CUPTI_LIB");
   EXPECT_EQ(found.path, fake_library("all", "libcupti.so.13"));
+  EXPECT_TRUE(found.simulated);
 }
 
 TEST_F(Loading, ALibraryThatIsNotThereIsNamed) {
   use("ROOFPROF_CUPTI_LIB", "/nowhere/libcupti.so.13");
   EXPECT_SAYS("ROOFPROF_CUPTI_LIB cannot be loaded (/nowhere/libcupti.so.13: ", opening());
   EXPECT_EQ(fake_calls("cupti*"), 0);
+}
+
+TEST_F(Loading, ARealLibraryIsNotCalledBehindASimulatedDriver) {
+  use("ROOFPROF_CUPTI_LIB", "libdl.so.2");
+  EXPECT_SAYS("of the driver and CUPTI one is simulated and the other is not: ", opening());
 }
 
 TEST_F(Loading, ALibraryOfCuda12IsTooOld) {
@@ -56,6 +62,15 @@ TEST_F(Loading, AMissingFunctionThatAllNeedIsNamed) {
   EXPECT_SAYS("CUPTI 13.2.2 (" + fake_library("without_timestamp", "libcupti.so.13") +
                   ") lacks what profilers need: cuptiGetTimestamp: ",
               opening());
+}
+
+TEST_F(Loading, CountersHaveTheLibrariesThatLieBesideCupti) {
+  require_counters(open_api());
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    void* loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(loaded, nullptr) << name;
+    EXPECT_NE(dlsym(loaded, "roofprof_fake_nvperf"), nullptr) << name << " is not the one beside CUPTI";
+  }
 }
 
 TEST_F(Loading, WithoutCountersKernelTimesWork) {
