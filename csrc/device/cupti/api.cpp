@@ -74,11 +74,15 @@ std::string version_text(std::uint32_t version) {
 }
 
 Api open_api() {
-  cuda::driver();
+  const cuda::Driver& driver = cuda::driver();
   const Library library = open_library();
   Api api;
   api.how = library.how;
   api.simulated = dlsym(library.handle, "roofprof_simulated") != nullptr;
+  if (api.simulated != driver.simulated) {  // which would crash: the gate was none
+    throw CollectorError("of the driver and CUPTI one is simulated and the other is not",
+                         "set both ROOFPROF_CUDA_LIB and ROOFPROF_CUPTI_LIB, or neither");
+  }
   std::string missing;
   std::string missing_optional;
 #define REQUIRED(name) look_up(library.handle, #name, api.name, missing);

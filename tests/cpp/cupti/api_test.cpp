@@ -37,6 +37,11 @@ TEST_F(Loading, ALibraryThatIsNotThereIsNamed) {
   EXPECT_EQ(fake_calls("cupti*"), 0);
 }
 
+TEST_F(Loading, ARealLibraryIsNotCalledBehindASimulatedDriver) {
+  use("ROOFPROF_CUPTI_LIB", "libdl.so.2");
+  EXPECT_SAYS("of the driver and CUPTI one is simulated and the other is not: ", opening());
+}
+
 TEST_F(Loading, ALibraryOfCuda12IsTooOld) {
   fake_set("cupti_version", 26);
   EXPECT_SAYS("libcupti.so.13 is too old: it is that of CUDA 12 or older (API version 26), and 13.0 is the oldest",
