@@ -133,8 +133,10 @@ RangeTable count_group(const MetricGroup& group, const CounterRequest& request, 
   if (request.ranges == CounterRanges::modules) modules.emplace(session);
   run_passes(session, modules ? &*modules : nullptr, configuration.passes(), body, trace);
   if (modules && modules->threads_took_turns()) {
-    add_note("several threads were in modules at once: what they launched counts for the module that was entered last",
-             trace);
+    add_note(
+        "several threads were in modules at once: what they launched counts for the module that was entered last, "
+        "and while one range gives way to another for none",
+        trace);
   }
   return read_ranges(session, configuration.metrics().size(), modules ? &modules->opened() : nullptr, trace);
 }

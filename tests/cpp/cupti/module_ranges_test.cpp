@@ -129,7 +129,8 @@ TEST_F(ModuleRangesOfARun, AThreadOfItsOwnReturnsToTheModuleThatIsStillOpen) {
   EXPECT_EQ(bytes(trace), (Bytes{{kNoLaunch, 0}, {1, 300}, {2, 20}, {3, 10}}));
   ASSERT_EQ(trace.notes.size(), 1U);
   EXPECT_EQ(trace.notes[0],
-            "several threads were in modules at once: what they launched counts for the module that was entered last");
+            "several threads were in modules at once: what they launched counts for the module that was entered last, "
+            "and while one range gives way to another for none");
 }
 
 TEST_F(ModuleRangesOfARun, ThreadsThatLeaveInAnyOrderLeaveTheirOwnModules) {
@@ -153,25 +154,28 @@ TEST_F(ModuleRangesOfARun, ThreadsThatLeaveInAnyOrderLeaveTheirOwnModules) {
   EXPECT_EQ(bytes(trace), (Bytes{{kNoLaunch, 1}, {1, 0}, {2, 10}}));
 }
 
-TEST_F(ModuleRangesOfARun, ThreadsAtOnceLoseNothing) {
+TEST_F(ModuleRangesOfARun, ThreadsAtOnceKeepTheRangesInOrder) {
   constexpr int kTimes = 200;
-  const CounterTrace trace =
-      count_ranges({.ranges = CounterRanges::modules, .expected_launches = 4 * kTimes}, [](LaunchMarker* marker) {
-        const auto work = [marker](LaunchId module) {
-          for (int i = 0; i < kTimes; ++i) {
-            enter(marker, module);
-            launch(1, 0);
-            leave(marker);
-          }
-        };
-        std::thread first(work, 1);
-        std::thread second(work, 2);
-        first.join();
-        second.join();
-      });
+  const auto body = [](LaunchMarker* marker) {
+    const auto work = [marker](LaunchId module) {
+      for (int i = 0; i < kTimes; ++i) {
+        enter(marker, module);
+        launch(1, 0);
+        leave(marker);
+      }
+    };
+    std::thread first(work, 1);
+    std::thread second(work, 2);
+    first.join();
+    second.join();
+    launch(1000, 0);
+  };
+  const CounterTrace trace = count_ranges({.ranges = CounterRanges::modules, .expected_launches = 4 * kTimes}, body);
   double sum = 0;
   for (const auto& [module, counted] : bytes(trace)) sum += counted.value_or(0);
-  EXPECT_EQ(sum, 2 * kTimes);
+  EXPECT_LE(sum, 1000 + 2 * kTimes);
+  EXPECT_GE(sum, 1000 + kTimes);  // while the one thread changes ranges, few of the other's launches can be lost
+  EXPECT_GE(bytes(trace).at(kNoLaunch).value_or(0), 1000);
   EXPECT_EQ(trace.dropped, 0);
 }
 
