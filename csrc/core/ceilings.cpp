@@ -6,9 +6,6 @@ namespace roofprof {
 
 namespace {
 
-// Copies between host and device have a roof of their own; no footprint ever "fits" a link.
-constexpr std::string_view kHostLink = "host link";
-
 std::int64_t capacity_of(const MemoryCeiling& ceiling) {
   return ceiling.capacity_bytes > 0 ? ceiling.capacity_bytes : std::numeric_limits<std::int64_t>::max();
 }

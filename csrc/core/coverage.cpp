@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/device_coverage.h"
 #include "core/join.h"
 #include "core/roofline.h"
 
@@ -105,6 +106,7 @@ void note_missing_roofs(const ProfileData& data, std::vector<std::string>& notes
   std::set<DType> unknown;
   std::set<DType> by_bytes_alone;
   bool no_level = false;
+  bool no_link = false;
   for (const auto& bucket : data.ops) {
     if (!bucket.costed) continue;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
@@ -112,8 +114,10 @@ void note_missing_roofs(const ProfileData& data, std::vector<std::string>& notes
       if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
       (needs_roof(bucket.work, dtype) ? unknown : by_bytes_alone).insert(dtype);
     }
-    const std::int64_t footprint = bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1);
-    no_level = no_level || (footprint > 0 && data.ceilings.memory_for(footprint) == nullptr);
+    if (memory_roof(bucket, data.ceilings) != nullptr) continue;
+    no_link = no_link || bucket.link_bytes > 0;
+    no_level =
+        no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);
   }
   const auto list = [](const std::set<DType>& dtypes) {
     std::string names;
@@ -122,6 +126,9 @@ void note_missing_roofs(const ProfileData& data, std::vector<std::string>& notes
   };
   if (!unknown.empty()) notes.push_back("no roof for " + list(unknown) + ": rows with such work have no lower bound");
   if (no_level) notes.emplace_back("no memory roof holds the largest ops: rows with them have no lower bound");
+  if (no_link) {
+    notes.emplace_back("no roof for the host link: rows with copies between host and device have no lower bound");
+  }
   if (!by_bytes_alone.empty()) {
     notes.push_back("no roof for " + list(by_bytes_alone) +
                     " operations outside matrix products: their lower bound comes from their bytes alone");
@@ -203,6 +210,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   if (is_saturated(total)) {
     coverage.notes.emplace_back("a count reached the largest 64-bit integer; it and its sums are lower limits");
   }
+  note_counters(data, coverage.notes);
+  note_older_kernels(data, coverage.notes);
   note_missing_roofs(data, coverage.notes);
   note_ops_above_roof(data, coverage.notes);
   note_rows_above_roof(data, rows, coverage.notes);

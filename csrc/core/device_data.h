@@ -111,6 +111,7 @@ enum class CounterRanges : std::uint8_t {
   kernels,  // each kernel by itself, in launch order, one after the other
   modules   // whole modules, whose kernels may overlap
 };
+inline constexpr std::array<std::string_view, 2> kCounterRangesNames = {"kernels", "modules"};
 
 struct CounterRecord {
   // Ranges of kernels: the how-manieth launch it was, from 0. Ranges of modules: kept as LaunchId.

@@ -26,7 +26,9 @@ struct DeviceRun {
 // Adds what devices did to a profile whose modules, ops, runs and (clock's) times are there: runs[i] is the one of
 // data.runs.total_ns[i]. Kernels come from the chosen run, module times from all; what the clock said becomes the
 // host's time. Counters of kernels are joined launch by launch with the chosen run, in launch order; where they do not
-// fit, the module is marked and a note names it. Throws std::invalid_argument where the runs do not fit the profile.
-void add_device(const std::vector<DeviceRun>& runs, const std::optional<CounterTrace>& counters, ProfileData& data);
+// fit, the module is marked and a note names it. `counter_places` are those of the counters' run, where it had its own:
+// only ranges of modules need them. Throws std::invalid_argument where the runs do not fit the profile.
+void add_device(const std::vector<DeviceRun>& runs, const std::optional<CounterTrace>& counters, ProfileData& data,
+                const std::vector<LaunchPlace>& counter_places = {});
 
 }  // namespace roofprof

@@ -1,8 +1,9 @@
-#include <algorithm>
 #include <array>
-#include <functional>
+#include <map>
+#include <set>
 #include <stdexcept>
 
+#include "core/device_sums.h"
 #include "core/roofline.h"
 
 namespace roofprof {
@@ -11,17 +12,18 @@ namespace {
 
 struct Key {
   std::string_view name;
+  bool of_signature;  // tells calls of one op in one module and phase apart
   std::string (*value)(const ProfileData&, const OpBucket&);
 };
 
 constexpr std::array<Key, 5> kKeys = {{
-    {"phase",
+    {"phase", false,
      [](const ProfileData&, const OpBucket& b) { return std::string(kPhaseNames[static_cast<std::size_t>(b.phase)]); }},
-    {"op", [](const ProfileData&, const OpBucket& b) { return b.op; }},
-    {"module",
+    {"op", false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
+    {"module", false,
      [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.module)].path; }},
-    {"dtype", [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
-    {"shapes", [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
+    {"dtype", true, [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
+    {"shapes", true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
 }};
 
 const Key& key_named(const std::string& name) {
@@ -34,47 +36,116 @@ const Key& key_named(const std::string& name) {
 }
 
 struct Group {
+  std::vector<std::string> keys;
   std::int64_t calls = 0;
   Tally tally;
+  DeviceSums device;
+  bool apart = true;  // false: launches of these ops cannot be told from those of other groups
 };
+
+// Groups in order of appearance.
+class Groups {
+ public:
+  Groups(const ProfileData& data, std::span<const std::string> keys) : data_(data), reader_(data.counters) {
+    for (const auto& key : keys) keys_.push_back(&key_named(key));
+    if (keys_.empty()) find({});  // everything is one group, also where nothing ran
+  }
+
+  void add_ops() {
+    for (const auto& bucket : data_.ops) {
+      Group& group = groups_[find(bucket)];
+      group.calls = saturating_add(group.calls, bucket.calls);
+      group.tally.add(bucket, data_.ceilings);
+    }
+  }
+
+  void add_kernels() {
+    for (const auto& kernel : data_.kernels) {
+      if (kernel.op.empty()) continue;
+      const auto candidates = groups_of(kernel);
+      if (candidates.size() == 1) {
+        groups_[*candidates.begin()].device += sums_of(kernel, reader_);
+      } else {
+        for (const std::size_t group : candidates) groups_[group].apart = false;
+      }
+    }
+  }
+
+  std::vector<Group> take() { return std::move(groups_); }
+
+ private:
+  std::size_t find(const OpBucket& bucket) {
+    std::vector<std::string> values;
+    values.reserve(keys_.size());
+    for (const Key* key : keys_) values.push_back(key->value(data_, bucket));
+    const auto [position, is_new] = index_.try_emplace(std::move(values), groups_.size());
+    if (is_new) {
+      groups_.push_back({position->first, 0, {}, {}, true});
+      groups_.back().device.measured = reader_.nothing();
+    }
+    return position->second;
+  }
+
+  // Where launches may belong: to one group, unless their op's shapes or dtype are not known and tell groups apart.
+  std::set<std::size_t> groups_of(const KernelBucket& kernel) {
+    if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
+    std::set<std::size_t> groups;
+    for (const auto& bucket : data_.ops) {
+      if (bucket.op == kernel.op && bucket.module == kernel.module && bucket.phase == kernel.phase) {
+        groups.insert(find(bucket));
+      }
+    }
+    if (groups.empty()) {  // what only the traced run did
+      OpBucket alone;
+      alone.op = kernel.op;
+      alone.module = kernel.module;
+      alone.phase = kernel.phase;
+      groups.insert(find(alone));
+    }
+    return groups;
+  }
+
+  const ProfileData& data_;
+  CounterReader reader_;
+  std::vector<const Key*> keys_;
+  std::map<std::vector<std::string>, std::size_t> index_;
+  std::vector<Group> groups_;
+};
+
+Timing timing_of(const Group& group, bool on_device) {
+  Timing timing;
+  timing.of_device = on_device;
+  if (!on_device) {
+    timing.time_ns = group.tally.op_time_ns;
+  } else if (group.apart) {
+    timing.time_ns = group.device.op_time_ns;
+  }
+  return timing;
+}
 
 }  // namespace
 
-// The time of a group is the time of its ops: module code around them belongs to no op.
+// The time of a group is the time of its ops: module code and kernels around them belong to no op.
 std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
-  std::vector<std::reference_wrapper<const Key>> chosen;
-  chosen.reserve(keys.size());
-  for (const auto& key : keys) chosen.push_back(std::cref(key_named(key)));
+  const bool on_device = data_->device_timed;
+  Groups groups(*data_, keys);
+  groups.add_ops();
+  if (on_device) groups.add_kernels();
 
-  std::map<std::vector<std::string>, std::size_t> index;  // keys -> position: groups stay in order of appearance
   std::vector<GroupRow> rows;
-  std::vector<Tally> tallies;
-  if (keys.empty()) {  // everything is one group, also where nothing ran
-    index.try_emplace({}, 0);
-    rows.emplace_back();
-    tallies.emplace_back();
-  }
-  for (const auto& bucket : data_->ops) {
-    std::vector<std::string> values;
-    values.reserve(chosen.size());
-    for (const Key& key : chosen) values.push_back(key.value(*data_, bucket));
-    const auto [position, is_new] = index.try_emplace(values, rows.size());
-    if (is_new) {
-      rows.emplace_back().keys = values;
-      tallies.emplace_back();
-    }
-    rows[position->second].calls = saturating_add(rows[position->second].calls, bucket.calls);
-    tallies[position->second].add(bucket, data_->ceilings);
-  }
-
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    static_cast<Figures&>(rows[i]) =
-        derive_figures(tallies[i], Timing{tallies[i].op_time_ns, std::nullopt}, data_->ceilings);
-    rows[i].input_elements = tallies[i].work.input_elements;
-    rows[i].output_elements = tallies[i].work.output_elements;
+  for (Group& group : groups.take()) {
+    GroupRow& row = rows.emplace_back();
+    const Timing timing = timing_of(group, on_device);
+    if (on_device) group.tally.op_time_ns = timing.time_ns;
+    static_cast<Figures&>(row) = derive_figures(group.tally, timing, data_->ceilings);
+    if (on_device && group.apart) add_device_figures(group.device, row);
+    row.keys = std::move(group.keys);
+    row.calls = group.calls;
+    row.input_elements = group.tally.work.input_elements;
+    row.output_elements = group.tally.work.output_elements;
     const auto all_ops_ns = total_.op_time_ns.value_or(0);
-    if (const auto time_ns = rows[i].time_ns; time_ns && all_ops_ns > 0) {
-      rows[i].percent_of_time = 100.0 * static_cast<double>(*time_ns) / static_cast<double>(all_ops_ns);
+    if (row.time_ns && all_ops_ns > 0) {
+      row.percent_of_time = 100.0 * static_cast<double>(*row.time_ns) / static_cast<double>(all_ops_ns);
     }
   }
   return rows;

@@ -5,69 +5,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/module_sums.h"
+
 namespace roofprof {
 
 namespace {
 
-// Self times of one module or subtree, one figure for each run.
-struct RunTimes {
-  std::vector<std::int64_t> by_run;
-
-  // Entries that cover fewer runs leave the later runs without a figure for the whole sum.
-  void add(const std::vector<std::int64_t>& times) {
-    if (times.empty()) return;
-    if (by_run.empty()) {
-      by_run = times;
-      return;
-    }
-    by_run.resize(std::min(by_run.size(), times.size()));
-    for (std::size_t run = 0; run < by_run.size(); ++run) by_run[run] = saturating_add(by_run[run], times[run]);
-  }
-
-  Timing timing(std::int64_t chosen) const {
-    if (chosen < 0 || static_cast<std::size_t>(chosen) >= by_run.size()) return {};
-    Timing timing{by_run[static_cast<std::size_t>(chosen)], std::nullopt};
-    const double middle = median(by_run);
-    if (by_run.size() > 1 && middle > 0) {
-      const auto [least, most] = std::minmax_element(by_run.begin(), by_run.end());
-      timing.spread = static_cast<double>(*most - *least) / middle;
-    }
-    return timing;
-  }
-};
-
-struct ModuleSums {
-  Tally tally;
-  RunTimes times;
-
-  void add(const ModuleSums& other) {
-    tally += other.tally;
-    times.add(other.times.by_run);
-  }
-};
-
 std::size_t at(ModuleId id) { return static_cast<std::size_t>(id); }
-
-std::vector<ModuleSums> sum_self(const ProfileData& data) {
-  std::vector<ModuleSums> self(data.modules.size());
-  for (const auto& bucket : data.ops) self[at(bucket.module)].tally.add(bucket, data.ceilings);
-  for (const auto& time : data.times) self[at(time.module)].times.add(time.self_ns);
-  return self;
-}
-
-// Parents stand before children, so one walk from the end carries every subtree up.
-std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self) {
-  std::vector<ModuleSums> inclusive = self;
-  for (std::size_t id = data.modules.size(); id-- > 0;) {
-    const ModuleId parent = data.modules[id].parent;
-    if (parent >= 0) inclusive[at(parent)].add(inclusive[id]);
-  }
-  return inclusive;
-}
-
-Figures figures_of(const ModuleSums& sums, const ProfileData& data) {
-  return derive_figures(sums.tally, sums.times.timing(data.runs.chosen), data.ceilings);
-}
 
 // What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
 Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
@@ -76,17 +20,33 @@ Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
   return derive_figures(tally, {}, data.ceilings);
 }
 
+// What was measured, and nothing that holds it against the work.
+void copy_measured(const Figures& from, Figures& to) {
+  to.time_ns = from.time_ns;
+  to.time_spread = from.time_spread;
+  to.busy_ns = from.busy_ns;
+  to.idle_ns = from.idle_ns;
+  to.utilization = from.utilization;
+  to.host_time_ns = from.host_time_ns;
+  to.dram_bytes = from.dram_bytes;
+  to.l2_bytes = from.l2_bytes;
+  to.l1_bytes = from.l1_bytes;
+  to.dram_bandwidth = from.dram_bandwidth;
+  to.executed_flops = from.executed_flops;
+  to.kernel_count = from.kernel_count;
+}
+
 // A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
-Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region, const ProfileData& data) {
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region, std::int64_t busy_ns,
+                        const ProfileData& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
     self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
   }
-  if (!holds_region) return figures_of(self, data);
-  // Its own time is the region's, its own work is not: nothing joins the two but the sum over the subtree.
+  const Figures own = figures_of(self, busy_ns, data);
+  if (!holds_region) return own;
+  // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
   Figures figures = figures_in_region(self, data);
-  const Timing timing = self.times.timing(data.runs.chosen);
-  figures.time_ns = timing.time_ns;
-  figures.time_spread = timing.spread;
+  copy_measured(own, figures);
   figures.op_time_ns = self.tally.op_time_ns;
   return figures;
 }
@@ -152,6 +112,20 @@ std::optional<std::int64_t> chosen_wall(const Runs& runs) {
   return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
 }
 
+void check_device(const ProfileData& data, ModuleId modules) {
+  const auto check = [&](ModuleId id, const std::string& what) {
+    if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
+  };
+  for (const auto& kernel : data.kernels) {
+    check(kernel.module, "kernel '" + kernel.name + "'");
+    if (kernel.bucket >= std::ssize(data.ops)) {
+      throw std::invalid_argument("kernel '" + kernel.name + "' belongs to no op of the profile");
+    }
+  }
+  for (const auto& time : data.device_times) check(time.module, "a time of the device");
+  for (const auto& counters : data.module_counters) check(counters.module, "a counter");
+}
+
 }  // namespace
 
 double median(std::span<const std::int64_t> values) {
@@ -197,6 +171,7 @@ void check_consistent(const ProfileData& data) {
       throw std::invalid_argument("a time belongs to no module of the profile");
     }
   }
+  check_device(data, count);
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }
@@ -220,8 +195,13 @@ std::vector<bool> existing_rows(const ProfileData& data) {
     if (data.modules[id].type == kRegionType) exists[id] = false;
   }
   for (const auto& bucket : data.ops) exists[at(bucket.module)] = true;
+  for (const auto& kernel : data.kernels) exists[at(kernel.module)] = true;
+  for (const auto& counters : data.module_counters) exists[at(counters.module)] = true;
+  const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
+    return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
+  };
   for (const auto& time : data.times) {
-    const bool ran = std::any_of(time.self_ns.begin(), time.self_ns.end(), [](auto ns) { return ns > 0; });
+    const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
     const bool opened = time.calls > 0 && data.modules[at(time.module)].type == kRegionType;
     if (opened || (ran && data.scope == "block")) exists[at(time.module)] = true;
@@ -239,6 +219,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto calls = calls_by_module(data);
   const auto exists = existing_rows(data);
   const auto holds_region = region_holders(data);
+  const auto busy = device_times(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : tree_order(data)) {
@@ -247,11 +228,11 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if (!exists[at(id)]) continue;
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
-    static_cast<Figures&>(row) =
-        in_region ? figures_in_region(inclusive[at(id)], data) : figures_of(inclusive[at(id)], data);
+    static_cast<Figures&>(row) = in_region ? figures_in_region(inclusive[at(id)], data)
+                                           : figures_of(inclusive[at(id)], busy[at(id)].busy_ns, data);
     row.self = in_region ? figures_in_region(self[at(id)], data)
-                         : self_figures_of(self[at(id)], row, holds_region[at(id)], data);
-    if (in_region) row.work_share = share_of(row, figures_of(inclusive[at(module.compiled_region)], data));
+                         : self_figures_of(self[at(id)], row, holds_region[at(id)], busy[at(id)].self_busy_ns, data);
+    if (in_region) row.work_share = share_of(row, figures_of(inclusive[at(module.compiled_region)], 0, data));
     copy_facts(module, row);
     row.depth = depth[at(id)];
     if (module.calls_visible) row.calls = calls[at(id)];
@@ -269,14 +250,13 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
     if (exists[id]) sums.add(self[id]);
   }
   RooflineRow total;
-  static_cast<Figures&>(total) = figures_of(sums, data);
+  static_cast<Figures&>(total) = figures_of(sums, data.busy_ns, data);
   copy_facts(data.modules[kModel], total);
   total.path = "total";
   total.type.clear();
   total.calls = rows.front().calls;
   total.wall_ns = chosen_wall(data.runs);
-  total.self = figures_of(sums, data);
-  total.self.wall_ns = total.wall_ns;
+  total.self = static_cast<const Figures&>(total);
   return total;
 }
 

@@ -72,6 +72,8 @@ struct OpBucket {
   std::int64_t calls = 0;
   Work work;                            // of all calls together
   std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  // Copied between host and device, all calls together: held against the host link in place of a memory level.
+  std::int64_t link_bytes = 0;
 
   bool operator==(const OpBucket&) const = default;
 };
@@ -99,8 +101,9 @@ struct KernelBucket {
   bool in_graph = false;  // launched by a CUDA graph
   ModuleId module = kOutside;
   Phase phase = Phase::forward;
-  std::string op;          // that launched it; empty: none was seen around it
-  bool attributed = true;  // false: launched outside of every scope; it stands in (outside)
+  std::string op;            // that launched it; empty: none was seen around it
+  std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
+  bool attributed = true;    // false: launched outside of every scope; it stands in (outside)
   std::int64_t instances = 0;
   std::int64_t total_ns = 0;
   std::int64_t min_ns = 0;
@@ -118,10 +121,20 @@ struct KernelBucket {
 // How long devices worked and stood still for a module, in the run that the rows come from.
 struct DeviceTime {
   ModuleId module = kModel;
-  std::int64_t busy_ns = 0;  // union of its subtree's intervals, devices added up: not additive
-  std::int64_t idle_ns = 0;  // a device stood still until one of its own launches began: additive
+  std::int64_t busy_ns = 0;       // union of its subtree's intervals, devices added up: not additive
+  std::int64_t idle_ns = 0;       // a device stood still until one of its own launches began: additive
+  std::int64_t self_busy_ns = 0;  // union of its own launches' intervals, devices added up
 
   bool operator==(const DeviceTime&) const = default;
+};
+
+// Counters of a module's own launches, where whole modules were the ranges.
+struct ModuleCounters {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  CounterValues counters{};
+
+  bool operator==(const ModuleCounters&) const = default;
 };
 
 struct Runs {
@@ -145,6 +158,8 @@ struct ProfileData {
   bool device_timed = false;  // times are those of a device's kernels, below; else the clock's
   std::vector<KernelBucket> kernels;
   std::vector<DeviceTime> device_times;
+  std::int64_t busy_ns = 0;  // union of all intervals, devices added up
+  std::vector<ModuleCounters> module_counters;
   std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
   CounterRanges counter_ranges = CounterRanges::kernels;
   std::int64_t counter_passes = 0;

@@ -6,6 +6,7 @@
 
 #include "core/coverage.h"
 #include "core/join.h"
+#include "core/kernel_rows.h"
 #include "core/profile_data.h"
 
 namespace roofprof {
@@ -85,6 +86,7 @@ Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64
       depth_(depth),
       rows_(join_rows(*data_)),
       total_(join_total(*data_, rows_)),
+      kernels_(kernel_rows(*data_)),
       coverage_(make_coverage(*data_, rows_, total_)) {}
 
 const RooflineRow& Report::row(std::string_view path) const {

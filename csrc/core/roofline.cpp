@@ -14,6 +14,11 @@ bool has_work(const Work& work) {
   return work.bytes() > 0 || std::any_of(work.operations.begin(), work.operations.end(), [](auto n) { return n > 0; });
 }
 
+// Over the roof that holds the bucket.
+std::int64_t moved_bytes(const OpBucket& bucket) {
+  return bucket.link_bytes > 0 ? bucket.link_bytes : bucket.work.bytes();
+}
+
 std::int64_t rounded_ns(double seconds) {
   const double ns = seconds * kNanosecondsPerSecond;
   return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
@@ -45,13 +50,18 @@ std::optional<double> attainable_rate(const Figures& figures, const RoofShares& 
   return rate;
 }
 
-Bound bound_of(const Tally& tally, const Figures& figures) {
+Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures) {
   if (!figures.time_ns) return {};
-  // Nothing is known of an uncosted op's work, so its row is not said to be overhead.
-  if (!has_work(tally.work)) return {tally.incomplete ? BoundKind::unknown : BoundKind::overhead, ""};
-  if (figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns) {
-    return {BoundKind::overhead, ""};
+  const Bound overhead{BoundKind::overhead, ""};
+  if (timing.device && timing.device->idle_ns > timing.device->busy_ns) return overhead;
+  if (!has_work(tally.work)) {
+    // Nothing is known of an uncosted op's work, nor of a kernel's that no op launched: such a row is not said to be
+    // overhead.
+    const bool unknown_work = tally.incomplete || (timing.of_device && *figures.time_ns > 0);
+    return unknown_work ? Bound{} : overhead;
   }
+  const bool mostly_outside_ops = figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns;
+  if (!timing.of_device && mostly_outside_ops) return overhead;
   return tally.roof.known ? largest_share(tally.roof) : Bound{};
 }
 
@@ -73,6 +83,14 @@ bool needs_roof(const Work& work, DType dtype) {
   return work.operations_in(dtype) > 0 && (is_floating(dtype) || work.macs > 0);
 }
 
+const MemoryCeiling* memory_roof(const OpBucket& bucket, const Ceilings& ceilings) {
+  if (bucket.link_bytes > 0) {
+    const auto* link = ceilings.memory_level(kHostLink);
+    return link != nullptr && link->bytes_per_second > 0 ? link : nullptr;
+  }
+  return ceilings.memory_for(bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1));
+}
+
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   RoofShares shares;
   const Work& work = bucket.work;
@@ -90,10 +108,9 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
 
   double memory_seconds = 0;
   std::string level;
-  if (work.bytes() > 0) {
-    const std::int64_t footprint = work.bytes() / std::max<std::int64_t>(bucket.calls, 1);
-    if (const auto* roof = ceilings.memory_for(footprint)) {
-      memory_seconds = static_cast<double>(work.bytes()) / roof->bytes_per_second;
+  if (const std::int64_t bytes = moved_bytes(bucket); bytes > 0) {
+    if (const auto* roof = memory_roof(bucket, ceilings)) {
+      memory_seconds = static_cast<double>(bytes) / roof->bytes_per_second;
       level = roof->level;
       shares.at_level[level] = memory_seconds;
     } else {
@@ -159,7 +176,14 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.time_ns = timing.time_ns;
   figures.time_spread = timing.spread;
   figures.op_time_ns = tally.op_time_ns;
-  if (figures.time_ns && tally.buckets == 0) figures.op_time_ns = 0;
+  if (figures.time_ns && tally.buckets == 0 && !timing.of_device) figures.op_time_ns = 0;
+  figures.host_time_ns = timing.host_ns;
+  if (timing.device) {
+    figures.busy_ns = timing.device->busy_ns;
+    figures.idle_ns = timing.device->idle_ns;
+    const auto both = saturating_add(timing.device->busy_ns, timing.device->idle_ns);
+    if (both > 0) figures.utilization = 100.0 * static_cast<double>(timing.device->busy_ns) / static_cast<double>(both);
+  }
   if (const auto time_ns = figures.time_ns.value_or(0); time_ns > 0) {
     const double seconds = static_cast<double>(time_ns) / kNanosecondsPerSecond;
     figures.achieved_flops = static_cast<double>(figures.flops) / seconds;
@@ -176,7 +200,7 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
           100.0 * static_cast<double>(*figures.lower_bound_ns) / static_cast<double>(*figures.time_ns);
     }
   }
-  figures.bound = bound_of(tally, figures);
+  figures.bound = bound_of(tally, timing, figures);
   return figures;
 }
 

@@ -33,6 +33,8 @@ struct RoofShares {
 // Integer work without multiply-accumulates (counters, indices, comparisons) needs only its bytes' roof: it is never
 // bound by arithmetic, and peaks for such types are not measured. `needs_roof` tells the two apart.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
+// What copies between host and device is held against the host link and what it copies instead.
+const MemoryCeiling* memory_roof(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
 // The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the
@@ -51,9 +53,18 @@ struct Tally {
   Tally& operator+=(const Tally& other);
 };
 
+// How long devices worked, and stood still until they were given more.
+struct DeviceWait {
+  std::int64_t busy_ns = 0;
+  std::int64_t idle_ns = 0;
+};
+
 struct Timing {
   std::optional<std::int64_t> time_ns;
   std::optional<double> spread;
+  bool of_device = false;                 // the time is that of launches on a device; else of code on the host
+  std::optional<DeviceWait> device = {};  // where it is known for just this code
+  std::optional<std::int64_t> host_ns = {};
 };
 
 // All figures that follow from a tally and its time. A row's attainable rate is min(peak, intensity x bandwidth) with

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from roofprof import _C, RooflineProfiler, __version__, ceilings, published_peaks
+from roofprof import _C, RooflineProfiler, __version__, _doctor, ceilings, published_peaks
 from roofprof._arguments import tensors_in
 from roofprof._target import TargetError, call_inputs, load_model, make_input, parse_dtype
 from roofprof.report import Report
@@ -26,6 +26,7 @@ examples:
   roofprof show r.json --by op --sort time
   roofprof ceilings --device cuda
   roofprof ops softmax --family normalization
+  roofprof doctor
 """
 
 _OPS = """\
@@ -33,6 +34,11 @@ Every operator with a cost line: family, name without overload, formula; where a
 source; the arguments besides tensors that it reads. In-place and out= forms are under the plain name. Operators that
 torch tags as pointwise or as a reduction need no line: they cost 1 per element of the output or the input. Costs that
 were given with op_cost or OpCosts::add are the family "own".
+"""
+
+_DOCTOR = """\
+What measuring on a GPU needs, in the order in which one thing needs the other: what was found, and behind an arrow what
+to do where something is missing. Nothing is measured, and a machine without a GPU is no error.
 """
 
 
@@ -187,6 +193,13 @@ def _table_of_costs(costs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _examine(arguments: argparse.Namespace) -> int:
+    found = _doctor.findings()
+    as_json = [finding._asdict() for finding in found]
+    print(json.dumps(as_json, indent=2) if arguments.json else _doctor.as_text(found, _width(arguments)))
+    return 0
+
+
 # ---- shared
 
 
@@ -288,6 +301,12 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--family", metavar="NAME", help="only one family, such as matmul")
     listing.add_argument("--json", action="store_true", help="print them as JSON")
     listing.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    doctor = commands.add_parser("doctor", help="say what measuring on a GPU would need here", description=_DOCTOR)
+    doctor.set_defaults(command=_examine)
+    doctor.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
+    doctor.add_argument("--json", action="store_true", help="print it as JSON")
+    doctor.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

@@ -37,6 +37,8 @@ struct State {
 std::mutex mutex;
 State state;
 std::vector<std::function<void(const fake::Ran&)>> listeners;
+std::vector<std::function<void(unsigned long long, unsigned long long)>> graph_listeners;
+std::vector<std::function<void()>> reset_listeners;
 bool gate_open = false;
 long long ungated = 0;
 
@@ -108,10 +110,17 @@ fake::Ran run(const FakeLaunch& launch) {
 
 extern "C" {
 
+const int roofprof_simulated = 1;
+
 void fake_reset(void) {
   State fresh = fresh_state();
-  const std::lock_guard lock(mutex);
-  state = std::move(fresh);
+  std::vector<std::function<void()>> told;
+  {
+    const std::lock_guard lock(mutex);
+    state = std::move(fresh);
+    told = reset_listeners;
+  }
+  for (const auto& listener : told) listener();
 }
 
 void fake_set(const char* setting, long long value) {
@@ -180,6 +189,15 @@ unsigned fake_launch(const FakeLaunch* launch) {
   return ran.correlation;
 }
 
+void fake_graph_node(unsigned long long node, unsigned long long original) {
+  std::vector<std::function<void(unsigned long long, unsigned long long)>> told;
+  {
+    const std::lock_guard lock(mutex);
+    told = graph_listeners;
+  }
+  for (const auto& listener : told) listener(node, original);
+}
+
 unsigned fake_kernel(const char* name, unsigned device, unsigned stream, long long duration_ns) {
   FakeLaunch launch{};
   launch.name = name;
@@ -214,6 +232,16 @@ void live(const std::string& what, int change) {
 void on_launch(std::function<void(const Ran&)> listener) {
   const std::lock_guard lock(mutex);
   listeners.push_back(std::move(listener));
+}
+
+void on_graph_node(std::function<void(unsigned long long, unsigned long long)> listener) {
+  const std::lock_guard lock(mutex);
+  graph_listeners.push_back(std::move(listener));
+}
+
+void on_reset(std::function<void()> listener) {
+  const std::lock_guard lock(mutex);
+  reset_listeners.push_back(std::move(listener));
 }
 
 bool is_active(unsigned device) {

@@ -7,6 +7,9 @@
 extern "C" {
 #endif
 
+/* By this roofprof knows fakes, and says "simulated" wherever it shows what they told. */
+extern const int roofprof_simulated;
+
 /* All settings, failures, counts and the clock back to the start: the defaults, then what the environment variable
  * ROOFPROF_FAKE says, "devices=2,chip=AD102,fail:cuptiSubscribe=39". */
 void fake_reset(void);
@@ -54,7 +57,10 @@ typedef struct FakeLaunch {
   double dram_write_bytes;
   double l2_bytes;
   double l1_bytes;
-  double flops; /* fp32, by CUDA cores */
+  double flops;       /* fp32, by CUDA cores */
+  unsigned to_device; /* of a copy between devices: copy_kind 10 */
+  int from_memory;    /* of a copy: CUpti_ActivityMemoryKind; 0: its record does not say */
+  int to_memory;
 } FakeLaunch;
 
 /* Launches it from this thread, now: the host's clock moves by the setting launch_ns, the work starts when its stream
@@ -62,6 +68,10 @@ typedef struct FakeLaunch {
 unsigned fake_launch(const FakeLaunch* launch);
 /* The same for a plain kernel. */
 unsigned fake_kernel(const char* name, unsigned device, unsigned stream, long long duration_ns);
+
+/* A node of a CUDA graph comes to be, on this thread: captured, or (original not 0) cloned from one that was, as
+ * instantiating a graph does. Nodes are numbered by whoever makes them. */
+void fake_graph_node(unsigned long long node, unsigned long long original);
 
 #ifdef __cplusplus
 }

@@ -175,6 +175,13 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetDevice(CUdevice* device) {
+  FAKE(CUresult, cuCtxGetDevice);
+  if (current.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = device_of(current.back());
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxSynchronize() {
   FAKE(CUresult, cuCtxSynchronize);
   if (current.empty()) return CUDA_ERROR_INVALID_CONTEXT;

@@ -25,6 +25,10 @@ struct Ran {
 // Called for each launch from now on, on the launching thread, without a lock held.
 void on_launch(std::function<void(const Ran&)> listener);
 
+// Called for each node of a graph from now on, likewise; and at each reset.
+void on_graph_node(std::function<void(unsigned long long node, unsigned long long original)> listener);
+void on_reset(std::function<void()> listener);
+
 // Whether somebody holds the primary context of a device, or has launched on it.
 bool is_active(unsigned device);
 void retain(unsigned device, int change);

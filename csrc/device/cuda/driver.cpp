@@ -43,6 +43,7 @@ void look_up_all(void* library, Driver& driver) {
   require(library, "cuCtxPushCurrent_v2", driver.push_current);
   require(library, "cuCtxPopCurrent_v2", driver.pop_current);
   require(library, "cuCtxGetCurrent", driver.get_current);
+  require(library, "cuCtxGetDevice", driver.current_device);
   require(library, "cuCtxSynchronize", driver.synchronize);
   look_up(library, "cuDeviceGetPCIBusId", driver.device_pci_bus_id);
 }
@@ -120,6 +121,7 @@ Driver open_driver() {
   Driver driver;
   look_up_all(library, driver);
   if (Dl_info info{}; dladdr(reinterpret_cast<void*>(driver.init), &info) != 0) driver.path = info.dli_fname;
+  driver.simulated = dlsym(library, "roofprof_simulated") != nullptr;
 
   const Result started = driver.init(0);
   if (started == kStubLibrary) {
@@ -196,6 +198,12 @@ void synchronize_all(const Driver& driver) {
 Context current_context(const Driver& driver) {
   Context context = nullptr;
   return driver.get_current(&context) == 0 ? context : nullptr;
+}
+
+std::optional<int> current_device(const Driver& driver) {
+  Device device = 0;
+  if (current_context(driver) == nullptr || driver.current_device(&device) != 0) return std::nullopt;
+  return device;
 }
 
 }  // namespace roofprof::cuda

@@ -50,11 +50,13 @@ struct Driver {
   Result (*push_current)(Context context) = nullptr;
   Result (*pop_current)(Context* context) = nullptr;
   Result (*get_current)(Context* context) = nullptr;
+  Result (*current_device)(Device* device) = nullptr;
   Result (*synchronize)() = nullptr;
 
   int version = 0;  // of CUDA, that the driver brings: 13020 is 13.2
   int devices = 0;  // at least 1
   std::string path;
+  bool simulated = false;  // the fake library of the tests
 
   std::string error_name(Result error) const;  // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
 };
@@ -111,5 +113,8 @@ void synchronize_all(const Driver& driver);
 
 // The context that this thread works in; null: none.
 Context current_context(const Driver& driver);
+
+// The device of that context; empty: there is none.
+std::optional<int> current_device(const Driver& driver);
 
 }  // namespace roofprof::cuda

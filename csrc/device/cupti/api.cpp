@@ -54,6 +54,17 @@ void require(const Api& api, const std::string& missing, const char* for_what) {
       "use the CUPTI that came with torch");
 }
 
+// CUPTI asks for these by their bare names when counters are first used, and would find those of a CUDA toolkit or,
+// where there is none, nothing (CUPTI_ERROR_NOT_INITIALIZED): in torch's wheels they lie beside it, off the search
+// path. What is loaded already it finds.
+void load_counter_libraries(const std::string& path_of_cupti) {
+  const std::size_t folder = path_of_cupti.rfind('/');
+  if (folder == std::string::npos) return;
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    dlopen((path_of_cupti.substr(0, folder + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);  // kept for good
+  }
+}
+
 }  // namespace
 
 std::string version_text(std::uint32_t version) {
@@ -63,10 +74,15 @@ std::string version_text(std::uint32_t version) {
 }
 
 Api open_api() {
-  cuda::driver();
+  const cuda::Driver& driver = cuda::driver();
   const Library library = open_library();
   Api api;
   api.how = library.how;
+  api.simulated = dlsym(library.handle, "roofprof_simulated") != nullptr;
+  if (api.simulated != driver.simulated) {  // which would crash: the gate was none
+    throw CollectorError("of the driver and CUPTI one is simulated and the other is not",
+                         "set both ROOFPROF_CUDA_LIB and ROOFPROF_CUPTI_LIB, or neither");
+  }
   std::string missing;
   std::string missing_optional;
 #define REQUIRED(name) look_up(library.handle, #name, api.name, missing);
@@ -101,6 +117,10 @@ const Api& api() {
 
 void require_activity(const Api& api) { require(api, api.missing_activity, "kernel times"); }
 
-void require_counters(const Api& api) { require(api, api.missing_counters, "counters"); }
+void require_counters(const Api& api) {
+  require(api, api.missing_counters, "counters");
+  static std::once_flag once;
+  std::call_once(once, load_counter_libraries, api.path);
+}
 
 }  // namespace roofprof::cupti

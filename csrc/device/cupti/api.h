@@ -48,6 +48,7 @@ struct Api {
   std::uint32_t version = 0;  // 130001 is 13.0.1
   std::string path;           // of the library
   std::string how;            // it was found: "already loaded" (by torch), "search path", "ROOFPROF_CUPTI_LIB"
+  bool simulated = false;     // the fake library of the tests
   // Functions of a group that the library lacks, with commas; empty: it has all.
   std::string missing_activity;
   std::string missing_counters;

@@ -28,6 +28,9 @@ struct ComputeCeiling {
   bool operator==(const ComputeCeiling&) const = default;
 };
 
+// The level of copies between host and device; no footprint ever "fits" a link.
+inline constexpr std::string_view kHostLink = "host link";
+
 // Peak bytes per second of one memory level.
 struct MemoryCeiling {
   std::string level;  // "L1", "L2", "L3", "DRAM", "host link"

@@ -135,6 +135,11 @@ struct KernelRow {
   std::optional<std::int64_t> l1_bytes;
   std::optional<std::int64_t> executed_flops;
   std::optional<double> dram_bandwidth;  // B/s
+  // Executed FLOPs where they were measured, else its op's where it is the op's only kernel; and these per byte.
+  std::optional<std::int64_t> flops;
+  std::optional<double> dram_intensity;
+  std::optional<double> l2_intensity;
+  std::optional<double> l1_intensity;
 };
 
 // An op that nothing is known of, and how much that hides.

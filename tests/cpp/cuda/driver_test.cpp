@@ -2,21 +2,36 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "device/collector.h"
 
 namespace roofprof::cuda {
 namespace {
 
-TEST(Driver, ALibraryThatIsNotThereIsNamed) {
-  setenv("ROOFPROF_CUDA_LIB", "/nowhere/libcuda.so.1", 1);
+std::string open_from(const std::string& path) {
+  setenv("ROOFPROF_CUDA_LIB", path.c_str(), 1);
+  std::string said = "a driver was found";
   try {
     open_driver();
-    FAIL() << "a driver was found";
   } catch (const CollectorError& error) {
-    EXPECT_NE(error.found().find("/nowhere/libcuda.so.1"), std::string::npos) << error.found();
-    EXPECT_NE(error.found().find("ROOFPROF_CUDA_LIB"), std::string::npos) << error.found();
+    EXPECT_FALSE(error.advice().empty());
+    said = error.what();
   }
   unsetenv("ROOFPROF_CUDA_LIB");
+  return said;
+}
+
+TEST(OpenDriver, NamesALibraryThatIsNotThere) {
+  const std::string said = open_from("/nowhere/libcuda.so.1");
+  EXPECT_TRUE(said.starts_with("ROOFPROF_CUDA_LIB cannot be loaded (/nowhere/libcuda.so.1:")) << said;
+}
+
+TEST(OpenDriver, NamesWhatIsNoDriver) {
+  // A library that is there on any Linux.
+  EXPECT_EQ(
+      open_from("libdl.so.2"),
+      "the library of NVIDIA's driver lacks cuInit: it is too old or something else under its name; update the driver");
 }
 
 }  // namespace

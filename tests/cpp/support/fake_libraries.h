@@ -31,9 +31,12 @@ class WithFakes : public testing::Test {
   static void use(const char* variable, const std::string& library) { setenv(variable, library.c_str(), 1); }
 };
 
+// EXPECT_SAYS("cuInit", message): the part is in it.
+#define EXPECT_SAYS(part, text) EXPECT_PRED_FORMAT2(testing::IsSubstring, part, text)
+
 // The message of the error that the call ends with.
 template <class Error, class Call>
-std::string message_of(Call&& call) {
+std::string message_of(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
