@@ -84,6 +84,17 @@ TEST_F(Failing, ALostDeviceAtTheStartIsSaid) {
   EXPECT_EQ(fake_calls("cuptiSubscribe"), 0);
 }
 
+// After all was enabled, the tracer waits for the devices once more.
+TEST_F(Failing, ADeviceLostWhileStartingLeavesNothingBehind) {
+  fake_kernel("makes_a_context", 0, 7, 10);
+  fake_fail("cuCtxSynchronize", kIllegalAddress, 1);
+  Tracer traced = tracer();
+  EXPECT_THROW(traced.start(), CollectorError);
+  EXPECT_EQ(fake_calls("cuptiSubscribe"), 1);
+  fake_fail("cuCtxSynchronize", 0, 0);
+  expect_usable(traced);
+}
+
 TEST_F(Failing, ALostDeviceInTheMiddleLeavesWhatThereIs) {
   Tracer traced = tracer();
   traced.start();
