@@ -171,6 +171,19 @@ TEST_F(Failing, ATracerThatGoesEndsItsTrace) {
   expect_usable(next);
 }
 
+// CUPTI gives back what it holds when a process ends, be it in the middle of a trace.
+TEST_F(Failing, AProcessMayEndInTheMiddle) {
+  const auto end_in_the_middle = [] {
+    std::atexit([] { api().cuptiActivityFlushAll(1); });
+    static auto* traced = new Tracer(tracer());
+    traced->start();
+    traced->marker()->push(3, LaunchLevel::op);
+    fake_kernel("k", 0, 7, 10);
+    std::exit(0);
+  };
+  EXPECT_EXIT(end_in_the_middle(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(Failing, OutOfTurnIsRefused) {
   Tracer traced = tracer();
   EXPECT_THROW(traced.stop(), CollectorError);
