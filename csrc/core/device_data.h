@@ -112,6 +112,8 @@ enum class CounterRanges : std::uint8_t {
   modules   // whole modules, whose kernels may overlap
 };
 
+inline constexpr std::array<std::string_view, 2> kCounterRangeNames = {"kernels", "modules"};
+
 struct CounterRecord {
   // Ranges of kernels: the how-manieth launch it was, from 0. Ranges of modules: kept as LaunchId.
   std::uint64_t range = 0;
