@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cpp_project import BUILD
 
 import roofprof
 
@@ -263,6 +264,46 @@ def run_script(folder, **variables):
     return subprocess.run(
         [str(GPU / "run.sh")], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
+
+
+def on_stand_ins(folder, parts, **variables):
+    """The results of some parts, with NVIDIA's libraries played by tests/fakes."""
+    fakes = BUILD / "tests" / "fakes" / "lib" / "all"
+    raw = BUILD / "tests" / "gpu" / "raw" / "libraw_device.so"
+    if not fakes.is_dir() or not raw.exists():
+        pytest.skip("the stand-ins for NVIDIA's libraries are not built: cmake -DROOFPROF_TESTS=ON")
+    libraries = {"CUDA": "libcuda.so.1", "CUPTI": "libcupti.so.13", "NVML": "libnvidia-ml.so.1"}
+    variables |= {f"ROOFPROF_{name}_LIB": str(fakes / file) for name, file in libraries.items()}
+    site = str(Path(roofprof.__file__).resolve().parents[1])
+    done = run_script(folder, ONLY=f"^({parts})$", INSTALLED=site, ACCEPTANCE_RAW=str(raw), **variables)
+    assert "SIMULATED" in done.stdout, done.stdout + done.stderr
+    result = json.loads((folder / "results.json").read_text())
+    assert result["simulated"]
+    assert list(result["parts"]) == parts.split("|")
+    return result
+
+
+def by_status(result, part, status):
+    return [check for check in result["parts"][part]["checks"] if check["status"] == status]
+
+
+def test_known_work_of_the_stand_ins_is_found_again(tmp_path):
+    """What the stand-ins are told to move and compute comes out of the reports: no check of these parts fails."""
+    result = on_stand_ins(tmp_path, "environment|traffic|hardware")
+    for part in result["parts"]:
+        assert not by_status(result, part, "error") + by_status(result, part, "fail")
+    passed = {check["name"] for check in by_status(result, "traffic", "pass")}
+    assert {"triad a = b + 3c: DRAM bytes", "sum: DRAM bytes", "bf16 GEMM 64: executed FLOPs"} <= passed
+    assert (tmp_path / "recorded.tar.gz").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_every_part_runs_on_the_stand_ins(tmp_path):
+    """Figures may be wrong there (torch.profiler sees nothing of the stand-ins), but no script is."""
+    result = on_stand_ins(tmp_path, "sums|questions|cpp|others|roofs|overhead|ncu")
+    for part in result["parts"]:
+        assert not by_status(result, part, "error")
+    assert not by_status(result, "sums", "fail")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
