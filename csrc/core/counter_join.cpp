@@ -208,7 +208,6 @@ void join_kernel_counters(const CounterTrace& counters, const std::vector<Device
 }
 
 void join_module_counters(const CounterTrace& counters, const std::vector<LaunchPlace>& places, ProfileData& data) {
-  check_places(places, data);
   if (counters.dropped > 0) {
     data.notes.push_back("counters: there was no room for " + std::to_string(counters.dropped) +
                          " ranges of modules; modules that had them have no measured bytes");

@@ -113,6 +113,8 @@ enum class CounterRanges : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 2> kCounterRangesNames = {"kernels", "modules"};
 
+inline constexpr std::array<std::string_view, 2> kCounterRangeNames = {"kernels", "modules"};
+
 struct CounterRecord {
   // Ranges of kernels: the how-manieth launch it was, from 0. Ranges of modules: kept as LaunchId.
   std::uint64_t range = 0;

@@ -92,6 +92,22 @@ bool asked_in_vain(const CounterTrace& counters) {
                       [](const CounterSource& source) { return source.missing.empty(); });
 }
 
+void add_counters(const CounterTrace& counters, const std::vector<DeviceRun>& runs,
+                  const std::vector<Launches>& launches, const std::vector<std::size_t>& bucket_of_launch,
+                  const std::vector<LaunchPlace>& counter_places, ProfileData& data) {
+  data.counters = counters.sources;
+  data.counter_ranges = counters.ranges;
+  data.counter_passes = counters.passes;
+  take_notes(counters.notes, data);
+  if (asked_in_vain(counters)) return;
+  const auto chosen = static_cast<std::size_t>(data.runs.chosen);
+  if (counters.ranges == CounterRanges::modules) {
+    join_module_counters(counters, counter_places.empty() ? runs[chosen].places : counter_places, data);
+  } else {
+    join_kernel_counters(counters, runs, launches, chosen, bucket_of_launch, data);
+  }
+}
+
 }  // namespace
 
 void add_device(const std::vector<DeviceRun>& runs, const std::optional<CounterTrace>& counters, ProfileData& data,
@@ -106,6 +122,7 @@ void add_device(const std::vector<DeviceRun>& runs, const std::optional<CounterT
   std::vector<Launches> launches;
   launches.reserve(runs.size());
   for (const auto& run : runs) launches.push_back(launches_of(run, data));
+  check_places(counter_places, data);
   const auto chosen = static_cast<std::size_t>(data.runs.chosen);
   const DeviceTrace& trace = runs[chosen].trace;
 
@@ -120,17 +137,9 @@ void add_device(const std::vector<DeviceRun>& runs, const std::optional<CounterT
   take_losses(trace, launches[chosen], data);
   for (const auto& run : runs) take_notes(run.trace.notes, data);
 
-  if (!counters) return;
-  data.counters = counters->sources;
-  data.counter_ranges = counters->ranges;
-  data.counter_passes = counters->passes;
-  take_notes(counters->notes, data);
-  if (asked_in_vain(*counters)) return;
-  if (counters->ranges == CounterRanges::modules) {
-    join_module_counters(*counters, counter_places.empty() ? runs[chosen].places : counter_places, data);
-  } else {
-    join_kernel_counters(*counters, runs, launches, chosen, kernels.of_launch, data);
-  }
+  if (counters) add_counters(*counters, runs, launches, kernels.of_launch, counter_places, data);
+  std::stable_sort(data.kernels.begin(), data.kernels.end(),
+                   [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
 }
 
 }  // namespace roofprof

@@ -14,7 +14,10 @@ std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole
 // Where modules were the ranges: a module that launched kernels and has no range is not known.
 void add_module_counters(const ProfileData& data, const CounterReader& reader, std::vector<DeviceSums>& sums) {
   std::vector<bool> counted(sums.size());
-  for (auto& module : sums) module.measured = reader.nothing();
+  for (auto& module : sums) {
+    module.measured = reader.nothing();
+    module.uncounted = 0;
+  }
   for (const auto& range : data.module_counters) {
     const auto id = static_cast<std::size_t>(range.module);
     sums[id].measured += reader.read(range.counters);
@@ -31,18 +34,20 @@ DeviceSums& DeviceSums::operator+=(const DeviceSums& other) {
   kernels = saturating_add(kernels, other.kernels);
   op_time_ns = saturating_add(op_time_ns, other.op_time_ns);
   idle_ns = saturating_add(idle_ns, other.idle_ns);
+  uncounted = saturating_add(uncounted, other.uncounted);
   measured += other.measured;
   return *this;
 }
 
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
-  return {kernel.kind == KernelKind::kernel ? kernel.instances : 0, kernel.op.empty() ? 0 : kernel.total_ns, 0,
-          reader.read(kernel)};
+  const bool is_kernel = kernel.kind == KernelKind::kernel;
+  return {is_kernel ? kernel.instances : 0, kernel.op.empty() ? 0 : kernel.total_ns, 0,
+          is_kernel ? 0 : kernel.instances, reader.read(kernel)};
 }
 
 std::vector<DeviceSums> device_sums(const ProfileData& data) {
   const CounterReader reader(data.counters);
-  std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{0, 0, 0, reader.nothing()});
+  std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{0, 0, 0, 0, reader.nothing()});
   for (const auto& kernel : data.kernels) sums[static_cast<std::size_t>(kernel.module)] += sums_of(kernel, reader);
   for (const auto& time : data.device_times) sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;
   if (data.counter_ranges == CounterRanges::modules) add_module_counters(data, reader, sums);
@@ -58,6 +63,7 @@ std::vector<DeviceTime> device_times(const ProfileData& data) {
 void add_device_figures(const DeviceSums& sums, Figures& figures) {
   const Measured& measured = sums.measured;
   figures.kernel_count = sums.kernels;
+  if (sums.kernels == 0 && sums.uncounted > 0) return;  // it moved bytes, and nobody counted them
   figures.dram_bytes = measured.dram_bytes;
   figures.l2_bytes = measured.l2_bytes;
   figures.l1_bytes = measured.l1_bytes;

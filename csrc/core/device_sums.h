@@ -13,6 +13,7 @@ struct DeviceSums {
   std::int64_t kernels = 0;
   std::int64_t op_time_ns = 0;  // of launches inside ops
   std::int64_t idle_ns = 0;
+  std::int64_t uncounted = 0;  // copies and fills, where counters are those of kernels
   Measured measured;
 
   DeviceSums& operator+=(const DeviceSums& other);

@@ -21,11 +21,13 @@ enum class Unit : std::uint8_t {
   bytes,
   nanoseconds,
   fraction,  // 0-1
+  ratio,     // of two figures of one unit
   percent,   // 0-100
   flops_per_byte,
   flops_per_second,
   bytes_per_second,
   shapes,  // sizes of tensors
+  blocks,  // of a launch: in x, y and z
   bound    // what bounds, as to_string(Bound) says it
 };
 
@@ -53,6 +55,8 @@ constexpr std::string_view unit_name(Unit unit) {
       return "nanoseconds";
     case Unit::fraction:
       return "fraction (1 = 100%)";
+    case Unit::ratio:
+      return "ratio";
     case Unit::percent:
       return "percent";
     case Unit::flops_per_byte:
@@ -63,6 +67,8 @@ constexpr std::string_view unit_name(Unit unit) {
       return "bytes per second";
     case Unit::shapes:
       return "tensor sizes";
+    case Unit::blocks:
+      return "count in x, y and z";
     case Unit::bound:
       return "compute <dtype>, memory <level>, overhead or unknown";
   }
@@ -84,6 +90,8 @@ void for_each_figure(Visitor&& visit) {
   visit("time_spread", Unit::fraction, &Figures::time_spread);
   visit("op_time", Unit::nanoseconds, &Figures::op_time_ns);
   visit("busy", Unit::nanoseconds, &Figures::busy_ns);
+  visit("idle", Unit::nanoseconds, &Figures::idle_ns);
+  visit("utilization", Unit::percent, &Figures::utilization);
   visit("host_time", Unit::nanoseconds, &Figures::host_time_ns);
   visit("wall", Unit::nanoseconds, &Figures::wall_ns);
   visit("intensity", Unit::flops_per_byte, &Figures::intensity);
@@ -97,6 +105,12 @@ void for_each_figure(Visitor&& visit) {
   visit("dram_bytes", Unit::bytes, &Figures::dram_bytes);
   visit("l2_bytes", Unit::bytes, &Figures::l2_bytes);
   visit("l1_bytes", Unit::bytes, &Figures::l1_bytes);
+  visit("dram_intensity", Unit::flops_per_byte, &Figures::dram_intensity);
+  visit("l2_intensity", Unit::flops_per_byte, &Figures::l2_intensity);
+  visit("l1_intensity", Unit::flops_per_byte, &Figures::l1_intensity);
+  visit("dram_bytes_ratio", Unit::ratio, &Figures::dram_bytes_ratio);
+  visit("dram_bandwidth", Unit::bytes_per_second, &Figures::dram_bandwidth);
+  visit("executed_flops", Unit::operations, &Figures::executed_flops);
   visit("kernel_count", Unit::count, &Figures::kernel_count);
   visit("incomplete", Unit::flag, &Figures::incomplete);
 }
@@ -126,6 +140,40 @@ void for_each_group_field(Visitor&& visit) {
   visit("input_elements", Unit::count, &GroupRow::input_elements);
   visit("output_elements", Unit::count, &GroupRow::output_elements);
   visit("percent_of_time", Unit::percent, &GroupRow::percent_of_time);
+}
+
+// What a kernel has. "median" and its like are of the durations of its launches.
+template <class Visitor>
+void for_each_kernel_field(Visitor&& visit) {
+  visit("name", Unit::text, &KernelRow::name);
+  visit("kind", Unit::text, &KernelRow::kind);
+  visit("copied", Unit::text, &KernelRow::copied);
+  visit("module", Unit::text, &KernelRow::module);
+  visit("phase", Unit::text, &KernelRow::phase);
+  visit("op", Unit::text, &KernelRow::op);
+  visit("grid", Unit::blocks, &KernelRow::grid);
+  visit("block", Unit::blocks, &KernelRow::block);
+  visit("device", Unit::count, &KernelRow::device);
+  visit("in_graph", Unit::flag, &KernelRow::in_graph);
+  visit("built_for", Unit::text, &KernelRow::built_for);
+  visit("percent_of_time", Unit::percent, &KernelRow::percent_of_time);
+  visit("total", Unit::nanoseconds, &KernelRow::total_ns);
+  visit("instances", Unit::count, &KernelRow::instances);
+  visit("average", Unit::nanoseconds, &KernelRow::average_ns);
+  visit("median", Unit::nanoseconds, &KernelRow::median_ns);
+  visit("min", Unit::nanoseconds, &KernelRow::min_ns);
+  visit("max", Unit::nanoseconds, &KernelRow::max_ns);
+  visit("stddev", Unit::nanoseconds, &KernelRow::stddev_ns);
+  visit("bytes", Unit::bytes, &KernelRow::bytes);
+  visit("flops", Unit::operations, &KernelRow::flops);
+  visit("dram_bytes", Unit::bytes, &KernelRow::dram_bytes);
+  visit("l2_bytes", Unit::bytes, &KernelRow::l2_bytes);
+  visit("l1_bytes", Unit::bytes, &KernelRow::l1_bytes);
+  visit("dram_intensity", Unit::flops_per_byte, &KernelRow::dram_intensity);
+  visit("l2_intensity", Unit::flops_per_byte, &KernelRow::l2_intensity);
+  visit("l1_intensity", Unit::flops_per_byte, &KernelRow::l1_intensity);
+  visit("dram_bandwidth", Unit::bytes_per_second, &KernelRow::dram_bandwidth);
+  visit("executed_flops", Unit::operations, &KernelRow::executed_flops);
 }
 
 }  // namespace roofprof

@@ -1,7 +1,5 @@
 #include "core/kernel_rows.h"
 
-#include <algorithm>
-
 #include "core/kernel_arch.h"
 #include "core/measured.h"
 
@@ -83,7 +81,6 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     }
     add_measured(reader.read(kernel), row);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
   return rows;
 }
 

@@ -7,7 +7,7 @@
 
 namespace roofprof {
 
-// Longest total first; of equal ones the first launched.
+// In the data's order.
 std::vector<KernelRow> kernel_rows(const ProfileData& data);
 
 }  // namespace roofprof

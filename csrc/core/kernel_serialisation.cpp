@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kWaiting = {"nccl",      "nvshmem",          "c10d",
                                                       "multimem_", "_shot_all_reduce", "cross_device_reduce"};
 
-constexpr std::string_view kInstead = ": count by module (counters=\"modules\"), or not at all (counters=\"off\")";
+constexpr std::string_view kInstead = R"(: count by module (counters="modules"), or not at all (counters="off"))";
 
 }  // namespace
 

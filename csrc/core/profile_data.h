@@ -155,8 +155,8 @@ struct ProfileData {
   std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
-  bool device_timed = false;  // times are those of a device's kernels, below; else the clock's
-  std::vector<KernelBucket> kernels;
+  bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
+  std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
   std::vector<DeviceTime> device_times;
   std::int64_t busy_ns = 0;  // union of all intervals, devices added up
   std::vector<ModuleCounters> module_counters;

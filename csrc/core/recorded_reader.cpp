@@ -28,6 +28,9 @@ std::string quoted(std::string_view word) {
   return "'" + text + (word.size() > kLongest ? "...'" : "'");
 }
 
+constexpr bool is_finite(std::integral auto) { return true; }
+bool is_finite(double value) { return std::isfinite(value); }
+
 // The lines of a file, and the words of the one at hand.
 class Lines {
  public:
@@ -67,9 +70,8 @@ class Lines {
   Number number(std::string_view word, const char* meaning) const {
     Number value{};
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    bool fine = error == std::errc{} && end == word.data() + word.size();
-    if constexpr (std::floating_point<Number>) fine = fine && std::isfinite(value);
-    if (!fine) fail("has " + quoted(word) + " where " + meaning + " should stand");
+    const bool whole = error == std::errc{} && end == word.data() + word.size();
+    if (!whole || !is_finite(value)) fail("has " + quoted(word) + " where " + meaning + " should stand");
     return value;
   }
 

@@ -30,7 +30,7 @@ struct CounterRequest {
   bool memory = true;           // DRAM, L2 and L1 bytes and time: one pass
   bool executed_flops = false;  // of CUDA cores and of tensor cores: further passes
   CounterRanges ranges = CounterRanges::kernels;
-  std::int64_t expected_launches = 0;  // of one run of the body; room is made for twice as many
+  std::int64_t expected_launches = 0;  // of one run of the body; room is made for more
 };
 
 // One at a time in a process: what it collects is the process's. Usable again after a failure.

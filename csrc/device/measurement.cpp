@@ -28,6 +28,8 @@ std::string bytes_text(std::int64_t bytes) {
                       : std::to_string((bytes + kMiB / 2) / kMiB) + " MiB";
 }
 
+std::string first_line_of(const std::string& message) { return message.substr(0, message.find('\n')); }
+
 void note_unsteady(const Ceilings& ceilings, std::vector<std::string>& notes) {
   constexpr double kSteady = 0.25;
   std::string names;

@@ -18,6 +18,9 @@ std::string number_text(double value);
 // "512 KiB", "96 MiB".
 std::string bytes_text(std::int64_t bytes);
 
+// The first line of what torch says in an error; its further lines are stack frames.
+std::string first_line_of(const std::string& message);
+
 // A note where the repeats of some roofs differ by more than a quarter.
 void note_unsteady(const Ceilings& ceilings, std::vector<std::string>& notes);
 

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
 
 #include "core/device_join.h"
-#include "profiler/launch_sequence.h"
+#include "core/kernel_serialisation.h"
+#include "device/cpu/environment.h"
+#include "device/gpu/environment.h"
+#include "device/gpu/target.h"
 
 namespace roofprof {
 namespace {
@@ -62,6 +66,10 @@ class Relay final : public LaunchMarker {
   LaunchMarker* to_ = nullptr;
 };
 
+std::int64_t kernels_in(const DeviceTrace& trace) {
+  return std::ranges::count(trace.records, KernelKind::kernel, &KernelRecord::kind);
+}
+
 CounterRequest request_for(Counters counters, const DeviceTrace& trace) {
   CounterRequest request;
   request.executed_flops = counters == Counters::flops;
@@ -77,6 +85,12 @@ void forget_times_of_parts(ProfileData& data) {
 }
 
 }  // namespace
+
+Environment environment_of(const std::string& device) {
+  auto environment = cpu_environment();
+  if (is_cuda(device)) std::ranges::move(gpu_environment(device), std::back_inserter(environment));
+  return environment;
+}
 
 std::string untimed_on(const std::string& device) {
   if (device == "cpu" || is_cuda(device)) return "";
@@ -185,8 +199,8 @@ void DeviceRuns::count(observe::Session& session, std::optional<ModuleId> base, 
   if (timed.empty() || timed.back().device == nullptr || kernels_in(*timed.back().device) == 0) return;
   const auto request = request_for(counters_, *timed.back().device);
   if (request.ranges == CounterRanges::kernels) {
-    const auto why = uncountable_kernels(*timed.back().device);
-    if (!why.empty()) return note("no counters", why + R"(; those of whole modules can be had: counters "modules")");
+    const auto why = why_not_kernel_by_kernel(*timed.back().device);
+    if (!why.empty()) return note("no counters", why);
   }
   const auto in_modules = [&](LaunchMarker* marker) {
     if (marker == nullptr) return call();
@@ -218,6 +232,9 @@ void DeviceRuns::add_to(const observe::Session& session, const std::vector<obser
   if (timed.empty()) return;
   if (!std::ranges::all_of(timed, [](const auto& pass) { return pass.device != nullptr; })) {
     return forget_times_of_parts(data);
+  }
+  if (const auto facts = gpu_facts(c10::Device(device_)); facts && facts->compute_major > 0) {
+    data.compute_capability = std::to_string(facts->compute_major) + "." + std::to_string(facts->compute_minor);
   }
   const auto launched_in = places.find(session.launches().keys(), data);
   std::vector<DeviceRun> runs;

@@ -20,6 +20,9 @@ namespace roofprof {
 // Why calls on that device cannot be timed; empty where they can.
 std::string untimed_on(const std::string& device);
 
+// What a reader must know of the machine to compare a profile's figures; of the GPU too where it ran there.
+Environment environment_of(const std::string& device);
+
 // Of one run() or one block. What a collector cannot do is no error: it becomes a note, and the profile has what is
 // left (times without counters, wall times alone).
 class DeviceRuns {

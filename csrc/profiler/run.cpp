@@ -8,7 +8,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "device/cpu/environment.h"
 #include "device/measure.h"
 #include "observe/assemble.h"
 
@@ -29,14 +28,19 @@ std::string described(const std::exception& error) {
          (torchs != nullptr ? torchs->what_without_backtrace() : error.what());
 }
 
-// The roofs of this machine for as many threads as torch uses now.
-const MeasuredCeilings& measured_ceilings() {
+// The roofs of this machine for as many threads as torch uses now; none, and why, where they cannot be measured.
+const MeasuredCeilings& measured_ceilings(const std::string& device) {
   static std::mutex mutex;
-  static std::map<int, MeasuredCeilings> measured;
+  static std::map<std::pair<std::string, int>, MeasuredCeilings> measured;
   const std::lock_guard lock(mutex);
-  const int threads = at::get_num_threads();
-  if (!measured.contains(threads)) measured[threads] = measure_ceilings("cpu");
-  return measured[threads];
+  const auto [found, fresh] = measured.try_emplace({device, at::get_num_threads()});
+  if (!fresh) return found->second;
+  try {
+    found->second = measure_ceilings(device);
+  } catch (const std::invalid_argument& error) {
+    found->second.notes.emplace_back(error.what());
+  }
+  return found->second;
 }
 
 }  // namespace
@@ -212,11 +216,11 @@ bool Run::untimed() {
 }
 
 Report Run::make_report() {
-  data_->environment = cpu_environment();
+  data_->environment = environment_of(data_->device);
   if (!timed_.empty()) {
     const auto& given = profiler_->options.ceilings;
-    data_->ceilings = given ? *given : measured_ceilings().ceilings;
-    for (const auto& note : given ? std::vector<std::string>() : measured_ceilings().notes) {
+    data_->ceilings = given ? *given : measured_ceilings(data_->device).ceilings;
+    for (const auto& note : given ? std::vector<std::string>() : measured_ceilings(data_->device).notes) {
       data_->notes.push_back("roofs: " + note);
     }
   }

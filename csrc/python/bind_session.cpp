@@ -92,6 +92,7 @@ void bind_session(py::module_& module) {
   module.def("make_report", &make_report, py::arg("session"), py::arg("counting"), py::arg("timed"), py::arg("device"),
              py::arg("info"));
   module.def("cpu_environment", &cpu_environment);
+  module.def("environment_of", &environment_of, py::arg("device"));
 }
 
 }  // namespace roofprof::python

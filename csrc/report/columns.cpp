@@ -10,7 +10,7 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Pair, 17> kHeadings = {{
+constexpr std::array<Pair, 29> kHeadings = {{
     {"path", "module"},
     {"macs", "MACs"},
     {"causal_macs", "causal MACs"},
@@ -28,9 +28,21 @@ constexpr std::array<Pair, 17> kHeadings = {{
     {"work_share", "share"},
     {"time_spread", "spread"},
     {"operations_by_dtype", "by dtype"},
+    {"utilization", "util"},
+    {"dram_bytes", "DRAM"},
+    {"l2_bytes", "L2"},
+    {"l1_bytes", "L1"},
+    {"dram_intensity", "DRAM AI"},
+    {"l2_intensity", "L2 AI"},
+    {"l1_intensity", "L1 AI"},
+    {"dram_bytes_ratio", "ratio"},
+    {"dram_bandwidth", "DRAM B/s"},
+    {"executed_flops", "executed"},
+    {"stddev", "std dev"},
+    {"built_for", "built for"},
 }};
 
-constexpr std::array<Pair, 13> kAliases = {{
+constexpr std::array<Pair, 18> kAliases = {{
     {"module", "path"},
     {"name", "path"},
     {"ai", "intensity"},
@@ -44,6 +56,11 @@ constexpr std::array<Pair, 13> kAliases = {{
     {"lower_bound", "lower_bound_time"},
     {"time%", "percent_of_time"},
     {"flops_by_dtype", "operations_by_dtype"},
+    {"util", "utilization"},
+    {"dram", "dram_bytes"},
+    {"ratio", "dram_bytes_ratio"},
+    {"arch", "built_for"},
+    {"std dev", "stddev"},
 }};
 
 std::string spaced(std::string_view name) {
@@ -88,6 +105,7 @@ std::string cell_text(const Value& value, Unit unit) {
       return human_percent(number);
     case Unit::fraction:
       return human_percent(100 * number);
+    case Unit::ratio:
     case Unit::flops_per_byte:
       return human_ratio(number);
     default:

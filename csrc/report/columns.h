@@ -27,7 +27,7 @@ template <class Row>
 struct Column {
   std::string name;  // as in Python: "time", "self_flops"
   Unit unit = Unit::text;
-  bool grows_with_work = false;  // a lower limit where the row is incomplete
+  std::string limit;  // what the value is where the row is incomplete: ">=" or "<="; empty: whole all the same
   bool of_self = false;
   std::function<Value(const Row&)> value;
 };
@@ -35,7 +35,7 @@ struct Column {
 // Text, or numbers where larger is more.
 constexpr bool is_textual(Unit unit) {
   return unit == Unit::text || unit == Unit::bound || unit == Unit::by_dtype || unit == Unit::shapes ||
-         unit == Unit::flag;
+         unit == Unit::blocks || unit == Unit::flag;
 }
 
 // Columns that say nothing without a timed run.
@@ -45,9 +45,17 @@ constexpr bool needs_time(std::string_view name, Unit unit) {
          name.find("time_spread") != std::string_view::npos || unit == Unit::bound;
 }
 
-// Counts and their rates: what an op without a cost leaves too low.
-constexpr bool grows_with_work(std::string_view name, Unit unit) {
-  return unit == Unit::macs || unit == Unit::operations || unit == Unit::bytes || name.starts_with("achieved");
+// By hardware counters; those need no costs.
+constexpr bool is_measured(std::string_view name) {
+  return name.starts_with("dram_") || name.starts_with("l2_") || name.starts_with("l1_") || name == "executed_flops";
+}
+
+// Counts and their rates: what an op without a cost leaves too low, or, where it is divided by, too high.
+constexpr std::string_view limit_of(std::string_view name, Unit unit) {
+  if (unit == Unit::ratio) return "<=";
+  if (is_measured(name)) return unit == Unit::flops_per_byte ? ">=" : "";
+  const bool grows = unit == Unit::macs || unit == Unit::operations || unit == Unit::bytes;
+  return grows || name.starts_with("achieved") ? ">=" : "";
 }
 
 // The heading of a column; its name where no shorter one is usual.
@@ -73,7 +81,9 @@ Value value_of(const Field& field) {
     return {std::nullopt, by_dtype_text(field), ""};
   } else if constexpr (std::is_same_v<Field, std::vector<std::vector<std::int64_t>>>) {
     return {std::nullopt, shapes_text(field), ""};
-  } else if constexpr (std::is_same_v<Field, std::int64_t>) {
+  } else if constexpr (std::is_same_v<Field, std::array<std::int32_t, 3>>) {
+    return {std::nullopt, blocks_text(field), ""};
+  } else if constexpr (std::is_arithmetic_v<Field>) {
     return {static_cast<double>(field), "", ""};
   } else {
     return field ? Value{static_cast<double>(*field), "", ""} : Value{};
@@ -87,19 +97,21 @@ std::vector<Column<Row>> columns_of() {
   std::vector<Column<Row>> columns;
   const auto own = [&](std::string_view name, Unit unit, auto member) {
     columns.push_back(
-        {std::string(name), unit, false, false, [member](const Row& row) { return detail::value_of(row.*member); }});
+        {std::string(name), unit, "", false, [member](const Row& row) { return detail::value_of(row.*member); }});
   };
   const auto figure = [&](std::string_view name, Unit unit, auto member) {
-    columns.push_back({std::string(name), unit, grows_with_work(name, unit), false,
+    columns.push_back({std::string(name), unit, std::string(limit_of(name, unit)), false,
                        [member](const Row& row) { return detail::value_of(row.*member); }});
   };
   if constexpr (std::is_same_v<Row, RooflineRow>) {
     for_each_row_field(own);
     for_each_figure(figure);
     for_each_figure([&](std::string_view name, Unit unit, auto member) {
-      columns.push_back({"self_" + std::string(name), unit, grows_with_work(name, unit), true,
+      columns.push_back({"self_" + std::string(name), unit, std::string(limit_of(name, unit)), true,
                          [member](const Row& row) { return detail::value_of(row.self.*member); }});
     });
+  } else if constexpr (std::is_same_v<Row, KernelRow>) {
+    for_each_kernel_field(own);
   } else {
     for_each_group_field(own);
     for_each_figure(figure);
@@ -110,9 +122,15 @@ std::vector<Column<Row>> columns_of() {
 // The column of that name. Throws std::invalid_argument naming the known ones.
 template <class Row>
 const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::string_view name) {
-  const std::string wanted = canonical_column(name);
-  for (const auto& column : columns) {
-    if (column.name == wanted) return column;
+  // A name that is there as it is written is meant: kernels have a "module" of their own.
+  std::vector<std::string> names = {std::string(name), canonical_column(name)};
+  if constexpr (std::is_same_v<Row, KernelRow>) {
+    if (names.back() == "time") names.emplace_back("total");
+  }
+  for (const auto& wanted : names) {
+    for (const auto& column : columns) {
+      if (column.name == wanted) return column;
+    }
   }
   std::string known;
   for (const auto& column : columns) {
@@ -127,11 +145,12 @@ template <class Row>
 TextCell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
   const bool incomplete = [&] {
+    if constexpr (std::is_same_v<Row, KernelRow>) return false;
     if constexpr (std::is_same_v<Row, RooflineRow>) return column.of_self ? row.self.incomplete : row.incomplete;
-    return row.incomplete;
+    if constexpr (std::is_same_v<Row, GroupRow>) return row.incomplete;
   }();
   const std::string text = printable(cell_text(value, column.unit));
-  return TextCell(column.grows_with_work && incomplete && value.number ? ">=" + text : text, 0, printable(value.brief));
+  return TextCell(incomplete && value.number ? column.limit + text : text, 0, printable(value.brief));
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order.

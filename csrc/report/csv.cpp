@@ -1,5 +1,9 @@
-// A report's rows as CSV (RFC 4180), one line for each row and none for the total, so that the self columns add up to
-// it. The header carries the units in its names; an empty cell is an unknown figure.
+// A report's rows or kernels as CSV (RFC 4180), one line for each and none for the total, so that the self columns add
+// up to it. The header carries the units in its names; an empty cell is an unknown figure.
+
+#include <fmt/format.h>
+
+#include <stdexcept>
 
 #include "core/fields.h"
 #include "core/profile_data.h"
@@ -28,6 +32,7 @@ std::string cell(double value) {
   const std::string text = json_number(value);
   return text == "null" ? std::string() : text;
 }
+std::string cell(const std::array<std::int32_t, 3>& blocks) { return blocks_text(blocks); }
 std::string cell(const Bound& bound) { return quoted(to_string(bound)); }
 std::string cell(const std::array<std::int64_t, kDTypeCount>& counts) { return by_dtype_text(counts); }
 std::string cell(const std::vector<std::vector<std::int64_t>>& shapes) { return quoted(shapes_text(shapes)); }
@@ -66,14 +71,33 @@ std::string line_of(const RooflineRow& row) {
   return line.take();
 }
 
+std::string kernel_header() {
+  Line line;
+  for_each_kernel_field([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
+  return line.take();
+}
+
+std::string line_of(const KernelRow& row) {
+  Line line;
+  for_each_kernel_field([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
+  return line.take();
+}
+
 }  // namespace
 
-std::string Report::to_csv() const {
-  std::string text = header();
-  for (const auto& row : rows_) text += line_of(row);
+std::string Report::to_csv(std::string_view by) const {
+  if (by != "module" && by != "kernel") {
+    throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module' and one by 'kernel'", by));
+  }
+  std::string text = by == "module" ? header() : kernel_header();
+  if (by == "module") {
+    for (const auto& row : rows_) text += line_of(row);
+  } else {
+    for (const auto& row : kernels_) text += line_of(row);
+  }
   return text;
 }
 
-void Report::write_csv(const std::string& path) const { write_whole_file(path, to_csv()); }
+void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }
 
 }  // namespace roofprof

@@ -1,24 +1,19 @@
 // A report as JSON. The keys of observed data are the names of ProfileData's members, so that a reader can build the
-// same report from them; "total", "rows" and "coverage" are derived and stand there for every other reader.
+// same report from them; "total", "rows", "kernels" and "coverage" are derived and stand there for every other reader
+// (what kernels was observed is "kernel_buckets").
+
+#include <set>
 
 #include "core/fields.h"
 #include "core/profile_data.h"
 #include "report/file.h"
+#include "report/json_device.h"
+#include "report/json_fields.h"
 #include "report/json_writer.h"
 
 namespace roofprof {
 
 namespace {
-
-using ByDType = std::array<std::int64_t, kDTypeCount>;
-
-void write_by_dtype(JsonWriter& json, const ByDType& counts) {
-  json.begin_object();
-  for (std::size_t i = 0; i < kDTypeCount; ++i) {
-    if (counts[i] != 0) json.member(kDTypeNames[i], counts[i]);
-  }
-  json.end_object();
-}
 
 void write_provenance(JsonWriter& json, const Provenance& provenance) {
   json.begin_object();
@@ -110,6 +105,7 @@ void write_bucket(JsonWriter& json, const OpBucket& bucket) {
   json.member("output_elements", bucket.work.output_elements);
   json.end_object();
   json.member("time_ns", bucket.time_ns);
+  json.member("link_bytes", bucket.link_bytes);
   json.end_object();
 }
 
@@ -119,6 +115,7 @@ void write_time(JsonWriter& json, const ModuleTime& time) {
   json.member("phase", kPhaseNames[static_cast<std::size_t>(time.phase)]);
   json.member("calls", time.calls);
   json.member("self_ns", time.self_ns);
+  json.member("host_self_ns", time.host_self_ns);
   json.end_object();
 }
 
@@ -157,22 +154,6 @@ void write_coverage(JsonWriter& json, const Coverage& coverage) {
   json.end_object();
 }
 
-// Writes each field of the lists in core/fields.h under its key.
-template <class Object>
-auto field_writer(JsonWriter& json, const Object& object, const std::string& prefix) {
-  return [&json, &object, prefix](std::string_view name, Unit unit, auto member) {
-    json.key(prefix + key_of(name, unit));
-    const auto& value = object.*member;
-    if constexpr (std::is_same_v<decltype(value), const Bound&>) {
-      json.write(to_string(value));
-    } else if constexpr (std::is_same_v<decltype(value), const ByDType&>) {
-      write_by_dtype(json, value);
-    } else {
-      json.write(value);
-    }
-  };
-}
-
 void write_row(JsonWriter& json, const RooflineRow& row) {
   json.begin_object();
   for_each_row_field(field_writer(json, row, ""));
@@ -189,6 +170,13 @@ void write_units(JsonWriter& json) {
   };
   for_each_row_field(write);
   for_each_figure(write);
+  std::set<std::string> known;
+  const auto remember = [&](std::string_view name, Unit unit, auto) { known.insert(key_of(name, unit)); };
+  for_each_row_field(remember);
+  for_each_figure(remember);
+  for_each_kernel_field([&](std::string_view name, Unit unit, auto member) {
+    if (known.insert(key_of(name, unit)).second) write(name, unit, member);
+  });
   json.member("self_*", "as the same name without self_, of the module's own ops, without its children");
   json.end_object();
 }
@@ -226,6 +214,11 @@ std::string Report::to_json() const {
   plain("device", data.device);
   plain("scope", data.scope);
   plain("partial", data.partial);
+  plain("device_timed", data.device_timed);
+  plain("busy_ns", data.busy_ns);
+  plain("compute_capability", data.compute_capability);
+  plain("counter_ranges", kCounterRangeNames[static_cast<std::size_t>(data.counter_ranges)]);
+  plain("counter_passes", data.counter_passes);
   line("environment", [&] { write_environment(json, data.environment); });
   line("ceilings", [&] { write_ceilings(json, data.ceilings); });
   line("runs", [&] { write_runs(json, data.runs); });
@@ -236,9 +229,14 @@ std::string Report::to_json() const {
   line("coverage", [&] { write_coverage(json, coverage_); });
   line("total", [&] { write_row(json, total_); });
   write_lines(json, "rows", rows_, write_row);
+  write_lines(json, "kernels", kernels_, write_kernel_row);
   write_lines(json, "modules", data.modules, write_module);
   write_lines(json, "ops", data.ops, write_bucket);
   write_lines(json, "times", data.times, write_time);
+  write_lines(json, "kernel_buckets", data.kernels, write_kernel_bucket);
+  write_lines(json, "device_times", data.device_times, write_device_time);
+  write_lines(json, "module_counters", data.module_counters, write_module_counters);
+  write_lines(json, "counters", data.counters, write_counter_source);
   json.break_line();
   json.end_object();
   return json.take();

@@ -15,17 +15,21 @@ constexpr std::size_t kMinKeyWidth = 28;
 
 const std::vector<UsualColumn>& usual_columns() {
   static const std::vector<UsualColumn> kUsual = {
-      {"calls", 8},
+      {"calls", 12},
       {"time", 0},
       {"percent_of_time", 3},
-      {"macs", 9},
+      {"macs", 13},
       {"flops", 5},
-      {"bytes", 7},
-      {"intensity", 10},
-      {"achieved_flops", 11},
-      {"achieved_bandwidth", 12},
+      {"bytes", 9},
+      {"intensity", 14},
+      {"achieved_flops", 15},
+      {"achieved_bandwidth", 16},
+      {"dram_bytes", 6},
+      {"dram_bytes_ratio", 8},
+      {"dram_intensity", 11},
+      {"dram_bandwidth", 10},
       {"bound", 4},
-      {"percent_of_roof", 6},
+      {"percent_of_roof", 7},
       {"wasted_time", 2},
   };
   return kUsual;

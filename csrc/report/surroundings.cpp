@@ -61,6 +61,14 @@ std::string machine_words(const Report& report) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// "; device busy for 1.20 ms, 45.2%"; empty where none was traced.
+std::string device_words(const Report& report) {
+  const RooflineRow& total = report.total();
+  if (!total.busy_ns || !total.utilization) return "";
+  return fmt::format("; device busy for {}, {} of its time", human_time(static_cast<double>(*total.busy_ns)),
+                     human_percent(*total.utilization));
+}
+
 std::string run_words(const Report& report) {
   const ProfileData& data = report.data();
   const Runs& runs = data.runs;
@@ -77,7 +85,7 @@ std::string run_words(const Report& report) {
     text += fmt::format("; bare {}, so observing adds {}", human_time(median(runs.bare_ns)),
                         human_percent(100 * *overhead));
   }
-  return text;
+  return text + device_words(report);
 }
 
 std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
@@ -169,33 +177,6 @@ std::string heading_lines(const Report& report, std::size_t width) {
   return text + '\n';
 }
 
-std::string legend_lines(const Report& report, bool of_modules, std::size_t width) {
-  const auto& rows = report.rows();
-  std::string text = of_modules ? "a row includes the modules below it" : "a row sums all calls of its ops";
-  text +=
-      "; MACs: multiply-accumulates; FLOPs = 2 x MACs + other operations; bytes: each op's inputs and outputs once, "
-      "from shapes; AI = FLOPs / bytes";
-  if (report.total().int_ops > report.total().flops) {
-    text += "; most operations are integer ones, which are no FLOPs: column int_ops";
-  }
-  if (report.total().time_ns) text += "; overhead: most of the time is outside ops";
-  if (report.total().time_ns && !report.ceilings().empty()) {
-    text +=
-        "; lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth); bound: the roof that takes most of it, a "
-        "dtype's or a memory level's; %roof = lower bound / time; wasted = time - lower bound";
-  }
-  if (of_modules && has_shares(report)) {
-    text += "; share: a module's part of the work of its compiled region, of its ";
-    text += report.ceilings().empty() ? "FLOPs" : "lower bound";
-    text += ", never of its time";
-  }
-  if (report.total().incomplete) text += "; >=: a lower limit, an op without a known cost is in it";
-  if (of_modules && std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.inferred; })) {
-    text += "; ~: which module ran was inferred";
-  }
-  return labelled_paragraph("columns", text, width);
-}
-
 std::string roof_lines(const Report& report, std::size_t width) {
   const Ceilings& ceilings = report.ceilings();
   if (ceilings.empty()) {
@@ -248,7 +229,8 @@ std::string coverage_lines(const Report& report, std::size_t width) {
   }
   if (coverage.dropped_records > 0) say(counted(coverage.dropped_records, "record was", "records were") + " dropped");
   if (coverage.unattributed_kernels > 0) {
-    say(counted(coverage.unattributed_kernels, "kernel belongs", "kernels belong") + " to no module");
+    say(counted(coverage.unattributed_kernels, "launch belongs", "launches belong") +
+        " to no module: kernels, copies or memsets that no scope saw, in (outside)");
   }
   if (!coverage.uncalled_modules.empty()) say("never called: " + topmost_names(coverage.uncalled_modules));
   for (const auto& note : coverage.notes) {

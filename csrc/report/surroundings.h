@@ -5,11 +5,12 @@
 #include <string>
 
 #include "core/profile_data.h"
+#include "report/tables.h"
 
 namespace roofprof {
 
 std::string heading_lines(const Report& report, std::size_t width);
-std::string legend_lines(const Report& report, bool of_modules, std::size_t width);
+std::string legend_lines(const Report& report, TableKind kind, std::size_t width);
 std::string roof_lines(const Report& report, std::size_t width);
 std::string coverage_lines(const Report& report, std::size_t width);
 

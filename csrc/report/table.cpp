@@ -22,10 +22,23 @@ constexpr std::size_t kMinNameWidth = 28;
 
 const std::vector<UsualColumn>& usual_columns() {
   static const std::vector<UsualColumn> kUsual = {
-      {"type", 9},       {"params", 10},         {"macs", 8},
-      {"flops", 4},      {"bytes", 6},           {"intensity", 7},
-      {"time", 0},       {"achieved_flops", 11}, {"achieved_bandwidth", 12},
-      {"bound", 3},      {"percent_of_roof", 5}, {"wasted_time", 2},
+      {"type", 13},
+      {"params", 14},
+      {"macs", 12},
+      {"flops", 5},
+      {"bytes", 9},
+      {"intensity", 11},
+      {"time", 0},
+      {"utilization", 8},
+      {"achieved_flops", 15},
+      {"achieved_bandwidth", 16},
+      {"dram_bytes", 4},
+      {"dram_bytes_ratio", 6},
+      {"dram_intensity", 10},
+      {"dram_bandwidth", 10},
+      {"bound", 3},
+      {"percent_of_roof", 7},
+      {"wasted_time", 2},
       {"work_share", 1},
   };
   return kUsual;
@@ -120,11 +133,22 @@ bool has_shares(const Report& report) {
   return std::any_of(report.rows().begin(), report.rows().end(), [](const auto& row) { return row.work_share; });
 }
 
+bool has_counters(const Report& report) {
+  return std::any_of(report.rows().begin(), report.rows().end(),
+                     [](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; });
+}
+
+bool counted_by_kernel(const Report& report) {
+  return has_counters(report) && report.data().counter_ranges == CounterRanges::kernels;
+}
+
 bool can_fill(std::string_view name, Unit unit, const Report& report) {
   const bool timed = report.total().time_ns || report.total().op_time_ns;
   const bool needs_roof = name == "percent_of_roof" || name == "wasted_time" || name == "lower_bound_time";
   if (needs_time(name, unit) && !timed) return false;
   if (name == "work_share") return has_shares(report);
+  if (name == "utilization") return report.total().utilization.has_value();
+  if (is_measured(name)) return has_counters(report);
   return !needs_roof || !report.ceilings().empty();
 }
 
@@ -174,9 +198,11 @@ std::string Report::table(const TableOptions& wished) const {
   if (!options.depth) options.depth = depth_;
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 40));
   std::string text = heading_lines(*this, width);
-  const bool of_modules = options.by == "module";
-  text += of_modules ? module_table(*this, options) : group_table(*this, options);
-  text += '\n' + legend_lines(*this, of_modules, width) + roof_lines(*this, width) + coverage_lines(*this, width);
+  const TableKind kind = kind_of(options.by);
+  text += kind == TableKind::modules   ? module_table(*this, options)
+          : kind == TableKind::kernels ? kernel_table(*this, options)
+                                       : group_table(*this, options);
+  text += '\n' + legend_lines(*this, kind, width) + roof_lines(*this, width) + coverage_lines(*this, width);
   return text;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The two kinds of table; Report::table picks one.
+// The kinds of table; Report::table picks one.
 
 #include <optional>
 #include <string>
@@ -14,13 +14,26 @@ namespace roofprof {
 // Rows shown where nothing else was asked for.
 inline constexpr std::size_t kReadableRows = 60;
 
+enum class TableKind : std::uint8_t { modules, groups, kernels };
+
+inline TableKind kind_of(std::string_view by) {
+  if (by == "module") return TableKind::modules;
+  return by == "kernel" ? TableKind::kernels : TableKind::groups;
+}
+
 // The tree of modules, or a flat list where options.sort names a column.
 std::string module_table(const Report& report, const TableOptions& options);
 // One line for each group of ops; options.by holds keys of Report::group, separated by commas.
 std::string group_table(const Report& report, const TableOptions& options);
+// One line for each kernel in each place, as nsys shows them.
+std::string kernel_table(const Report& report, const TableOptions& options);
 
 // Whether modules ran inside compiled regions, so that their part of the work is known in place of their time.
 bool has_shares(const Report& report);
+// Whether hardware counters gave DRAM bytes of any module.
+bool has_counters(const Report& report);
+// ... kernel by kernel, and not by whole modules alone.
+bool counted_by_kernel(const Report& report);
 // Which of the usual columns this report can fill: all without a time go where nothing was timed, and what needs roofs
 // goes where there are none.
 bool can_fill(std::string_view name, Unit unit, const Report& report);
@@ -29,6 +42,12 @@ struct UsualColumn {
   std::string_view name;
   int drop_rank;  // see TextColumn
 };
+
+// The column that every table has and that is not chosen.
+template <class Row>
+constexpr std::string_view naming_column() {
+  return std::is_same_v<Row, KernelRow> ? "name" : "path";
+}
 
 // The columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is always
 // among them. Throws std::invalid_argument for unknown names.
@@ -47,17 +66,28 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
   };
   for (const auto& name : options.columns) {
     const auto& column = column_named(all, name);
-    if (column.name != "path" && !has(column.name)) add(column, 0);
+    if (column.name != naming_column<Row>() && !has(column.name)) add(column, 0);
   }
   if (options.columns.empty()) {
     for (const auto& [name, rank] : usual) {
       const auto& column = column_named(all, name);
-      if (can_fill(column.name, column.unit, report)) add(column, rank);
+      bool filled = false;
+      if constexpr (std::is_same_v<Row, KernelRow>) {
+        filled = std::any_of(report.kernels().begin(), report.kernels().end(), [&](const KernelRow& row) {
+          const Value value = column.value(row);
+          return value.number || !value.text.empty();
+        });
+      } else {
+        filled = can_fill(column.name, column.unit, report);
+        // Counters of whole modules tell nothing of ops.
+        if (std::is_same_v<Row, GroupRow> && is_measured(column.name)) filled = filled && counted_by_kernel(report);
+      }
+      if (filled) add(column, rank);
     }
   }
   if (!options.sort.empty()) {
     const auto& column = column_named(all, options.sort);
-    if (column.name != "path" && !has(column.name)) add(column, 0);
+    if (column.name != naming_column<Row>() && !has(column.name)) add(column, 0);
   }
   return chosen;
 }

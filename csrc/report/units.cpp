@@ -85,4 +85,9 @@ std::string shapes_text(const std::vector<std::vector<std::int64_t>>& shapes) {
   return text;
 }
 
+std::string blocks_text(const std::array<std::int32_t, 3>& blocks) {
+  if (blocks == std::array<std::int32_t, 3>{}) return "";
+  return fmt::format("{}", fmt::join(blocks, "x"));
+}
+
 }  // namespace roofprof

@@ -288,14 +288,19 @@ class RooflineProfiler:
             "warmup": self._timing.warmed_up,
             "steps": self._steps,
             "ceilings": roofs,
-            "environment": list(_C.cpu_environment()),
+            "environment": _C.environment_of(self._place.device),
         }
         for place, facts in changed_facts(self._tree, tree_now).items():
             self._session.update(place, facts)
         return Report(_C.make_report(self._session, self._counted, self._timed, self._runs, info))
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
-        return ceilings.for_device_with_notes(device) if self._ceilings is None else (self._ceilings, [])
+        if self._ceilings is not None:
+            return self._ceilings, []
+        try:
+            return ceilings.for_device_with_notes(device)
+        except ValueError as error:  # a device that torch cannot use
+            return _C.Ceilings(), [str(error)]
 
 
 def _given(roofs: _C.Ceilings | str | Path | None) -> _C.Ceilings | None:

@@ -200,19 +200,6 @@ void launched(const fake::Ran& ran) {
   deliver(std::move(full), false);
 }
 
-// The callbacks that the real library makes while a graph is captured or instantiated.
-void node_made(unsigned long long node, unsigned long long original) {
-  const fake::Subscriber subscriber = fake::subscribed();
-  const auto callback = original == 0 ? CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED : CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
-  if (!subscriber.wants(CUPTI_CB_DOMAIN_RESOURCE, callback)) return;
-  CUpti_GraphData graph{};
-  graph.node = reinterpret_cast<CUgraphNode>(node);
-  graph.originalNode = reinterpret_cast<CUgraphNode>(original);
-  CUpti_ResourceData data{};
-  data.resourceDescriptor = &graph;
-  subscriber.callback(subscriber.data, CUPTI_CB_DOMAIN_RESOURCE, callback, &data);
-}
-
 void reset() {
   end_late();
   const std::lock_guard lock(mutex);
@@ -225,7 +212,7 @@ void reset() {
   made = 0;
 }
 
-const bool listening = (fake::on_launch(launched), fake::on_graph_node(node_made), fake::on_reset(reset), true);
+const bool listening = (fake::on_launch(launched), fake::on_reset(reset), true);
 
 CUptiResult skip(bool driver, CUpti_CallbackId call, std::uint8_t enable) {
   const std::lock_guard lock(mutex);
@@ -315,13 +302,6 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
   if (ids.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
   if (last != nullptr) *last = ids.back();
   ids.pop_back();
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiGetGraphNodeId(CUgraphNode node, std::uint64_t* id) {
-  FAKE(CUptiResult, cuptiGetGraphNodeId);
-  if (node == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  *id = reinterpret_cast<std::uint64_t>(node);
   return CUPTI_SUCCESS;
 }
 

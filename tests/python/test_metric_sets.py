@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-BUILD = Path(__file__).resolve().parents[2] / "build"
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
 PROGRAM = BUILD / "cmake" / "tests" / "cpp" / "metric_sets_of"
 # What `make test` fetches; ROOFPROF_TEST_CUPTI names another copy of CUPTI 13.0.
 FETCHED = BUILD / "cupti-13.0" / "nvidia" / "cu13" / "lib" / "libcupti.so.13"
@@ -165,3 +167,24 @@ def test_slips_get_the_errors_that_are_expected(resolved):
         "properties": 0,
         "properties unknown": 17,  # CUPTI_ERROR_INVALID_METRIC_NAME
     }
+
+
+def test_the_page_names_every_counter_and_metric(resolved):
+    page = (ROOT / "docs" / "counters.md").read_text()
+    words = set(re.findall(r"\w+", page))
+    for chip in resolved["chips"].values():
+        for name, counter in chip.get("counters", {}).items():
+            assert name in words
+            for metric in counter["metrics"]:
+                base = metric.removesuffix(".sum").removeprefix("sm__ops_path_tensor_src_")
+                kind = base.removeprefix("smsp__sass_thread_inst_executed_op_").removesuffix("_pred_on")
+                assert kind in words, metric
+
+
+RUNS = {"TU102": 3, "TU116": 2, "GA100": 7, "GH100": 7, "AD102": 8, "GB100": 10, "GB110": 12, "GB202": 12}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_page_tells_how_often_the_code_runs(resolved, name):
+    """Once for each group: by kernel, a pass more of a group repeats kernels, not the code."""
+    assert len(resolved["chips"][name]["groups"]) == RUNS[name]

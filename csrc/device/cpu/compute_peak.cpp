@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "device/cpu/torch_threads.h"
+#include "device/measurement.h"
 
 namespace roofprof {
 namespace {
@@ -133,12 +134,6 @@ class Contraction {
   at::Tensor result_;
 };
 
-// The first line of what torch says; its further lines are stack frames.
-std::string first_line_of(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
-
 std::string giga(double rate) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3g", rate / 1e9);
@@ -200,7 +195,7 @@ ComputePeak measure_compute_peak(DType dtype, std::chrono::duration<double> budg
   try {
     return measure(*type, budget, sane_rate);
   } catch (const c10::Error& error) {
-    return ComputePeak::none("torch refuses: " + first_line_of(error));
+    return ComputePeak::none("torch refuses: " + first_line_of(error.what_without_backtrace()));
   }
 }
 

@@ -12,10 +12,12 @@ namespace roofprof::cupti {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // CUPTI asks for 8
-constexpr std::size_t kMostFree = 16;
+constexpr std::size_t kAlignment = 64;         // CUPTI asks for 8
+constexpr std::size_t kMostFree = 8;           // kept from trace to trace
 constexpr std::size_t kLaunchesPerRecord = 4;  // every call of the API has one, not only launches
 constexpr std::chrono::seconds kLongestRead{10};
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -31,6 +33,7 @@ void ActivityInbox::register_callbacks(const Api& api) {
 void ActivityInbox::open(const Api& api, const TraceLimits& limits) {
   const std::lock_guard lock(mutex_);
   api_ = &api;
+  if (limits.buffer_bytes != limits_.buffer_bytes) free_all();
   limits_ = limits;
   received_ = Received{};
   name_indices_.clear();
@@ -49,7 +52,6 @@ Received ActivityInbox::close() {
   // Without end only if CUPTI never comes back to us from reading a record.
   read_.wait_for(lock, kLongestRead, [this] { return reading_ == 0; });
   open_ = false;
-  for (std::uint8_t* buffer : std::exchange(free_, {})) std::free(buffer);
   name_indices_ = {};
   return std::exchange(received_, Received{});
 }
@@ -73,7 +75,7 @@ void ActivityInbox::on_complete(CUcontext context, std::uint32_t stream, std::ui
 
 std::pair<std::uint8_t*, std::size_t> ActivityInbox::hand_out() {
   const std::lock_guard lock(mutex_);
-  const std::size_t bytes = (limits_.buffer_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t bytes = whole_lines(limits_.buffer_bytes);
   std::uint8_t* buffer = nullptr;
   if (!free_.empty()) {
     buffer = free_.back();
@@ -160,11 +162,16 @@ std::uint32_t ActivityInbox::index_of(const std::string& name) {
 }
 
 void ActivityInbox::recycle(std::uint8_t* buffer, std::size_t bytes) {
-  if (open_ && bytes >= limits_.buffer_bytes && free_.size() < kMostFree) {
-    free_.push_back(buffer);
+  if (bytes == whole_lines(limits_.buffer_bytes) && free_.size() < std::min(kMostFree, free_.capacity())) {
+    free_.push_back(buffer);  // has room for it: nothing is thrown
   } else {
     std::free(buffer);
   }
+}
+
+void ActivityInbox::free_all() {
+  for (std::uint8_t* buffer : free_) std::free(buffer);
+  free_.clear();
 }
 
 }  // namespace roofprof::cupti

@@ -16,7 +16,9 @@ namespace roofprof::cupti {
 
 // What bounds a trace's memory.
 struct TraceLimits {
-  std::size_t buffer_bytes = std::size_t{4} << 20;
+  // CUPTI clears each buffer when it gets one, within a call of the model's, and each thread has one of its own: a
+  // large one would show as idle time.
+  std::size_t buffer_bytes = std::size_t{1} << 20;
   std::size_t records = 4'000'000;  // of kernels, copies and fills; four times as many launch ids
 };
 
@@ -71,6 +73,7 @@ class ActivityInbox {
   void add(ParsedBuffer&& parsed, bool foreign);
   std::uint32_t index_of(const std::string& name);
   void recycle(std::uint8_t* buffer, std::size_t bytes);
+  void free_all();
 
   mutable std::mutex mutex_;
   std::condition_variable read_;
@@ -80,7 +83,7 @@ class ActivityInbox {
   int reading_ = 0;  // buffers, by threads of CUPTI's
   std::int64_t others_from_ns_ = 0;
   std::unordered_map<std::uint8_t*, std::size_t> out_;  // buffers that CUPTI has, and their bytes
-  std::vector<std::uint8_t*> free_;                     // of limits_.buffer_bytes each, while open
+  std::vector<std::uint8_t*> free_;                     // of limits_.buffer_bytes each
   Received received_;
   std::unordered_map<std::string, std::uint32_t> name_indices_;
 };

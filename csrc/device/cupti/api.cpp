@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <memory>
 #include <mutex>
 
 #include "device/cuda/driver.h"
@@ -109,9 +108,9 @@ Api open_api() {
 
 const Api& api() {
   static std::mutex mutex;
-  static std::unique_ptr<const Api> found;
+  static const Api* found = nullptr;  // never destroyed: CUPTI may give buffers back while the process ends
   const std::lock_guard lock(mutex);
-  if (!found) found = std::make_unique<const Api>(open_api());
+  if (found == nullptr) found = new Api(open_api());
   return *found;
 }
 

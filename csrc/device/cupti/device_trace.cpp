@@ -59,14 +59,12 @@ struct GraphCounts {
 };
 
 std::string note_of(const GraphCounts& graphs, bool watched) {
-  const std::int64_t all = graphs.by_capture + graphs.by_launch;
-  std::string note = "CUDA graphs: launches: " + std::to_string(graphs.launches.size()) +
-                     ", kernels and copies in them: " + std::to_string(all);
-  if (graphs.by_capture > 0) {
-    note += ", of which " + std::to_string(graphs.by_capture) + " belong to the module that captured them";
-  }
+  std::string note = "launches of CUDA graphs: " + std::to_string(graphs.launches.size()) + ", which ran " +
+                     std::to_string(graphs.by_capture + graphs.by_launch) + " kernels and copies";
+  if (graphs.by_capture > 0)
+    note += "; " + std::to_string(graphs.by_capture) + " belong to the module that captured them";
   if (graphs.by_launch > 0) {
-    note += ", of which " + std::to_string(graphs.by_launch) + " belong to the module that launched the graph, as " +
+    note += "; " + std::to_string(graphs.by_launch) + " belong to the module that launched the graph, as " +
             (watched ? "they were captured before the trace or outside of every module"
                      : "this CUPTI does not tell of captures");
   }
@@ -79,7 +77,7 @@ void place(const Captures& captures, LaunchesByCorrelation launches, DeviceTrace
     record.launch = launches[record.correlation];
     if (record.graph_node == 0) continue;
     graphs.launches.insert(record.correlation);
-    const LaunchId captured = captures.nodes.captured_by(record.graph_node).value_or(kNoLaunch);
+    const LaunchId captured = captures.nodes.captured_by(record.graph_node);
     if (captured != kNoLaunch) record.launch = captured;
     ++(captured != kNoLaunch ? graphs.by_capture : graphs.by_launch);
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 
 #include "core/device_data.h"
@@ -18,7 +17,7 @@ class GraphNodes {
 
   void created(std::uint64_t node, LaunchId launch);
   void cloned(std::uint64_t node, std::uint64_t original);
-  std::optional<LaunchId> captured_by(std::uint64_t node) const;
+  LaunchId captured_by(std::uint64_t node) const;  // kNoLaunch: not known, or outside of every scope
   void clear();
 
  private:

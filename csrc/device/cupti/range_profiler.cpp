@@ -17,7 +17,11 @@ namespace {
 
 using Body = std::function<void(LaunchMarker*)>;
 
-constexpr std::size_t kFewestRooms = 512;
+// For how many ranges room is made. A launch is one; but of modules entering and leaving one are a range each, and many
+// have no launch of their own.
+constexpr std::size_t kFewestRooms = 2048;
+constexpr std::size_t kRoomsPerLaunch = 2;
+constexpr std::size_t kModuleRoomsPerLaunch = 4;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 void add_note(std::string note, CounterTrace& trace) {
@@ -127,10 +131,12 @@ RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::ve
 RangeTable count_group(const MetricGroup& group, const CounterRequest& request, CUcontext context, const Body& body,
                        CounterTrace& trace) {
   const Configuration& configuration = *group.configuration;
+  const bool by_module = request.ranges == CounterRanges::modules;
   const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
-  RangeSession session(configuration, context, request.ranges, std::max(kFewestRooms, 2 * expected));
+  const std::size_t rooms = std::max(kFewestRooms, (by_module ? kModuleRoomsPerLaunch : kRoomsPerLaunch) * expected);
+  RangeSession session(configuration, context, request.ranges, rooms);
   std::optional<ModuleRanges> modules;
-  if (request.ranges == CounterRanges::modules) modules.emplace(session);
+  if (by_module) modules.emplace(session);
   run_passes(session, modules ? &*modules : nullptr, configuration.passes(), body, trace);
   if (modules && modules->threads_took_turns()) {
     add_note(

@@ -124,6 +124,7 @@ void Tracer::start() {
     enable();
     skip_calls_that_launch_nothing();
     watch_graphs();
+    synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
     std::size_t from_before = 0;  // asking resets the count
     api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
     start_ns_ = now();

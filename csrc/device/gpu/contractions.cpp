@@ -86,9 +86,12 @@ Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Ge
 
 Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator) {
   const at::ScalarType type = scalar_type(dtype);
-  const at::Tensor image = random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator);
+  const auto format = dtype == DType::fp32 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
+  const at::Tensor image =
+      random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator).contiguous(format);
   const at::Tensor weight =
-      random_tensor({shape.channels, shape.channels, shape.kernel, shape.kernel}, type, device, generator);
+      random_tensor({shape.channels, shape.channels, shape.kernel, shape.kernel}, type, device, generator)
+          .contiguous(format);
   const std::string kernel = std::to_string(shape.kernel);
   const std::string channels = std::to_string(shape.channels);
   const std::string side = std::to_string(shape.side);

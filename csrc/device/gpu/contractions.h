@@ -37,8 +37,8 @@ struct ConvolutionShape {
 // always). tf32 is fp32's: what torch may do with it is for the caller to allow (precision.h).
 Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator);
 
-// at::_convolution of fp32, tf32, fp16 and bf16; cuDNN tries its kernels and takes the quickest, and is told itself
-// whether it may use tf32.
+// at::_convolution of fp32, tf32, fp16 and bf16, but for fp32 channels last, as tensor cores take it; cuDNN tries its
+// kernels and takes the quickest, and is told itself whether it may use tf32.
 Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator);
 
 // Random values, as zeros would let hardware save power, from a generator that is not the program's. The caller's to

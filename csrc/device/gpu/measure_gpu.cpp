@@ -25,6 +25,7 @@ constexpr Seconds kForCache{0.6};
 constexpr Seconds kForDram{1.2};
 constexpr Seconds kForLink{1.2};
 constexpr Seconds kForDtype{1.3};
+constexpr Seconds kForConvolutions{14};  // from the start: the whole is to end in about twenty seconds
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kLinkBytes = 256 * kMiB;
@@ -118,28 +119,36 @@ class GpuMeasurement {
       return;
     }
     PeakOptions options{.device = device_, .timer = timer_, .budget = kForDtype};
-    if (dtype == DType::fp32) options.limit = core_peak();
+    // cuDNN tries many kernels before the first convolution, which takes seconds on a slow GPU.
+    options.with_convolution = std::chrono::steady_clock::now() - begin_ < kForConvolutions;
+    const auto cores = dtype == DType::fp32 ? core_peak() : std::nullopt;
+    if (cores) options.limit = *cores * 1.02;  // clocks may be told a little too low
     options.clock_hz = [this] {
       if (const auto reasons = nvml_.throttle_reasons(pci())) held_down_by_.insert(reasons->begin(), reasons->end());
       return nvml_.sm_clock_hz(pci());
     };
-    const ComputePeak peak = measure_gpu_peak(dtype, options);
+    ComputePeak peak = measure_gpu_peak(dtype, options);
     if (!peak.left_out.empty()) {
       // No note: a report that needs this roof says itself that it has none.
       tell(name + " is left out: " + peak.left_out);
       return;
     }
+    if (cores) peak.method += "; " + share_of_cores(peak.operations_per_second, *cores);
     result_.ceilings.compute.push_back({.dtype = dtype,
                                         .operations_per_second = peak.operations_per_second,
                                         .provenance = {"measured", peak.method, local_date(), peak.spread}});
   }
 
-  // Of fp32 without tensor cores, with room for clocks that are told too low.
+  // Of fp32, which tensor cores have no part in, at the highest clock.
   std::optional<double> core_peak() const {
     if (!facts_ || !facts_->sm_count || !facts_->clock_hz) return std::nullopt;
-    const auto peak =
-        cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major, facts_->compute_minor);
-    return peak ? std::optional(*peak * 1.02) : std::nullopt;
+    return cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major,
+                                     facts_->compute_minor);
+  }
+  std::string share_of_cores(double rate, double cores) const {
+    return number_text(100 * rate / cores) + "% of the CUDA cores' " + number_text(cores / 1e12) +
+           " TFLOP/s, computed for " + std::to_string(*facts_->sm_count) + " SMs at their highest clock, " +
+           number_text(static_cast<double>(*facts_->clock_hz) / 1e6) + " MHz";
   }
 
   void note_clocks() {
@@ -152,6 +161,7 @@ class GpuMeasurement {
     }
   }
 
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   c10::Device device_;
   const std::function<void(std::string_view)>& progress_;
   Timer timer_;
@@ -199,9 +209,8 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
     const MemoryGivenBack memory(target);
     return GpuMeasurement(target, progress).run();
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
     throw std::invalid_argument("the roofs of \"" + device +
-                                "\" cannot be measured: " + text.substr(0, text.find('\n')));
+                                "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));
   }
 }
 

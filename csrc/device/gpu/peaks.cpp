@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kLongestCall{0.3};
+constexpr Seconds kLongestCall{0.15};
 // What a convolution may reach beyond the best product before it is taken for one that does fewer operations.
 constexpr double kMostAboveProducts = 1.5;
 
@@ -25,11 +25,6 @@ bool has_convolution(DType dtype) {
 }
 
 std::string tera(double rate) { return number_text(rate / 1e12) + " TFLOP/s"; }
-
-std::string first_line_of(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
 
 // A trial with its rate, and how to make it again: its tensors are not kept while others are tried.
 struct Candidate {
@@ -44,7 +39,7 @@ class PeakSearch {
 
   ComputePeak run() {
     try_products();
-    if (has_convolution(dtype_) && best_) try_convolution();
+    if (has_convolution(dtype_) && options_.with_convolution && best_) try_convolution();
     if (!best_) return ComputePeak::none(refusal_.empty() ? "no size of it was tried" : refusal_);
     return repeated(*best_);
   }
@@ -55,6 +50,7 @@ class PeakSearch {
       for (const bool transposed : {true, false}) {
         const ProductShape shape{side, side, side, transposed};
         if (!transposed && dtype_ == DType::fp8) continue;  // it has one layout
+        if (Clock::now() - begin_ > options_.budget * 0.4) return;
         if (!affordable(shape.operations()) ||
             !attempt([=, this] { return product(dtype_, shape, options_.device, generator_); })) {
           break;
@@ -63,7 +59,7 @@ class PeakSearch {
     }
   }
 
-  // An image that finds no memory is halved: the operations are those of the image that ran.
+  // An image that takes too long or finds no memory is halved: the operations are those of the image that ran.
   void try_convolution() {
     ConvolutionShape shape = options_.convolution;
     for (; shape.side >= 32; shape.side /= 2) {
@@ -91,8 +87,7 @@ class PeakSearch {
 
   // The rate so far tells what a call will take: where there is no fast kernel a large product can take minutes.
   bool affordable(double operations) const {
-    if (!best_) return true;
-    return operations / best_->rate.per_second <= kLongestCall.count() && Clock::now() - begin_ < options_.budget / 2;
+    return !best_ || operations / best_->rate.per_second <= kLongestCall.count();
   }
 
   // False where there was no memory for it.
@@ -106,7 +101,7 @@ class PeakSearch {
     } catch (const c10::AcceleratorError&) {
       throw;  // the device itself is in trouble
     } catch (const c10::Error& error) {
-      if (refusal_.empty()) refusal_ = "torch refuses: " + first_line_of(error);
+      if (refusal_.empty()) refusal_ = "torch refuses: " + first_line_of(error.what_without_backtrace());
     }
     return true;
   }
@@ -128,7 +123,9 @@ class PeakSearch {
 
   std::optional<double> clock_under(const Trial& trial) const {
     if (!options_.clock_hz) return std::nullopt;
-    for (int call = 0; call < 3; ++call) trial.run();
+    constexpr double kBusySeconds = 0.05;  // NVML takes its time to answer
+    const double calls = std::clamp(kBusySeconds * best_->rate.per_second / trial.work, 1.0, 200.0);
+    for (int call = 0; call < static_cast<int>(calls); ++call) trial.run();
     const auto clock = options_.clock_hz();
     synchronize(options_.device);
     return clock ? std::optional(static_cast<double>(*clock)) : std::nullopt;

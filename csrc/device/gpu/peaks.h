@@ -22,6 +22,7 @@ struct PeakOptions {
   std::chrono::duration<double> budget{1.0};
   std::vector<std::int64_t> sides = {2048, 4096, 8192};  // of square products, from cheap to costly
   ConvolutionShape convolution = {};
+  bool with_convolution = true;
   // Of the hardware, where it is known for this dtype: a convolution beyond it does fewer operations than it is counted
   // for (Winograd, FFT) and is no peak.
   std::optional<double> limit = {};

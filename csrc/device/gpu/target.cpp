@@ -11,17 +11,13 @@
 #include <stdexcept>
 
 #include "device/gpu/timer.h"
+#include "device/measurement.h"
 
 namespace roofprof {
 namespace {
 
 [[noreturn]] void refuse(const std::string& device, const std::string& why) {
   throw std::invalid_argument("the roofs of \"" + device + "\" cannot be measured: " + why);
-}
-
-std::string first_line_of(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
 }
 
 // Why torch has no GPU: what stands between it and the driver, or the driver itself.
@@ -60,7 +56,7 @@ c10::Device usable_gpu(const std::string& device) {
     at::ones({1}, at::TensorOptions().device(target)).add_(1);
     synchronize(target);
   } catch (const c10::Error& error) {
-    refuse(device, "torch cannot use it: " + first_line_of(error));
+    refuse(device, "torch cannot use it: " + first_line_of(error.what_without_backtrace()));
   }
   return target;
 }

@@ -208,10 +208,11 @@ class Report {
 
   std::string table(const TableOptions& options = {}) const;
   std::string to_json() const;
-  std::string to_csv() const;
+  // A line for each row ("module") or kernel ("kernel"). Throws std::invalid_argument for anything else.
+  std::string to_csv(std::string_view by = "module") const;
   // Written whole or not at all; throws std::runtime_error naming the path.
   void write_json(const std::string& path) const;
-  void write_csv(const std::string& path) const;
+  void write_csv(const std::string& path, std::string_view by = "module") const;
 
  private:
   std::shared_ptr<const ProfileData> data_;

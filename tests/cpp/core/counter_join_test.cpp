@@ -98,6 +98,17 @@ TEST(CounterJoin, CopiesAndFillsAreNotCounted) {
                 "counters are read for kernels: what 1 copy and 1 memset moved is in no measured figure"});
 }
 
+TEST(CounterJoin, WhatOnlyCopiedIsUnknownAndNotZero) {
+  TwoModules model;
+  RunBuilder run = model.run();
+  const auto stem = model.builder.module("stem", "Stem");
+  run.copy(Memory::device, Memory::device, run.place(stem), 500, 510, 64);
+  const Report report = model.builder.report_of({run.run}, dram_counters({1, 2, 4, 8}));
+  EXPECT_EQ(report.row("stem").dram_bytes, std::nullopt);
+  EXPECT_EQ(report.row("stem").kernel_count, 0);
+  EXPECT_EQ(report.total().dram_bytes, 15);
+}
+
 TEST(CounterJoin, AnotherNumberOfLaunchesLeavesAllUnknown) {
   for (const std::size_t count : {3, 5}) {
     TwoModules model;

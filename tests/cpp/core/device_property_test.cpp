@@ -141,7 +141,7 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
   }
   EXPECT_EQ(report.total().time_ns.value_or(0), time);
   EXPECT_EQ(report.total().kernel_count, kernels);
-  EXPECT_EQ(report.total().dram_bytes, dram_sum);
+  EXPECT_EQ(report.total().dram_bytes.value_or(0), dram_sum);
   const auto sum = [&](const std::string& below, auto member) {
     std::int64_t total = 0;
     for (const auto& row : report.rows()) {
@@ -161,13 +161,15 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
     EXPECT_EQ(row.time_ns.value_or(0), sum(row.path, &Figures::time_ns)) << row.path;
     EXPECT_EQ(row.idle_ns.value_or(0), sum(row.path, &Figures::idle_ns)) << row.path;
     EXPECT_EQ(row.kernel_count, sum(row.path, &Figures::kernel_count)) << row.path;
-    EXPECT_EQ(row.dram_bytes, sum(row.path, &Figures::dram_bytes)) << row.path;
-    EXPECT_EQ(row.l1_bytes, sum(row.path, &Figures::l1_bytes)) << row.path;
+    // Unknown only where all that was launched are copies and fills.
+    EXPECT_EQ(row.dram_bytes.value_or(0), sum(row.path, &Figures::dram_bytes)) << row.path;
+    EXPECT_EQ(row.l1_bytes.value_or(0), sum(row.path, &Figures::l1_bytes)) << row.path;
+    EXPECT_TRUE(row.dram_bytes || row.kernel_count == 0) << row.path;
   }
   EXPECT_EQ(report.total().time_ns.value_or(0), sum("total", &Figures::time_ns));
   EXPECT_EQ(report.total().idle_ns.value_or(0), sum("total", &Figures::idle_ns));
   EXPECT_EQ(report.total().kernel_count, sum("total", &Figures::kernel_count));
-  EXPECT_EQ(report.total().dram_bytes, sum("total", &Figures::dram_bytes));
+  EXPECT_EQ(report.total().dram_bytes.value_or(0), sum("total", &Figures::dram_bytes));
 }
 
 TEST_P(RandomTraces, KernelsAddUpToTheSame) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
+#include "core/recorded_data.h"
 #include "cupti/traced.h"
 
 namespace roofprof::cupti {
@@ -101,6 +104,25 @@ TEST_F(Collecting, LostDevicesAreSaidByName) {
 TEST_F(Collecting, OtherDevicesHaveNone) {
   EXPECT_EQ(make_collector("cpu"), nullptr);
   EXPECT_EQ(fake_calls("cupti*"), 0);
+}
+
+TEST_F(Collecting, IsRecordedOnRequest) {
+  const std::string path = testing::TempDir() + "/roofprof_collector_test.txt";
+  setenv("ROOFPROF_RECORD_DEVICE", path.c_str(), 1);
+  const auto collector = make_collector("cuda:0");
+  unsetenv("ROOFPROF_RECORD_DEVICE");
+  collector->start_tracing();
+  {
+    const Under op(collector->marker(), 3);
+    fake_kernel("_Z4axpyPf", 0, 7, 700);
+  }
+  RecordedData expected;
+  expected.traces.push_back(collector->stop_tracing());
+  expected.counters.push_back(collector->count({}, [](LaunchMarker*) { fake_kernel("_Z4axpyPf", 0, 7, 700); }));
+  ASSERT_EQ(expected.traces[0].records.size(), 1U);
+  ASSERT_EQ(expected.counters[0].records.size(), 1U);
+  EXPECT_EQ(read_recorded_file(path), expected);
+  std::filesystem::remove(path);
 }
 
 TEST_F(Collecting, ALibraryWithoutCountersHasTimes) {

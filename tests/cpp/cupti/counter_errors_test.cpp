@@ -134,6 +134,9 @@ TEST_F(CounterErrors, AProfilerThatCannotStopIsSwitchedOffAllTheSame) {
 
 TEST_F(CounterErrors, PassesWithoutEndAreEnded) {
   fake_set("endless_passes", 1);
+  int runs = 0;
+  EXPECT_THROW(count_ranges({}, [&](LaunchMarker*) { ++runs; }), CollectorError);
+  EXPECT_EQ(runs, 2);
   EXPECT_NE(count_message().find("CUPTI announced 1 passes and asks for more"), std::string::npos) << count_message();
 }
 

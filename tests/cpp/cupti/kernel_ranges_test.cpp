@@ -94,13 +94,13 @@ TEST_F(KernelRanges, RunsThatLaunchDifferentlyAreNotJoined) {
 
 TEST_F(KernelRanges, RangesWithoutARoomAreReported) {
   const auto body = [](LaunchMarker*) {
-    for (int i = 0; i < 700; ++i) launch(1, 0);
+    for (int i = 0; i < 2300; ++i) launch(1, 0);
   };
   const CounterTrace few = count_ranges({}, body);
-  EXPECT_EQ(few.records.size(), 512U);
-  EXPECT_EQ(few.dropped, 188);
-  const CounterTrace enough = count_ranges({.expected_launches = 350}, body);
-  EXPECT_EQ(enough.records.size(), 700U);
+  EXPECT_EQ(few.records.size(), 2048U);
+  EXPECT_EQ(few.dropped, 252);
+  const CounterTrace enough = count_ranges({.expected_launches = 1150}, body);
+  EXPECT_EQ(enough.records.size(), 2300U);
   EXPECT_EQ(enough.dropped, 0);
 }
 

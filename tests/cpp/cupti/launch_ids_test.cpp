@@ -13,13 +13,14 @@ thread_local long long allocations = 0;
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: compilers take a free() that they see for one of memory from elsewhere.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace roofprof::cupti {
 namespace {

@@ -184,7 +184,7 @@ TEST_F(ModuleRangesOfARun, AModuleWhoseRangeHadNoRoomIsUnknown) {
     enter(marker, 1);
     launch(5, 0);
     leave(marker);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 1100; ++i) {
       enter(marker, 2);
       launch(1, 0);
       leave(marker);
@@ -193,7 +193,7 @@ TEST_F(ModuleRangesOfARun, AModuleWhoseRangeHadNoRoomIsUnknown) {
   EXPECT_GT(trace.dropped, 0);
   const Bytes found = bytes(trace);
   EXPECT_EQ(found.at(1), 5);
-  EXPECT_EQ(found.at(2), std::nullopt);  // 300 x 1, of which some were lost
+  EXPECT_EQ(found.at(2), std::nullopt);  // 1,100 x 1, of which some were lost
 }
 
 TEST_F(ModuleRangesOfARun, AMarkerWithoutAPassIsIgnored) {

@@ -84,6 +84,17 @@ TEST_F(Failing, ALostDeviceAtTheStartIsSaid) {
   EXPECT_EQ(fake_calls("cuptiSubscribe"), 0);
 }
 
+// After all was enabled, the tracer waits for the devices once more.
+TEST_F(Failing, ADeviceLostWhileStartingLeavesNothingBehind) {
+  fake_kernel("makes_a_context", 0, 7, 10);
+  fake_fail("cuCtxSynchronize", kIllegalAddress, 1);
+  Tracer traced = tracer();
+  EXPECT_THROW(traced.start(), CollectorError);
+  EXPECT_EQ(fake_calls("cuptiSubscribe"), 1);
+  fake_fail("cuCtxSynchronize", 0, 0);
+  expect_usable(traced);
+}
+
 TEST_F(Failing, ALostDeviceInTheMiddleLeavesWhatThereIs) {
   Tracer traced = tracer();
   traced.start();
@@ -158,6 +169,19 @@ TEST_F(Failing, ATracerThatGoesEndsItsTrace) {
   }
   Tracer next = tracer();
   expect_usable(next);
+}
+
+// CUPTI gives back what it holds when a process ends, be it in the middle of a trace.
+TEST_F(Failing, AProcessMayEndInTheMiddle) {
+  const auto end_in_the_middle = [] {
+    std::atexit([] { api().cuptiActivityFlushAll(1); });
+    static auto* traced = new Tracer(tracer());
+    traced->start();
+    traced->marker()->push(3, LaunchLevel::op);
+    fake_kernel("k", 0, 7, 10);
+    std::exit(0);
+  };
+  EXPECT_EXIT(end_in_the_middle(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Failing, OutOfTurnIsRefused) {

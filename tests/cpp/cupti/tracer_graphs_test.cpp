@@ -31,7 +31,10 @@ class Graphs : public Traced {
   }
 };
 
-TEST_F(Graphs, NodesBelongToTheModuleThatCapturedThem) {
+class ClonedGraphs : public Graphs, public testing::WithParamInterface<int> {};
+
+TEST_P(ClonedGraphs, NodesBelongToTheModuleThatCapturedThem) {
+  fake_set("clones_are_created", GetParam());
   Tracer traced = tracer();
   traced.start();
   LaunchMarker* marker = traced.marker();
@@ -46,7 +49,10 @@ TEST_F(Graphs, NodesBelongToTheModuleThatCapturedThem) {
   });
   backward.join();
   fake_graph_node(4, 0);  // outside of every module
-  instantiate({1, 2, 3, 4});
+  {
+    const Under instantiating(marker, 13);
+    instantiate({1, 2, 3, 4, 5});
+  }
   {
     const Under launcher(marker, 20);
     launch({1001, 1002, 1003, 1004, 1005});  // the last was captured when nobody looked
@@ -59,10 +65,12 @@ TEST_F(Graphs, NodesBelongToTheModuleThatCapturedThem) {
   EXPECT_EQ(trace.records[1].graph_node, 1002U);
   ASSERT_EQ(trace.notes.size(), 1U);
   EXPECT_EQ(trace.notes[0],
-            "CUDA graphs: launches: 1, kernels and copies in them: 5, of which 3 belong to the module that captured "
-            "them, of which 2 belong to the module that launched the graph, as they were captured before the trace or "
-            "outside of every module");
+            "launches of CUDA graphs: 1, which ran 5 kernels and copies; 3 belong to the module that captured them; 2 "
+            "belong to the module that launched the graph, as they were captured before the trace or outside of every "
+            "module");
 }
+
+INSTANTIATE_TEST_SUITE_P(ToldOfInAnyOrder, ClonedGraphs, testing::Values(0, 1, 2));
 
 TEST_F(Graphs, LaunchesAreCounted) {
   Tracer traced = tracer();
@@ -74,7 +82,8 @@ TEST_F(Graphs, LaunchesAreCounted) {
   const DeviceTrace trace = traced.stop();
   ASSERT_EQ(trace.records.size(), 7U);
   for (const KernelRecord& record : trace.records) EXPECT_EQ(record.launch, 20U);
-  EXPECT_NE(all_notes(trace).find("launches: 2, kernels and copies in them: 6"), std::string::npos) << all_notes(trace);
+  EXPECT_NE(all_notes(trace).find("launches of CUDA graphs: 2, which ran 6 kernels and copies"), std::string::npos)
+      << all_notes(trace);
 }
 
 TEST_F(Graphs, IdsAreOfOneTrace) {

@@ -176,7 +176,7 @@ PeakOptions small_options(Timer timer) {
 
 TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
   const DispatchDefaults defaults;
-  Machine machine{.seconds_per_call = 0.03};  // all calls take as long, so the largest work has the highest rate
+  Machine machine{.seconds_per_call = 0.015};  // all calls take as long, so the largest work has the highest rate
   PeakOptions options = small_options(machine.timer());
   const double product_rate = 2.0 * 64 * 64 * 64 / machine.seconds_per_call;
   const double convolution_rate = 2.0 * 8 * 8 * 32 * 32 * 25 / machine.seconds_per_call;
@@ -202,7 +202,7 @@ TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
 
 TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
   const DispatchDefaults defaults;
-  Machine machine{.seconds_per_call = 0.03};
+  Machine machine{.seconds_per_call = 0.015};
   PeakOptions options = small_options(machine.timer());
   options.clock_hz = [] { return std::optional<std::int64_t>(1'755'000'000); };
   const ComputePeak peak = measure_gpu_peak(DType::fp64, options);

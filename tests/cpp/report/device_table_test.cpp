@@ -1,0 +1,176 @@
+// Reports of a device. The device is a simulated one: its figures are made up by hand, and the report says so.
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "core/fields.h"
+#include "report/golden.h"
+#include "report/json_check.h"
+#include "report/sample_device.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TableOptions by(const std::string& what, std::int64_t width = 120) {
+  TableOptions options;
+  options.by = what;
+  options.width = width;
+  return options;
+}
+
+// The lines between the two rules.
+std::vector<std::string> row_lines(const std::string& table) {
+  std::vector<std::string> rows;
+  int rules = 0;
+  for (const auto& line : lines_of(table)) {
+    const bool rule = line.starts_with("─");
+    rules += rule ? 1 : 0;
+    if (rules == 1 && !rule) rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(SimulatedDevice, TablesMatchTheGoldenFiles) {
+  const Report report = testing::simulated_convnet();
+  testing::expect_golden("table_simulated_gpu.txt", report.table());
+  testing::expect_golden("table_simulated_gpu_wide.txt", report.table(by("module", 160)));
+  testing::expect_golden("table_simulated_gpu_kernels.txt", report.table(by("kernel")));
+  testing::expect_golden("table_simulated_gpu_kernels_narrow.txt", report.table(by("kernel", 80)));
+  testing::expect_golden("table_simulated_gpu_ops.txt", report.table(by("op")));
+  testing::expect_golden("table_simulated_gpu_without_counters.txt", testing::simulated_convnet(false).table());
+}
+
+TEST(SimulatedDevice, EveryTableCallsItselfSimulated) {
+  for (const char* kind : {"module", "kernel", "op"}) {
+    EXPECT_TRUE(contains(testing::simulated_convnet().table(by(kind)), "cuda:0 (simulated GPU")) << kind;
+  }
+}
+
+TEST(SimulatedDevice, TablesKeepTheirWidth) {
+  for (const std::int64_t width : {80, 100, 120, 160, 200}) {
+    for (const char* kind : {"module", "kernel", "op", "dtype", "op, phase"}) {
+      for (const auto& line : lines_of(testing::simulated_convnet().table(by(kind, width)))) {
+        EXPECT_LE(display_width(line), static_cast<std::size_t>(width)) << line;
+      }
+    }
+  }
+}
+
+TEST(SimulatedDevice, ShowsTheDevicesColumnsAt120) {
+  const std::string heading = lines_of(testing::simulated_convnet().table())[3];
+  for (const char* column : {"time", "util", "DRAM ", "ratio", "DRAM AI", "DRAM B/s", "bound", "%roof", "wasted"}) {
+    EXPECT_TRUE(contains(heading, column)) << column;
+  }
+  const std::string without = testing::simulated_convnet(false).table();
+  EXPECT_FALSE(contains(without, "DRAM AI"));
+  EXPECT_TRUE(contains(lines_of(without)[3], " util "));
+}
+
+TEST(KernelTable, HasTheColumnsOfNsysInItsOrder) {
+  const std::string heading = lines_of(testing::simulated_convnet().table(by("kernel")))[3];
+  std::size_t last = 0;
+  for (const char* column : {"time%", "total", "instances", "average", "median", "min", "max", "std dev", "name"}) {
+    const std::size_t at = heading.find(column);
+    ASSERT_NE(at, std::string::npos) << column;
+    EXPECT_GE(at, last) << column;
+    last = at;
+  }
+}
+
+TEST(KernelTable, LongestFirstWhateverElseIsAsked) {
+  const Report report = testing::simulated_convnet();
+  const auto rows = row_lines(report.table(by("kernel")));
+  ASSERT_EQ(rows.size(), report.kernels().size());
+  EXPECT_TRUE(contains(rows.front(), "maxwell_sgemm_128x64_nn"));
+  EXPECT_TRUE(contains(rows.back(), "[memset]"));
+  TableOptions options = by("kernel");
+  options.limit = 2;
+  EXPECT_EQ(row_lines(report.table(options)).size(), 2);
+  EXPECT_TRUE(contains(report.table(options), "7 more rows after these"));
+  options.limit = 1;
+  options.width = 200;
+  options.sort = "instances";
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "vectorized_elementwise_kernel"));
+  options.sort = "time";  // the total
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "maxwell"));
+  options.sort = "name";
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "[memcpy pageable to device]"));
+}
+
+TEST(KernelTable, ShowsTheColumnsAskedFor) {
+  TableOptions options = by("kernel");
+  options.width = 200;
+  options.columns = {"module", "op", "grid", "block", "arch", "dram", "copied", "name"};
+  const auto lines = lines_of(testing::simulated_convnet().table(options));
+  EXPECT_TRUE(
+      lines[3].starts_with("module     op              grid   block    built for    DRAM  copied              name"))
+      << lines[3];
+  EXPECT_TRUE(lines[5].starts_with("head       aten::linear    8x1x1  256x1x1  sm_50      8.83MB"));
+  options.columns = {"speed"};
+  try {
+    (void)testing::simulated_convnet().table(options);
+    FAIL() << "no exception";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_TRUE(contains(error.what(), "built_for, percent_of_time, total")) << error.what();
+  }
+}
+
+TEST(KernelTable, WhereNothingWasTracedSaysSo) {
+  EXPECT_TRUE(contains(testing::sample_toy().table(by("kernel")), "no kernels: nothing was traced on a device"));
+}
+
+TEST(SimulatedDevice, AnUncostedOpMakesTheRatioAnUpperLimit) {
+  testing::DeviceProfileBuilder builder;
+  builder.data.environment = {{"device", "simulated GPU"}};
+  const auto layer = builder.module("layer", "Layer");
+  const auto op = builder.op_index("aten::mm", layer, testing::work_of(1'000, 500));
+  builder.op("my::op", layer, {}).costed = false;
+  testing::RunBuilder run;
+  run.kernel("gemm", run.place(layer, "aten::mm", op), 0, 100);
+  const std::string table = builder.report_of({run.run}, testing::dram_counters({250})).table();
+  EXPECT_TRUE(contains(table, "<=0.500"));
+  EXPECT_TRUE(contains(table, ">=4.00"));   // FLOPs per byte of DRAM
+  EXPECT_FALSE(contains(table, ">=250B"));  // counters miss nothing
+  EXPECT_TRUE(contains(table, "<=: an upper one"));
+}
+
+TEST(DeviceJson, HoldsEveryFieldOfKernelsAndIsJson) {
+  const Report report = testing::simulated_convnet();
+  const std::string json = report.to_json();
+  EXPECT_TRUE(testing::is_json(json));
+  for_each_kernel_field([&](std::string_view name, Unit unit, auto) {
+    EXPECT_TRUE(contains(json, "\"" + key_of(name, unit) + "\":")) << name;
+  });
+  for (const char* key : {"device_timed", "busy_ns", "compute_capability", "counter_ranges", "counter_passes",
+                          "kernels", "kernel_buckets", "device_times", "module_counters", "counters"}) {
+    EXPECT_TRUE(contains(json, "\n\"" + std::string(key) + "\": ")) << key;
+  }
+  EXPECT_TRUE(contains(json, R"("counter": "dram_bytes", "metrics": ["metric"], "formula": "metric", "missing": "")"));
+  EXPECT_TRUE(contains(json, R"("grid": [8, 1, 1])"));
+}
+
+TEST(DeviceCsv, HasALineForEachKernel) {
+  const Report report = testing::simulated_convnet();
+  const std::string csv = report.to_csv("kernel");
+  EXPECT_TRUE(
+      csv.starts_with("name,kind,copied,module,phase,op,grid,block,device,in_graph,built_for,percent_of_time,"
+                      "total_ns,instances,average_ns,median_ns,min_ns,max_ns,stddev_ns,bytes,"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<std::ptrdiff_t>(report.kernels().size() + 1));
+  EXPECT_TRUE(
+      contains(csv, "\r\nmaxwell_sgemm_128x64_nn,kernel,,head,forward,aten::linear,8x1x1,256x1x1,0,false,sm_50,"));
+  EXPECT_THROW((void)report.to_csv("op"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace roofprof
