@@ -102,7 +102,8 @@ def check_around(part: Part, place: Workplace) -> None:
     part.fact("torch.profiler inside roofprof's block: kernels that roofprof saw", report.total.kernel_count)
     part.fact("torch.profiler inside roofprof's block: notes", notes(report))
     lost = report.total.kernel_count != 3 * place.launches
-    part.holds("a report that lost kernels says so", not lost or bool(report.coverage.notes), notes(report))
+    told = report.coverage.dropped_records > 0 or any(word in notes(report) for word in ("profiler ", "client", "lost"))
+    part.holds("a report that lost kernels says so", not lost or told, notes(report))
     check_alone(part, place, "roofprof after being around torch.profiler")
     part.equal("torch.profiler after being inside roofprof: kernels", place.torchs(), place.launches)
 
