@@ -1,3 +1,6 @@
+// NVML as simulated by tests/fakes, which are built where there are CUPTI's headers.
+#ifdef ROOFPROF_FAKES
+
 #include "device/cuda/nvml.h"
 
 #include <gtest/gtest.h>
@@ -132,3 +135,5 @@ TEST_F(NvmlTest, AGpuIsFoundByItsPlaceOnTheBus) {
 
 }  // namespace
 }  // namespace roofprof::cuda
+
+#endif
