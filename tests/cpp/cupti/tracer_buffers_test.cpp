@@ -108,6 +108,15 @@ TEST_F(Buffers, DroppedRecordsAreCounted) {
   EXPECT_EQ(trace.records.size(), 75U);
 }
 
+TEST_F(Buffers, SoAreThoseOfAContext) {
+  fake_set("activity_context", 1);
+  fake_set("activity_drop_every", 4);
+  Tracer traced = tracer();
+  traced.start();
+  launch_hundred(traced.marker());
+  EXPECT_EQ(traced.stop().dropped, 25);
+}
+
 // The count that CUPTI keeps may be of somebody before us.
 TEST_F(Buffers, WhatOthersLostBeforeIsNotOurs) {
   fake_set("activity_drop_every", 1);
