@@ -233,9 +233,12 @@ TEST_F(Buffers, AThousandTracesLeaveNothing) {
   };
   Tracer traced = tracer();
   for (int i = 0; i < 100; ++i) once(traced);
-  const std::size_t before = resident_pages();
+  [[maybe_unused]] const std::size_t before = resident_pages();
   for (int i = 0; i < 1000; ++i) once(traced);
-  EXPECT_LT(resident_pages(), before + 256) << "a megabyte more";  // a trace's buffer alone is 4 MiB
+    // Sanitizers keep what was freed for a while, and find what was not by themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(resident_pages(), before + 256) << "a megabyte more";  // a trace's buffer alone is one
+#endif
   EXPECT_EQ(ActivityInbox::instance().buffers_out(), 0U);
   expect_nothing_left();
 }
