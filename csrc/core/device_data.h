@@ -111,6 +111,7 @@ enum class CounterRanges : std::uint8_t {
   kernels,  // each kernel by itself, in launch order, one after the other
   modules   // whole modules, whose kernels may overlap
 };
+inline constexpr std::array<std::string_view, 2> kCounterRangesNames = {"kernels", "modules"};
 
 inline constexpr std::array<std::string_view, 2> kCounterRangeNames = {"kernels", "modules"};
 

@@ -6,15 +6,23 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/device_data.h"
 
 namespace roofprof {
 
-// One sentence: what cannot be collected, why, and what to do.
+// One sentence: what cannot be collected and why, then what to do, where something can be done.
 class CollectorError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit CollectorError(const std::string& found, std::string advice = {})
+      : std::runtime_error(advice.empty() ? found : found + ": " + advice), found_(found), advice_(std::move(advice)) {}
+  const std::string& found() const { return found_; }
+  const std::string& advice() const { return advice_; }
+
+ private:
+  std::string found_;
+  std::string advice_;
 };
 
 // What counters are wanted, each kind in passes of its own.
@@ -22,7 +30,7 @@ struct CounterRequest {
   bool memory = true;           // DRAM, L2 and L1 bytes and time: one pass
   bool executed_flops = false;  // of CUDA cores and of tensor cores: further passes
   CounterRanges ranges = CounterRanges::kernels;
-  std::int64_t expected_launches = 0;  // of one run of the body; room is made for twice as many
+  std::int64_t expected_launches = 0;  // of one run of the body; room is made for more
 };
 
 // One at a time in a process: what it collects is the process's. Usable again after a failure.

@@ -69,7 +69,7 @@ bool same_work(const Pass& a, const Pass& b) {
   });
 }
 
-void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data) {
+LaunchPlaces assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data) {
   data.runs.chosen = median_run(timed);
   for (const auto& pass : timed) data.runs.total_ns.push_back(pass.wall_ns);
   data.times = module_times(counting, timed);
@@ -77,6 +77,7 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
   const Pass* chosen = timed.empty() ? nullptr : &timed[static_cast<std::size_t>(data.runs.chosen)];
   const auto timed_ops = chosen != nullptr ? by_key(*chosen) : decltype(by_key(counting)){};
   const auto with_work = modules_with_work_below(counting, data.modules);
+  LaunchPlaces places;
   for (const auto& op : counting.ops) {
     const auto unobserved = op.key.op->unobserved;
     // Other threads may have done what the module waited for.
@@ -87,12 +88,13 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
     OpBucket bucket{op.key.op->name, op.key.module, op.key.phase, op.dtype, op.shapes,
                     op.costed,       op.calls,      op.work,      {}};
     if (const auto found = timed_ops.find(op.key); found != timed_ops.end()) bucket.time_ns = found->second->time_ns;
+    places.add(op, data.ops.size());
     data.ops.push_back(std::move(bucket));
   }
   if (!compiled_regions_in(counting).empty()) {
     list_uncounted_regions(counting, data);
   } else if (chosen != nullptr) {
-    if (compiled_regions_in(*chosen).empty()) time_other_ops(counting, *chosen, data);
+    if (compiled_regions_in(*chosen).empty()) time_other_ops(counting, *chosen, data, places);
     time_by_region(*chosen, data);
   }
 
@@ -111,6 +113,7 @@ void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData&
                          std::to_string(SequenceRing::kSize) +
                          " nodes earlier on its thread): their work stands in (outside)");
   }
+  return places;
 }
 
 }  // namespace roofprof::observe

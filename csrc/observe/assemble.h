@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/profile_data.h"
+#include "observe/launch_places.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {
@@ -16,6 +17,7 @@ bool same_work(const Pass& a, const Pass& b);
 // compiled code, its time stands on the row of the region (compiled_regions.h).
 // Sets ops, times, runs.total_ns, runs.chosen, unobserved and notes; the rest of the data is the caller's, the modules
 // with the session's regions beforehand.
-void assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data);
+// Returns where launches find their ops in it.
+LaunchPlaces assemble(const Pass& counting, const std::vector<Pass>& timed, ProfileData& data);
 
 }  // namespace roofprof::observe

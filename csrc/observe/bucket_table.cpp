@@ -11,7 +11,7 @@ namespace roofprof::observe {
 namespace {
 
 // Signatures that no hash is given to but by chance.
-constexpr std::uint64_t kOtherShapes = ~std::uint64_t{0};
+constexpr std::uint64_t kOtherShapes = kAnyInputs;
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
 std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
@@ -81,7 +81,7 @@ Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
   return result;
 }
 
-BucketTable::Index BucketTable::add(const BucketKey& key, const Costed& costed) {
+BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, const Costed& costed) {
   if (!costed.failure.empty()) failures.try_emplace(key.op->name, costed.failure);
   BucketKey stored = key;
   BucketKey any_shape = key;
@@ -95,6 +95,7 @@ BucketTable::Index BucketTable::add(const BucketKey& key, const Costed& costed) 
     bucket.dtype = costed.dtype;
     bucket.costed = costed.costed;
     bucket.per_call = shared;
+    bucket.inputs = shared ? kAnyInputs : inputs;
     bucket.shapes = shared && !costed.shapes.empty() ? "other shapes" : costed.shapes;
     bucket.work = costed.work;
     index = insert(std::move(bucket));
@@ -112,6 +113,15 @@ void BucketTable::keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall>
   if (inputs_.size() < kMaxInputs) inputs_.try_emplace(anywhere(key), std::move(inputs));
 }
 
+LaunchId BucketTable::launch_of(const BucketKey& key) const {
+  const auto found = launches_.find(key);
+  return found == launches_.end() ? kNoLaunch : found->second;
+}
+
+void BucketTable::keep_launch(const BucketKey& key, LaunchId id) {
+  if (launches_.size() < kMaxInputs) launches_.try_emplace(key, id);
+}
+
 BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
   key.signature = kNotDescribed;
   const Index found = find(key);
@@ -119,6 +129,7 @@ BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
   Bucket bucket;
   bucket.key = key;
   bucket.costed = false;
+  bucket.inputs = kAnyInputs;
   return insert(std::move(bucket));
 }
 

@@ -38,13 +38,17 @@ struct Bucket {
   BucketKey key;
   DType dtype = DType::other;
   bool costed = true;
-  bool per_call = false;  // many shapes in one bucket: costed call by call into work_sum
+  bool per_call = false;     // many shapes in one bucket: costed call by call into work_sum
+  std::uint64_t inputs = 0;  // the signature of the inputs that led here; kAnyInputs: of several
   std::string shapes;
   Work work;      // of one call
   Work work_sum;  // where per_call
   std::int64_t calls = 0;
   Ticks ticks = 0;
 };
+
+// No hash is that but by chance.
+inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
 
 // What a call costs, and how its bucket is shown.
 struct Costed {
@@ -89,12 +93,18 @@ class BucketTable {
 
   // The bucket of that key; kNone where it has to be described first.
   Index find(const BucketKey& key) const;
-  // The bucket for a call whose key find() does not know: a new one, or that of the other shapes.
-  Index add(const BucketKey& key, const Costed& costed);
+  // The bucket for a call whose key find() does not know: a new one, or that of the other shapes. `inputs`: the
+  // signature without the results.
+  Index add(const BucketKey& key, std::uint64_t inputs, const Costed& costed);
 
   // What is known of inputs with that operator and signature (key.signature), in whatever module; null where nothing.
   const ops::OpCall* inputs_of(const BucketKey& key) const;
   void keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs);
+
+  // What launches of that op, module and inputs are told to belong to; kNoLaunch where it was not kept here. The owning
+  // thread's alone.
+  LaunchId launch_of(const BucketKey& key) const;
+  void keep_launch(const BucketKey& key, LaunchId id);
 
   // The bucket for calls of that operator that could not be described.
   Index add_uncosted(BucketKey key);
@@ -124,6 +134,7 @@ class BucketTable {
   std::vector<Index> slots_;  // open addressing, a power of two
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
   std::unordered_map<BucketKey, std::unique_ptr<ops::OpCall>, BucketKeyHash> inputs_;
+  std::unordered_map<BucketKey, LaunchId, BucketKeyHash> launches_;
   std::vector<ModuleClock> clocks_;  // module * kPhaseCount + phase
 };
 

@@ -33,7 +33,7 @@ BucketKey key_of(const ThreadState& state, std::string_view name, const Work& wo
 BucketTable::Index bucket_of(ThreadState& state, const BucketKey& key, const Work& work) {
   if (const auto found = state.table->find(key); found != BucketTable::kNone) return found;
   const std::lock_guard guard(state.table->lock);
-  return state.table->add(key,
+  return state.table->add(key, key.signature,
                           {.costed = true, .work = work, .dtype = leading_dtype(work), .shapes = {}, .failure = {}});
 }
 
@@ -57,6 +57,7 @@ void open_work(std::string_view name, const Work& work, const void* token) {
   running.op = running.key.op;
   running.closed = true;
   running.declared = bucket_of(state, running.key, work);
+  state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
@@ -70,6 +71,7 @@ void close_work(const void* token) {
   if (open == state.ops.end()) return;
   const auto index = open->declared;
   const Ticks ticks = now - open->start;
+  state.marks.end(open->mark);
   state.ops.erase(open, state.ops.end());  // it is closed, so nothing stands above it
   if (!state.is_observed()) return;
   if (!state.ops.empty()) state.ops.back().inner_ticks += ticks;

@@ -30,6 +30,7 @@ void start_compiled(ThreadState& state, const void* record) {
   const auto [module, phase] = state.place_now();
   running.key = {running.op, module, phase, 0};
   running.described = false;
+  state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
@@ -94,6 +95,13 @@ bool is_handed_on(const OpInfo& op, const Route& route) {
   return route.wrapped || (route.dual && op.composite_implicit);
 }
 
+// Whether kernels may be launched by the op itself: not by views, nor by what only calls other operators.
+bool may_launch(const RunningOp& running) {
+  const auto kind = running.op->kind;
+  if (running.skipped || kind == OpKind::view || kind == OpKind::transparent) return false;
+  return !is_handed_on(*running.op, running.route);
+}
+
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (is_inside_a_closed_op(state)) {
     ++state.ops.back().nested;
@@ -134,6 +142,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.muted = running.closed && !running.route.dual && !running.saves &&
                   op->nested.load(std::memory_order_relaxed) >= kWorthMuting && state.session->may_mute() &&
                   !at::hasThreadLocalCallbacks();
+  if (state.marks.wanted() && may_launch(running)) state.mark(running);
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
   state.ops.back().start = now_ticks();
@@ -199,7 +208,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
       work = costed.work;
       const std::lock_guard guard(table.lock);
       if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
-      return table.add(key, costed);
+      return table.add(key, running.key.signature, costed);
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -213,6 +222,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
   if (running.muted) at::enableRecordFunction(true);
+  state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }

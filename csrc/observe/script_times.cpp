@@ -3,6 +3,8 @@
 #include <set>
 #include <unordered_set>
 
+#include "observe/launch_places.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -19,7 +21,7 @@ std::string listed(const std::set<std::string>& names) {
 
 }  // namespace
 
-void time_other_ops(const Pass& counting, const Pass& timed, ProfileData& data) {
+void time_other_ops(const Pass& counting, const Pass& timed, ProfileData& data, LaunchPlaces& places) {
   std::unordered_set<BucketKey, BucketKeyHash> counted;
   for (const auto& op : counting.ops) counted.insert(op.key);
   std::set<std::string> modules;
@@ -33,6 +35,7 @@ void time_other_ops(const Pass& counting, const Pass& timed, ProfileData& data) 
     bucket.dtype = op.dtype;
     bucket.shapes = op.shapes;
     bucket.time_ns = op.time_ns;
+    places.add(op, data.ops.size());
     data.ops.push_back(std::move(bucket));
     if (op.costed && op.work == Work{}) continue;
     const auto& path = data.modules[static_cast<std::size_t>(op.key.module)].path;

@@ -53,7 +53,7 @@ void Session::refuse_nesting() {
   }
 }
 
-void Session::start(std::optional<ModuleId> base) {
+void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   refuse_nesting();
   auto& state = thread_state();
   if (active()) throw std::logic_error("roofprof: this profiler is already running; end its block or run first");
@@ -74,6 +74,7 @@ void Session::start(std::optional<ModuleId> base) {
     if (passes.sessions.empty()) passes.callback = at::addGlobalCallback(op_observer_callback());
     passes.sessions.push_back(shared_from_this());
   }
+  marker_.store(marker, std::memory_order_relaxed);
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
@@ -93,6 +94,7 @@ Pass Session::stop() {
   }
   if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
   forks_.reset();
+  marker_.store(nullptr, std::memory_order_relaxed);
   auto& passes = active_passes();
   {
     const std::lock_guard lock(passes.mutex);
@@ -120,7 +122,7 @@ Pass Session::collect(double ns_per_tick) {
     for (const auto& bucket : table->buckets()) {
       if (bucket.calls == 0) continue;
       const auto [place, fresh] = places.try_emplace(bucket.key, pass.ops.size());
-      if (fresh) pass.ops.push_back({bucket.key, bucket.dtype, bucket.costed, bucket.shapes, 0, {}, 0});
+      if (fresh) pass.ops.push_back({bucket.key, bucket.dtype, bucket.costed, bucket.shapes, 0, {}, 0, bucket.inputs});
       auto& op = pass.ops[place->second];
       op.costed &= bucket.costed;
       op.calls += bucket.calls;

@@ -14,6 +14,7 @@
 
 #include "core/profile_data.h"
 #include "observe/bucket_table.h"
+#include "observe/launches.h"
 #include "observe/module_index.h"
 #include "observe/parameter_owners.h"
 #include "observe/regions.h"
@@ -35,6 +36,7 @@ struct Pass {
     std::int64_t calls = 0;
     Work work;
     std::int64_t time_ns = 0;
+    std::uint64_t inputs = 0;  // as Bucket::inputs
   };
   struct Clock {
     ModuleId module = kModel;
@@ -49,6 +51,7 @@ struct Pass {
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+  std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -68,7 +71,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Refuses nesting, and a pass while another one of this session is active.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
-  void start(std::optional<ModuleId> base);
+  // A marker is told around ops and scopes what is launched there. It outlives the threads of the pass: one that is
+  // still at work when the pass ends pops its marks when it comes to.
+  void start(std::optional<ModuleId> base, LaunchMarker* marker = nullptr);
   // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
   Pass stop();
   bool active() const { return active_.load(std::memory_order_acquire); }
@@ -95,6 +100,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
   const ScriptPlaces* scripts() const { return scripts_.get(); }
+  LaunchIds& launches() { return launches_; }
+  const LaunchIds& launches() const { return launches_; }
+  // Null where nobody is to be told of launches.
+  LaunchMarker* marker() const { return marker_.load(std::memory_order_relaxed); }
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
@@ -119,6 +128,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool observes_this_thread() const;
 
   Regions regions_;
+  LaunchIds launches_;
+  std::atomic<LaunchMarker*> marker_{nullptr};
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;

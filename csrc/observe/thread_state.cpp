@@ -30,6 +30,7 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
     pass = in->pass();
     table = in->lend_table();
     ring = in->ring_of_this_thread();
+    marks.tell(in->marker());
     next_sequence = at::sequence_number::peek();
   } else if (session != in) {
     return false;
@@ -48,6 +49,10 @@ bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phas
     scope.grad_mode = c10::GradMode::is_enabled();
     scope.graph_task = torch::autograd::get_current_graph_task_id();
   }
+  // What a closed op launches is its own, whatever it calls.
+  if (marks.wanted() && !in_closed_op()) {
+    scope.mark = marks.push(launch_of({nullptr, module, phase, 0}), LaunchLevel::module);
+  }
   scopes.push_back(scope);
   return true;
 }
@@ -60,6 +65,7 @@ void ThreadState::pop() {
   }
   if (scopes.back().kind == ScopeKind::node) --nodes;
   evidence |= scopes.back().evidence_before;
+  marks.end(scopes.back().mark);
   scopes.pop_back();
   if (scopes.empty()) abandon();
 }
@@ -71,12 +77,22 @@ void ThreadState::move_scope(ModuleId module) {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
   }
-  scopes.back().module = module;
+  auto& scope = scopes.back();
+  scope.module = module;
+  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, 0}));
+}
+
+LaunchId ThreadState::launch_of(const BucketKey& key) {
+  if (const auto known = table->launch_of(key); known != kNoLaunch) return known;
+  const auto id = session->launches().id_of(key);
+  table->keep_launch(key, id);
+  return id;
 }
 
 void ThreadState::abandon() {
   abandon_ops();
   scopes.clear();
+  marks.end_all();
   nodes = 0;
   functions.clear();
   evidence = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/launches.h"
 #include "observe/op_signature.h"
 #include "observe/scope_kind.h"
 #include "observe/script_frame.h"
@@ -32,6 +33,7 @@ struct Scope {
   int graph_task = -1;           // node: the running backward that it is part of
   const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
   Evidence evidence_before = 0;  // seen outside, before it was opened
+  LaunchMarks::Mark mark = 0;    // while a device is traced
 };
 
 struct RunningOp {
@@ -56,6 +58,7 @@ struct RunningOp {
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
   bool described = true;                             // false: a tensor of it could not be read
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
+  LaunchMarks::Mark mark = 0;                        // while a device is traced
 };
 
 // A Python autograd.Function's forward.
@@ -77,6 +80,7 @@ struct ThreadState {
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
+  LaunchMarks marks;
   std::vector<RunningFunction> functions;
   std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
@@ -117,6 +121,11 @@ struct ThreadState {
   // What runs here is part of an op that counts as a whole.
   bool in_closed_op() const { return !ops.empty() && ops.back().closed; }
 
+  // What is launched until the op ends belongs to it, but for what ops inside it say; where a device is traced.
+  void mark(RunningOp& running) {
+    if (marks.wanted()) running.mark = marks.push(launch_of(running.key), LaunchLevel::op);
+  }
+
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
   // Work was counted that is not an op's: the ops around it are looked through.
@@ -128,6 +137,7 @@ struct ThreadState {
   // Under the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
+  LaunchId launch_of(const BucketKey& key);
   Phase phase_now() const;
 };
 

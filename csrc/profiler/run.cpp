@@ -8,7 +8,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "device/cpu/environment.h"
 #include "device/measure.h"
 #include "observe/assemble.h"
 
@@ -23,33 +22,25 @@ constexpr auto kTimeLimit = std::chrono::seconds(5);
 // After so many, TorchScript's executor has made up its mind.
 constexpr std::size_t kCallsOfExecutor = 3;
 
-// Why calls there cannot be timed; empty where they can.
-std::string untimed_on(const std::string& device) {
-  if (device == "cpu") return "";
-  if (device == "meta") return "not timed: tensors on the meta device hold no data";
-  return "not timed: kernel times on " + device + " need a device collector, which this version lacks";
-}
-
 std::string described(const std::exception& error) {
   const auto* torchs = dynamic_cast<const c10::Error*>(&error);
   return c10::demangle(typeid(error).name()) + ": " +
          (torchs != nullptr ? torchs->what_without_backtrace() : error.what());
 }
 
-// The roofs of this machine for as many threads as torch uses now.
-const MeasuredCeilings& measured_ceilings() {
+// The roofs of this machine for as many threads as torch uses now; none, and why, where they cannot be measured.
+const MeasuredCeilings& measured_ceilings(const std::string& device) {
   static std::mutex mutex;
-  static std::map<int, MeasuredCeilings> measured;
+  static std::map<std::pair<std::string, int>, MeasuredCeilings> measured;
   const std::lock_guard lock(mutex);
-  const int threads = at::get_num_threads();
-  if (!measured.contains(threads)) measured[threads] = measure_ceilings("cpu");
-  return measured[threads];
-}
-
-std::int64_t nanoseconds_of(Call& call) {
-  const auto start = Clock::now();
-  call.again();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  const auto [found, fresh] = measured.try_emplace({device, at::get_num_threads()});
+  if (!fresh) return found->second;
+  try {
+    found->second = measure_ceilings(device);
+  } catch (const std::invalid_argument& error) {
+    found->second.notes.emplace_back(error.what());
+  }
+  return found->second;
 }
 
 }  // namespace
@@ -68,7 +59,12 @@ void Run::begin(const std::string& scope, const Reach& inputs) {
   profiler_->model->attach(tree_, *session_);
   data_ = std::make_shared<ProfileData>();
   data_->scope = scope;
-  data_->device = device_of(tensors_of(profiler_->model->reach().with(inputs)));
+  const auto& options = profiler_->options;
+  const auto place = device_of(tensors_of(profiler_->model->reach().with(inputs)));
+  data_->device = options.device.empty() ? place : options.device;
+  untimed_ = untimed_on(place);
+  if (untimed_.empty()) untimed_ = untimed_on(data_->device);
+  device_.emplace(untimed_.empty() ? data_->device : "", options.counters);
   data_->model = tree_.modules[kModel].type;
   data_->modules = tree_.modules;
   const std::lock_guard lock(profiler_->mutex);
@@ -117,63 +113,95 @@ void Run::count(const std::function<void()>& call) {
   }
 }
 
-void Run::observed(const std::function<void()>& call, observe::Pass& pass) {
-  const bool block = data_->scope == "block";
-  session_->start(block ? std::optional<ModuleId>(kOutside) : std::nullopt);
-  try {
-    // The model's forward may tell of the same call.
-    const auto* model = tree_.objects[kModel];
-    if (!block) session_->enter(kModel, model != nullptr ? model : this);
-    call();
-  } catch (...) {
-    pass = session_->stop();
-    throw;
-  }
-  pass = session_->stop();
+std::optional<ModuleId> Run::base() const {
+  return data_->scope == "block" ? std::optional<ModuleId>(kOutside) : std::nullopt;
 }
 
-// Timed calls, each after a bare one, until the wished number or the default limits are reached.
+void Run::in_model(const std::function<void()>& call) {
+  if (base()) return call();
+  // The model's forward may tell of the same call.
+  const void* token = tree_.objects[kModel] != nullptr ? tree_.objects[kModel] : this;
+  session_->enter(kModel, token);
+  call();
+  session_->leave(token);
+}
+
+void Run::observed(const std::function<void()>& call, observe::Pass& pass) {
+  device_->start(*session_, base());
+  try {
+    in_model(call);
+  } catch (...) {
+    pass = device_->stop(*session_, /*raised=*/true);
+    throw;
+  }
+  pass = device_->stop(*session_);
+}
+
+// The wall time of a call without any observer.
+std::int64_t Run::bare(Call& call) {
+  device_->synchronize();
+  const auto start = Clock::now();
+  call.again();
+  device_->synchronize();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
 void Run::repeat(Call& call, const Rewind& rewind) {
-  const auto& options = profiler_->options;
-  const auto started = Clock::now();
-  const auto spent_with = [&](std::chrono::nanoseconds more, auto limit) {
-    return !options.repeat && Clock::now() - started + more > limit;
-  };
+  if (!device_->lost().empty()) return;
   const auto prepare = [&] {
     call.prepare();
     rewind.before_call();
   };
   try {
-    const std::chrono::nanoseconds one_call(counting_.wall_ns);
-    while (data_->runs.warmup < options.warmup && !spent_with(one_call, kTimeLimit / 2)) {
-      prepare();
-      call.again();
-      ++data_->runs.warmup;
-    }
-    std::size_t passes = 0;
-    const auto repeats = static_cast<std::size_t>(options.repeat.value_or(kRepeats));
-    while (timed_.size() < repeats && (timed_.empty() || !spent_with({}, kTimeLimit))) {
-      prepare();
-      const auto bare_ns = nanoseconds_of(call);
-      prepare();
-      observe::Pass pass;
-      observed([&] { call.again(); }, pass);
-      const bool by_executor = session_->scripts() != nullptr;
-      if (by_executor && ++passes <= kCallsOfExecutor && !timed_.empty() && !observe::same_work(timed_.front(), pass)) {
-        data_->runs.warmup += static_cast<std::int64_t>(2 * timed_.size());
-        data_->runs.bare_ns.clear();
-        timed_.clear();
-      }
-      // The executor runs what it likes, but after its first calls the same each time.
-      if (!observe::same_work(!by_executor ? counting_ : timed_.empty() ? pass : timed_.front(), pass)) {
-        stop_timing("did other work than the first (a cache grew, or an input was consumed)");
-        break;
-      }
-      data_->runs.bare_ns.push_back(bare_ns);
-      timed_.push_back(std::move(pass));
-    }
+    time_repeats(call, prepare);
   } catch (const std::exception& error) {  // the first call went well, so its counts stand
     stop_timing("raised " + described(error));
+    return;
+  }
+  try {
+    device_->count(*session_, base(), timed_, [&] {
+      prepare();
+      in_model([&] { call.again(); });
+    });
+  } catch (const std::exception& error) {
+    data_->notes.push_back("no counters: a call under them raised " + described(error));
+  }
+}
+
+// Timed calls, each after a bare one, until the wished number or the default limits are reached.
+void Run::time_repeats(Call& call, const std::function<void()>& prepare) {
+  const auto& options = profiler_->options;
+  const auto started = Clock::now();
+  const auto spent_with = [&](std::chrono::nanoseconds more, auto limit) {
+    return !options.repeat && Clock::now() - started + more > limit;
+  };
+  const std::chrono::nanoseconds one_call(counting_.wall_ns);
+  while (data_->runs.warmup < options.warmup && !spent_with(one_call, kTimeLimit / 2)) {
+    prepare();
+    call.again();
+    ++data_->runs.warmup;
+  }
+  std::size_t passes = 0;
+  const auto repeats = static_cast<std::size_t>(options.repeat.value_or(kRepeats));
+  while (timed_.size() < repeats && (timed_.empty() || !spent_with({}, kTimeLimit))) {
+    prepare();
+    const auto bare_ns = bare(call);
+    prepare();
+    observe::Pass pass;
+    observed([&] { call.again(); }, pass);
+    if (!device_->lost().empty()) return stop_timing("found the device lost");
+    const bool by_executor = session_->scripts() != nullptr;
+    if (by_executor && ++passes <= kCallsOfExecutor && !timed_.empty() && !observe::same_work(timed_.front(), pass)) {
+      data_->runs.warmup += static_cast<std::int64_t>(2 * timed_.size());
+      data_->runs.bare_ns.clear();
+      timed_.clear();
+    }
+    // The executor runs what it likes, but after its first calls the same each time.
+    if (!observe::same_work(!by_executor ? counting_ : timed_.empty() ? pass : timed_.front(), pass)) {
+      return stop_timing("did other work than the first (a cache grew, or an input was consumed)");
+    }
+    data_->runs.bare_ns.push_back(bare_ns);
+    timed_.push_back(std::move(pass));
   }
 }
 
@@ -183,22 +211,22 @@ void Run::stop_timing(const std::string& reason) {
 }
 
 bool Run::untimed() {
-  const auto why = untimed_on(data_->device);
-  if (!why.empty()) data_->notes.push_back(why);
-  return !why.empty();
+  if (!untimed_.empty()) data_->notes.push_back(untimed_);
+  return !untimed_.empty();
 }
 
 Report Run::make_report() {
-  data_->environment = cpu_environment();
+  data_->environment = environment_of(data_->device);
   if (!timed_.empty()) {
     const auto& given = profiler_->options.ceilings;
-    data_->ceilings = given ? *given : measured_ceilings().ceilings;
-    for (const auto& note : given ? std::vector<std::string>() : measured_ceilings().notes) {
+    data_->ceilings = given ? *given : measured_ceilings(data_->device).ceilings;
+    for (const auto& note : given ? std::vector<std::string>() : measured_ceilings(data_->device).notes) {
       data_->notes.push_back("roofs: " + note);
     }
   }
   session_->regions().add_to(*data_);
-  observe::assemble(counting_, timed_, *data_);
+  const auto places = observe::assemble(counting_, timed_, *data_);
+  device_->add_to(*session_, timed_, places, *data_);
   profiler_->model->describe(*data_);
   Report report(data_, profiler_->options.depth);
   const std::lock_guard lock(profiler_->mutex);

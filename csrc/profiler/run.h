@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "observe/session.h"
+#include "profiler/device_runs.h"
 #include "profiler/model.h"
 #include "profiler/rewind.h"
 #include "roofprof/profiler.h"
@@ -41,11 +42,16 @@ class Run {
 
  private:
   void begin(const std::string& scope, const Reach& inputs);
+  std::optional<ModuleId> base() const;
   // The counting call, the caller's own. When it throws, the report of what ran before is kept.
   void count(const std::function<void()>& call);
+  // The call in the model's scope, where it is the model's.
+  void in_model(const std::function<void()>& call);
   // Fills in `pass`, also when the call throws.
   void observed(const std::function<void()>& call, observe::Pass& pass);
   void repeat(Call& call, const Rewind& rewind);
+  void time_repeats(Call& call, const std::function<void()>& prepare);
+  std::int64_t bare(Call& call);
   void stop_timing(const std::string& reason);
   bool untimed();
   Counted counted() const { return {session_, data_->modules, data_->notes}; }
@@ -55,6 +61,8 @@ class Run {
   observe::ModelTree tree_;  // as it was when the run began: the ids are its
   std::shared_ptr<observe::Session> session_;
   std::shared_ptr<ProfileData> data_;
+  std::string untimed_;  // why calls cannot be timed where they run; empty: they can
+  std::optional<DeviceRuns> device_;
   observe::Pass counting_;
   std::vector<observe::Pass> timed_;
 };

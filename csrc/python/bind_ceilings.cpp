@@ -5,6 +5,8 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
+#include "device/cuda/core_peak.h"
+#include "device/gpu/environment.h"
 #include "device/measure.h"
 #include "read_data.h"
 #include "report/ceilings_table.h"
@@ -61,8 +63,11 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("memory", &Ceilings::memory)
       .def("to_dict", [](const Ceilings& self) { return to_dict(self); })
       .def(
-          "table", [](const Ceilings& self, std::size_t width) { return ceilings_table(self, width); },
-          py::arg("width") = 120)
+          "table",
+          [](const Ceilings& self, std::size_t width, const Ceilings* published) {
+            return ceilings_table(self, width, published);
+          },
+          py::arg("width") = 120, py::arg("published") = nullptr)
       .def("__str__", [](const Ceilings& self) { return ceilings_table(self, 120); })
       .def(py::self == py::self)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });
@@ -74,6 +79,9 @@ void bind_ceilings(py::module_& module) {
         return py::make_tuple(std::move(measured.ceilings), std::move(measured.notes));
       },
       py::arg("device"), py::arg("progress") = nullptr);
+  module.def("gpu_environment", &gpu_environment, py::arg("device"));
+  module.def("cuda_core_fp32_peak", &cuda::cuda_core_fp32_peak, py::arg("sm_count"), py::arg("clock_hz"),
+             py::arg("compute_major"), py::arg("compute_minor"));
 }
 
 }  // namespace roofprof::python

@@ -11,6 +11,7 @@
 #include "observe/compiled_regions.h"
 #include "observe/op_observer.h"
 #include "observe/session.h"
+#include "profiler/device_runs.h"
 #include "read_data.h"
 
 namespace py = pybind11;
@@ -20,7 +21,7 @@ namespace {
 
 // `info` holds the fields of ProfileData that the profiler knows itself.
 Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, const std::vector<observe::Pass>& timed,
-                   const py::dict& info) {
+                   const DeviceRuns& device, const py::dict& info) {
   auto data = std::make_shared<ProfileData>();
   data->modules = hooks.modules();
   data->model = info["model"].cast<std::string>();
@@ -34,7 +35,8 @@ Report make_report(const ModuleHooks& hooks, const observe::Pass& counting, cons
   data->ceilings = info["ceilings"].cast<Ceilings>();
   data->environment = info["environment"].cast<Environment>();
   hooks.session()->regions().add_to(*data);
-  observe::assemble(counting, timed, *data);
+  const auto places = observe::assemble(counting, timed, *data);
+  device.add_to(*hooks.session(), timed, places, *data);
   return Report(std::move(data));
 }
 
@@ -58,13 +60,6 @@ void bind_session(py::module_& module) {
           [](ModuleHooks& hooks, ModuleId place, const py::dict& facts) { hooks.update(place, read_module(facts)); },
           py::arg("place"), py::arg("facts"))
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
-      .def(
-          "start",
-          [](ModuleHooks& hooks, bool outside) {
-            hooks.session()->start(outside ? std::optional<ModuleId>(kOutside) : std::nullopt);
-          },
-          py::arg("outside"))
-      .def("stop", [](ModuleHooks& hooks) { return hooks.session()->stop(); })
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
       .def(
@@ -94,8 +89,10 @@ void bind_session(py::module_& module) {
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
 
   module.def("same_work", &observe::same_work);
-  module.def("make_report", &make_report, py::arg("session"), py::arg("counting"), py::arg("timed"), py::arg("info"));
+  module.def("make_report", &make_report, py::arg("session"), py::arg("counting"), py::arg("timed"), py::arg("device"),
+             py::arg("info"));
   module.def("cpu_environment", &cpu_environment);
+  module.def("environment_of", &environment_of, py::arg("device"));
 }
 
 }  // namespace roofprof::python

@@ -8,10 +8,12 @@ namespace roofprof::python {
 void bind_report(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
+void bind_device(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 void bind_costs(pybind11::module_& module);
 void bind_scopes(pybind11::module_& module);
 void bind_scripts(pybind11::module_& module);
+void bind_doctor(pybind11::module_& module);
 void bind_size_hints();
 
 }  // namespace roofprof::python

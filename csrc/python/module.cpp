@@ -6,8 +6,10 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_report(module);
   roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);
+  roofprof::python::bind_device(module);
   roofprof::python::bind_costs(module);
   roofprof::python::bind_scopes(module);
   roofprof::python::bind_scripts(module);
+  roofprof::python::bind_doctor(module);
   roofprof::python::bind_size_hints();
 }

@@ -4,42 +4,110 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <vector>
+
 #include "report/text_table.h"
 #include "report/units.h"
+#include "report/utf8.h"
 
 namespace roofprof {
 namespace {
 
-void add_row(TextTable& table, const std::string& roof, const std::string& value, const std::string& holds,
-             const Provenance& provenance) {
-  table.add({TextCell(roof), TextCell(value), TextCell(holds),
-             TextCell(provenance.spread ? human_percent(*provenance.spread * 100) : "n/a"), TextCell(provenance.source),
-             TextCell(provenance.date), TextCell(provenance.method)});
+// A roof, a published one, or both of the same dtype or level.
+struct Row {
+  std::string roof;
+  std::string unit;
+  std::optional<double> value;
+  std::optional<double> published;
+  std::int64_t capacity_bytes = 0;
+  const Provenance* provenance = nullptr;  // of the roof, else of the published one
+};
+
+std::vector<Row> compute_rows(const Ceilings& ceilings, const Ceilings* published) {
+  const auto unit = [](DType dtype) { return is_floating(dtype) ? "FLOP/s" : "op/s"; };
+  std::vector<Row> rows;
+  for (const auto& own : ceilings.compute) {
+    Row row{std::string(name_of(own.dtype)), unit(own.dtype), own.operations_per_second, {}, 0, &own.provenance};
+    if (const auto* theirs = published ? published->compute_for(own.dtype) : nullptr) {
+      row.published = theirs->operations_per_second;
+    }
+    rows.push_back(std::move(row));
+  }
+  if (published == nullptr) return rows;
+  for (const auto& theirs : published->compute) {
+    if (ceilings.compute_for(theirs.dtype) != nullptr) continue;
+    rows.push_back({std::string(name_of(theirs.dtype)),
+                    unit(theirs.dtype),
+                    {},
+                    theirs.operations_per_second,
+                    0,
+                    &theirs.provenance});
+  }
+  return rows;
+}
+
+std::vector<Row> memory_rows(const Ceilings& ceilings, const Ceilings* published) {
+  std::vector<Row> rows;
+  for (const auto& own : ceilings.memory) {
+    Row row{own.level, "B/s", own.bytes_per_second, {}, own.capacity_bytes, &own.provenance};
+    if (const auto* theirs = published ? published->memory_level(own.level) : nullptr) {
+      row.published = theirs->bytes_per_second;
+    }
+    rows.push_back(std::move(row));
+  }
+  if (published == nullptr) return rows;
+  for (const auto& theirs : published->memory) {
+    if (ceilings.memory_level(theirs.level) != nullptr) continue;
+    rows.push_back({theirs.level, "B/s", {}, theirs.bytes_per_second, theirs.capacity_bytes, &theirs.provenance});
+  }
+  return rows;
+}
+
+std::string rate(const std::optional<double>& value, const std::string& unit) {
+  return value ? human_count(*value, unit) : "n/a";
+}
+
+void add(TextTable& table, const Row& row, bool beside_published) {
+  const Provenance& provenance = *row.provenance;
+  std::vector<TextCell> cells = {TextCell(row.roof), TextCell(rate(row.value, row.unit))};
+  if (beside_published) {
+    cells.emplace_back(rate(row.published, row.unit));
+    cells.emplace_back(row.value && row.published ? human_percent(100 * *row.value / *row.published) : "n/a");
+  }
+  cells.emplace_back(row.capacity_bytes > 0 ? human_bytes(static_cast<double>(row.capacity_bytes)) : "");
+  cells.emplace_back(provenance.spread ? human_percent(*provenance.spread * 100) : "n/a");
+  cells.emplace_back(provenance.source);
+  cells.emplace_back(provenance.date);
+  cells.emplace_back(printable(provenance.method));
+  table.add(std::move(cells));
 }
 
 }  // namespace
 
-std::string ceilings_table(const Ceilings& ceilings, std::size_t width) {
-  if (ceilings.empty()) return "no roofs\n";
-  TextTable table({{"roof", true, 0, 0},
-                   {"value", false, 0, 0},
-                   {"holds", false, 0, 3},
-                   {"spread", false, 0, 0},
-                   {"source", true, 0, 1},
-                   {"date", true, 0, 2},
-                   {"method", true, 20, 4}});
-  for (const auto& ceiling : ceilings.compute) {
-    const auto* unit = is_floating(ceiling.dtype) ? "FLOP/s" : "op/s";
-    add_row(table, std::string(name_of(ceiling.dtype)), human_count(ceiling.operations_per_second, unit), "",
-            ceiling.provenance);
+std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ceilings* published) {
+  if (published != nullptr && published->empty()) published = nullptr;
+  if (ceilings.empty() && published == nullptr) return "no roofs\n";
+  std::vector<TextColumn> columns = {{"roof", true, 0, 0}, {"value", false, 0, 0}};
+  if (published != nullptr) {
+    columns.push_back({"published", false, 0, 0});
+    columns.push_back({"share", false, 0, 0});
   }
+  columns.insert(columns.end(), {{"holds", false, 0, 3},
+                                 {"spread", false, 0, 0},
+                                 {"source", true, 0, 1},
+                                 {"date", true, 0, 2},
+                                 {"method", true, 20, 4}});
+  TextTable table(std::move(columns));
+  for (const auto& row : compute_rows(ceilings, published)) add(table, row, published != nullptr);
   table.add_rule();
-  for (const auto& ceiling : ceilings.memory) {
-    const auto holds =
-        ceiling.capacity_bytes > 0 ? human_bytes(static_cast<double>(ceiling.capacity_bytes)) : std::string();
-    add_row(table, ceiling.level, human_count(ceiling.bytes_per_second, "B/s"), holds, ceiling.provenance);
+  for (const auto& row : memory_rows(ceilings, published)) add(table, row, published != nullptr);
+  std::string text = printable(ceilings.device.empty() && published ? published->device : ceilings.device) + "\n\n";
+  text += table.render(width);
+  if (published != nullptr) {
+    text += "\n" + labelled_paragraph("share", "of the published value of " + printable(published->device), width);
   }
-  return ceilings.device + "\n\n" + table.render(width);
+  return text;
 }
 
 }  // namespace roofprof

@@ -8,7 +8,9 @@
 
 namespace roofprof {
 
-// A line for each roof with its value, spread, source, date and method; "no roofs" where there is none.
-std::string ceilings_table(const Ceilings& ceilings, std::size_t width = 120);
+// A line for each roof with its value, spread, source, date and method; "no roofs" where there is none. With published
+// ones (null: none) each line has the published value of the same dtype or level too, and the share of it that the roof
+// is; what is only published has a line as well.
+std::string ceilings_table(const Ceilings& ceilings, std::size_t width = 120, const Ceilings* published = nullptr);
 
 }  // namespace roofprof

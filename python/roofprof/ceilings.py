@@ -1,4 +1,4 @@
-"""The roofs of a machine: measured, kept, loaded.
+"""The roofs of a machine: measured, kept, loaded; those that were published stand in published_peaks.
 
 A file of roofs is JSON: ``{"schema_version": 1, "ceilings": {device, compute, memory}, "notes": [...]}``.
 """
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from roofprof import _C
+from roofprof.published_peaks import published
 
 SCHEMA_VERSION = 1
 
@@ -25,7 +26,7 @@ Progress = Callable[[str], None]
 
 
 def measure(device: str = "cpu", progress: Progress | None = None) -> _C.Ceilings:
-    """Measure the roofs of this machine; takes about ten seconds, and at most twenty.
+    """Measure the roofs of a device ("cpu", "cuda:0"); takes about ten seconds, and at most twenty.
 
     ``progress`` is called with a line for each thing being measured, and with the notes on what was left out or looks
     odd. Raises ValueError for a device that cannot be measured.
@@ -37,14 +38,15 @@ def measure(device: str = "cpu", progress: Progress | None = None) -> _C.Ceiling
 
 def measure_with_notes(device: str = "cpu", progress: Progress | None = None) -> tuple[_C.Ceilings, list[str]]:
     """As :func:`measure`, with the notes beside the roofs."""
-    return _C.measure_ceilings(_without_index(device), progress)
+    return _C.measure_ceilings(_named(device), progress)
 
 
 def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _C.Ceilings:
     """The roofs of this machine: measured when first needed, later read from the cache.
 
-    They are kept for each host, device, number of threads and torch version, in a folder that the environment variable
-    ROOFPROF_CACHE_DIR names, else in ``~/.cache/roofprof``. Without ``progress`` a measurement reports to stderr.
+    They are kept for each host, device, number of threads and torch version, those of a GPU for each GPU, driver, power
+    limit and highest clocks too, in a folder that the environment variable ROOFPROF_CACHE_DIR names, else in
+    ``~/.cache/roofprof``. Without ``progress`` a measurement reports to stderr.
     ``again`` measures even where they are known, and keeps the new ones: after a measurement on a busy machine.
     """
     progress = progress or _to_stderr
@@ -157,7 +159,7 @@ def cache_dir() -> Path:
 
 def _cached_or_measured(device: str, progress: Progress, *, again: bool) -> tuple[_C.Ceilings, list[str], bool]:
     """The roofs, the notes on them, and whether they were measured just now."""
-    key = _key(_without_index(device))
+    key = _key(_named(device))
     path = _cache_path(key)
     remarks: list[str] = []
     if path.exists() and not again:
@@ -175,19 +177,49 @@ def _cached_or_measured(device: str, progress: Progress, *, again: bool) -> tupl
     return ceilings, remarks + notes, True
 
 
-def _key(device: str) -> dict[str, str | int]:
+def _key(device: str) -> dict[str, Any]:
     """Everything that measured roofs depend on and that can change without anyone measuring again."""
-    return {
+    everywhere = {
         # Machines of a cloud or a cluster share names and home folders: the processor tells them apart.
         "host": platform.node(),
         "processor": _processor(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "simd": torch.backends.cpu.get_cpu_capability(),
         "device": device,
-        "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "roofprof_schema": SCHEMA_VERSION,
     }
+    return everywhere | (_key_of_gpu(device) if device.startswith("cuda") else _key_of_cpu())
+
+
+def _key_of_cpu() -> dict[str, Any]:
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "simd": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+# Of a GPU's environment; what changes from moment to moment is left out.
+_GPU_FACTS = (
+    "gpu_device",
+    "gpu_uuid",
+    "gpu_pci_bus_id",
+    "gpu_driver",
+    "gpu_driver_cuda",
+    "torch_cuda",
+    "gpu_sm_count",
+    "gpu_max_sm_clock_hz",
+    "gpu_max_memory_clock_hz",
+    "gpu_power_limit_watts",
+    "gpu_ecc",
+    "gpu_mig",
+    "gpu_max_pcie_generation",
+    "gpu_max_pcie_width",
+)
+
+
+def _key_of_gpu(device: str) -> dict[str, Any]:
+    facts = dict(_C.gpu_environment(device))
+    return {name: facts[name] for name in _GPU_FACTS if name in facts}
 
 
 def _processor() -> str:
@@ -195,14 +227,20 @@ def _processor() -> str:
     return str(facts.get("device", platform.machine()))
 
 
-def _cache_path(key: dict[str, str | int]) -> Path:
+def _cache_path(key: dict[str, Any]) -> Path:
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
     device = "".join(letter if letter.isalnum() else "-" for letter in str(key["device"]))
-    return cache_dir() / f"ceilings-{device}-{key['threads']}-threads-{digest}.json"
+    threads = f"{key['threads']}-threads-" if "threads" in key else ""
+    return cache_dir() / f"ceilings-{device}-{threads}{digest}.json"
 
 
-def _without_index(device: str) -> str:
-    return "cpu" if device.startswith("cpu:") else device
+def _named(device: str) -> str:
+    """The device with the index that tells it from others: none for the CPU, the current one's for a GPU."""
+    if device.startswith("cpu:"):
+        return "cpu"
+    if device == "cuda" and torch.cuda.is_available():
+        return f"cuda:{torch.cuda.current_device()}"
+    return device
 
 
 def _to_stderr(line: str) -> None:
@@ -216,7 +254,8 @@ def _tell_notes(notes: list[str], progress: Progress | None) -> None:
             progress(f"roofs of this machine: {note}")
 
 
-# Users look for these on the class: roofprof.Ceilings.measure(), roofprof.Ceilings.load(path), ceilings.save(path).
+# Users look for these on the class: roofprof.Ceilings.measure(), .published("RTX 4090"), .load(path); roofs.save(path).
 _C.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
+_C.Ceilings.published = staticmethod(published)  # type: ignore[method-assign]
 _C.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
 _C.Ceilings.save = save  # type: ignore[method-assign, assignment]

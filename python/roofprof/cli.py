@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from roofprof import _C, RooflineProfiler, __version__, ceilings
+from roofprof import _C, RooflineProfiler, __version__, _doctor, ceilings, published_peaks
 from roofprof._arguments import tensors_in
 from roofprof._target import TargetError, call_inputs, load_model, make_input, parse_dtype
 from roofprof.report import Report
@@ -24,8 +24,9 @@ examples:
   roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json
   roofprof profile my_model.py:build --inputs my_model.py:example_batch
   roofprof show r.json --by op --sort time
-  roofprof ceilings
+  roofprof ceilings --device cuda
   roofprof ops softmax --family normalization
+  roofprof doctor
 """
 
 _OPS = """\
@@ -33,6 +34,11 @@ Every operator with a cost line: family, name without overload, formula; where a
 source; the arguments besides tensors that it reads. In-place and out= forms are under the plain name. Operators that
 torch tags as pointwise or as a reduction need no line: they cost 1 per element of the output or the input. Costs that
 were given with op_cost or OpCosts::add are the family "own".
+"""
+
+_DOCTOR = """\
+What measuring on a GPU needs, in the order in which one thing needs the other: what was found, and behind an arrow what
+to do where something is missing. Nothing is measured, and a machine without a GPU is no error.
 """
 
 
@@ -145,11 +151,18 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _ceilings(arguments: argparse.Namespace) -> int:
-    measured = ceilings.for_device(arguments.device, _say, again=arguments.again)
+    if arguments.published == "":
+        print("\n".join(published_peaks.names()))
+        return 0
+    if arguments.published:
+        roofs, beside = published_peaks.published(arguments.published), None
+    else:
+        roofs = ceilings.for_device(arguments.device, _say, again=arguments.again)
+        beside = published_peaks.published_for(arguments.device)
     if arguments.json:
-        ceilings.save(measured, arguments.json)
+        ceilings.save(roofs, arguments.json)
         _say(f"written to {arguments.json}")
-    print(measured.table(_width(arguments)), end="")
+    print(roofs.table(_width(arguments), beside), end="")
     return 0
 
 
@@ -178,6 +191,13 @@ def _table_of_costs(costs: list[dict[str, Any]]) -> str:
         notes = [("reads", cost["scalars"].replace(",", ", ")), ("source", cost["source"])]
         lines += [f"{'':{sum(widths) + 4}}{label}: {text}" for label, text in notes if text]
     return "\n".join(lines)
+
+
+def _examine(arguments: argparse.Namespace) -> int:
+    found = _doctor.findings()
+    as_json = [finding._asdict() for finding in found]
+    print(json.dumps(as_json, indent=2) if arguments.json else _doctor.as_text(found, _width(arguments)))
+    return 0
 
 
 # ---- shared
@@ -260,9 +280,18 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
     _add_output_options(show)
 
-    roofs = commands.add_parser("ceilings", help="measure the roofs of this machine, or show them")
+    roofs = commands.add_parser(
+        "ceilings", help="measure the roofs of this machine, or show them; of a GPU beside the published ones"
+    )
     roofs.set_defaults(command=_ceilings)
-    roofs.add_argument("--device", default="cpu", help="which device (default: cpu)")
+    roofs.add_argument("--device", default="cpu", help="which device, such as cuda or cuda:1 (default: cpu)")
+    roofs.add_argument(
+        "--published",
+        nargs="?",
+        const="",
+        metavar="CARD",
+        help="the published peaks of a card, such as 'RTX 4090', instead; without a name: which cards are known",
+    )
     roofs.add_argument("--again", action="store_true", help="measure even where they are known already")
     roofs.add_argument("--json", type=Path, metavar="FILE", help="write them to a file, for profile --ceilings")
     roofs.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
@@ -274,6 +303,12 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--family", metavar="NAME", help="only one family, such as matmul")
     listing.add_argument("--json", action="store_true", help="print them as JSON")
     listing.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    doctor = commands.add_parser("doctor", help="say what measuring on a GPU would need here", description=_DOCTOR)
+    doctor.set_defaults(command=_examine)
+    doctor.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
+    doctor.add_argument("--json", action="store_true", help="print it as JSON")
+    doctor.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

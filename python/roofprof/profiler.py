@@ -21,18 +21,11 @@ from roofprof._model_walk import changed_facts, model_tree, notes_on
 from roofprof._place import Place, place_of
 from roofprof._script import Scripts
 from roofprof._state import Rewind
+from roofprof._timing import Timing
 from roofprof.report import Report
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# Without a wish of the caller's, a run is repeated this often or for this many seconds, whichever ends first.
-_REPEATS = 10
-_SECONDS = 5.0
-# Calls that compile are not timed, but a model that compiles in each call is, after so many.
-_COMPILING_CALLS = 16
-# After so many, TorchScript's executor has made up its mind.
-_CALLS_OF_EXECUTOR = 3
 
 
 def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -63,8 +56,10 @@ class RooflineProfiler:
         None: a block's ops without a model.
     warmup: calls of :meth:`run` that are not timed.
     repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds.
-    device: the device whose roofs count; None: where the model's parameters or inputs are.
-    counters: "auto", or "off"; hardware counters need a GPU collector, which this version does not have.
+    device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
+    counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
+        L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and
+        the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
     ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: this machine's own, measured once.
     """
 
@@ -82,12 +77,12 @@ class RooflineProfiler:
             raise TypeError(f"model must be callable or None, not a {type(model).__name__}")
         if warmup < 0 or (repeat is not None and repeat < 1):
             raise ValueError(f"warmup must be 0 or more and repeat 1 or more, not warmup={warmup}, repeat={repeat}")
-        if counters not in {"auto", "off"}:
-            raise ValueError(f"counters must be 'auto' or 'off', not {counters!r}")
+        _C.check_counters(counters)
         self.model = model
         self.warmup = warmup
         self.repeat = repeat
         self._device = None if device is None else str(device)
+        self._counters = counters
         self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
         self._forget("run", model_tree(None))  # the model may change until it is profiled
@@ -109,13 +104,18 @@ class RooflineProfiler:
         self._scope = scope
         self._counting: _C.Pass | None = None
         self._timed: list[_C.Pass] = []
-        self._bare_ns: list[int] = []
-        self._warmed_up = 0
         self._steps = 0
         self._notes: list[str] = []
         self._partial = False
-        self._place = Place("cpu", None)
+        self._locate(Place("cpu"), "off")
         self._report: Report | None = None
+
+    def _locate(self, place: Place, counters: str) -> None:
+        """What is called runs there."""
+        self._place = place
+        traced = not place.untimed and self._scope != "count"
+        self._runs = _C.DeviceRuns(place.device if traced else "", counters)
+        self._timing = Timing(self._compilations, self._scripts, self._runs)
 
     # ---- one call, repeated
 
@@ -130,7 +130,7 @@ class RooflineProfiler:
         self._begin("run")
         rewind = Rewind(original(self.model), args, kwargs)
         self._count_call(args, kwargs)
-        if self._place.untimed is None:
+        if not self._place.untimed:
             if rewind.consumes_inputs:
                 self._notes.append(
                     "timed in the first call alone: further ones would use up an iterator among its inputs"
@@ -138,13 +138,15 @@ class RooflineProfiler:
             else:
                 with rewind.undoing(), self._scripts.undoing(), self._compilations.watched():
                     self._repeat_call(args, kwargs, rewind)
-            self._notes += rewind.notes
-            self._timed = self._timed or [self._counted]
+                    self._read_counters(args, kwargs, rewind)
+            self._notes += self._timing.notes + rewind.notes
+            self._timed = self._timing.passes or [self._counted]
         return self.report()
 
     def _count_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The counting call: the caller's own. What is compiled is counted as it was before."""
-        self._place = place_of(original(self.model), args, kwargs)
+        place = place_of(original(self.model), args, kwargs, self._device)
+        self._locate(place, self._counters)
         self._session.record_shapes = True
         try:
             with self._compilations.eager_twin(), self._scripts.counted():
@@ -161,93 +163,74 @@ class RooflineProfiler:
         """One observed call. When the model raises, what ran before is kept for :meth:`report`."""
         assert self.model is not None
         with global_hooks(self._session, self._compilations), self._graphs.opened():
-            self._session.start(outside=True)
+            self._runs.start(self._session)
             try:
-                if not isinstance(self.model, torch.nn.Module):
-                    self._session.enter_model()
-                with packaged(self.model, self._session):
-                    self.model(*args, **kwargs)
+                self._call_in_scope(args, kwargs)
             except BaseException:
                 self._partial = True
-                self._counting = self._session.stop()
+                self._counting = self._runs.stop(self._session, raised=True)
                 raise
-            return self._session.stop()
+            return self._runs.stop(self._session)
+
+    def _call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        assert self.model is not None
+        if not isinstance(self.model, torch.nn.Module):
+            self._session.enter_model()
+        with packaged(self.model, self._session):
+            self.model(*args, **kwargs)
 
     def _bare_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         assert self.model is not None
+        self._runs.synchronize()
         start = time.perf_counter_ns()
         self.model(*args, **kwargs)
+        self._runs.synchronize()
         return time.perf_counter_ns() - start
 
     def _repeat_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: Rewind) -> None:
-        """Timed calls, each after a bare one, until the wished number or the default limits are reached."""
         counted = self._counted
-        started = time.perf_counter()
-        limited = self.repeat is None
 
-        def spent() -> float:
-            return time.perf_counter() - started - self._compilations.seconds
+        def bare() -> int:
+            rewind.before_call()
+            return self._bare_call(args, kwargs)
+
+        def observed() -> _C.Pass:
+            rewind.before_call()
+            return self._observed_call(args, kwargs)
 
         try:
-            for _ in range(self.warmup):
-                if limited and spent() + counted.wall_ns * 1e-9 > _SECONDS / 2:
-                    break
-                rewind.before_call()
-                self._bare_call(args, kwargs)
-                self._warmed_up += 1
-            while len(self._timed) < (self.repeat or _REPEATS):
-                if limited and self._timed and spent() > _SECONDS:
-                    break
-                compilations = self._compilations.count
-                rewind.before_call()
-                bare_ns = self._bare_call(args, kwargs)
-                rewind.before_call()
-                timed = self._observed_call(args, kwargs)
-                if self._compilations.count > compilations and len(self._timed) + self._warmed_up < _COMPILING_CALLS:
-                    self._warmed_up += 2  # whatever was wished: its time is the compiler's
-                    continue
-                if not self._is_repeat(timed):
-                    self._stop_timing("did other work than the first (a cache grew, or an input was consumed)")
-                    break
-                self._bare_ns.append(bare_ns)
-                self._timed.append(timed)
+            self._timing.repeat(counted, self.warmup, self.repeat, bare, observed)
         except BaseException as error:  # the first call went well, so its counts stand
             self._partial = False
             self._counting = counted
+            self._timed = self._timing.passes
             if not isinstance(error, Exception):
                 raise
-            self._stop_timing(f"raised {type(error).__name__}: {error}")
+            self._timing.stop(f"raised {type(error).__name__}: {error}")
 
-    def _is_repeat(self, timed: _C.Pass) -> bool:
-        """Whether the call did what the others did. Timed calls that did not are forgotten where others will follow."""
-        # Compiled code dispatches other ops than the eager twin that was counted, but the same ones each time.
-        if not timed.compiled_regions and not self._scripts:
-            return _C.same_work(self._counted, timed)
-        if not self._timed or _C.same_work(self._timed[0], timed):
-            return True
-        # TorchScript's executor does so too, once it has made up its mind.
-        if not self._scripts or len(self._timed) >= _CALLS_OF_EXECUTOR:
-            return False
-        self._warmed_up += 2 * len(self._timed)
-        self._timed, self._bare_ns = [], []
-        return True
+    def _read_counters(self, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: Rewind) -> None:
+        def call() -> None:
+            rewind.before_call()
+            self._call_in_scope(args, kwargs)
 
-    def _stop_timing(self, reason: str) -> None:
-        times = "" if self._timed else "; the times are those of the first call"
-        self._notes.append(f"timing stopped after {len(self._timed)} repeats: a further call {reason}{times}")
+        try:
+            with global_hooks(self._session, self._compilations), self._graphs.opened():
+                self._runs.count(self._session, self._timing.passes, call)
+        except Exception as error:
+            self._timing.notes.append(f"no counters: a call under them raised {type(error).__name__}: {error}")
 
     # ---- a block
 
     def __enter__(self) -> Self:
         self._begin("block")
-        self._place = place_of(self.model, (), {})
+        self._locate(place_of(self.model, (), {}, self._device), self._counters)
         with contextlib.ExitStack() as stack:
             self._session.record_shapes = True
             self._session.hide_script_calls()
             stack.enter_context(self._compilations.watched())
             stack.enter_context(global_hooks(self._session, self._compilations))
             stack.enter_context(self._graphs.opened())
-            self._session.start(outside=True)
+            self._runs.start(self._session)
             self._block = stack.pop_all()
         return self
 
@@ -255,7 +238,7 @@ class RooflineProfiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._block is not None
-        self._counting = self._session.stop()
+        self._counting = self._runs.stop(self._session, raised=error is not None)
         self._partial = error is not None
         block, self._block = self._block, None
         block.close()
@@ -274,7 +257,7 @@ class RooflineProfiler:
         if self._block is not None:
             raise RuntimeError("the block is still open; ask for the report after it")
         if self._report is None:
-            if self._scope == "block" and self._place.untimed is None:
+            if self._scope == "block" and not self._place.untimed:
                 self._timed = [self._counted]  # a block's one pass is counted and timed
             self._report = self._make_report()
         return self._report
@@ -288,32 +271,36 @@ class RooflineProfiler:
         return self._counting
 
     def _make_report(self) -> Report:
-        device = self._device or self._place.device
         tree_now = model_tree(self.model)
         notes = [*self._notes, *self._scripts.notes, *notes_on(self._tree, tree_now)]
         notes += self._compilations.note(timed=self._scope == "block")
-        if self._place.untimed is not None and self._scope != "count":
+        if self._place.untimed and self._scope != "count":
             notes.append(self._place.untimed)
-        roofs, notes_on_roofs = self._roofs(device) if self._timed else (_C.Ceilings(), [])
+        roofs, notes_on_roofs = self._roofs(self._place.device) if self._timed else (_C.Ceilings(), [])
         notes += [f"roofs: {note}" for note in notes_on_roofs]
         info = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
-            "device": device,
+            "device": self._place.device,
             "scope": self._scope,
             "partial": self._partial,
             "notes": notes,
-            "bare_ns": self._bare_ns,
-            "warmup": self._warmed_up,
+            "bare_ns": self._timing.bare_ns,
+            "warmup": self._timing.warmed_up,
             "steps": self._steps,
             "ceilings": roofs,
-            "environment": list(_C.cpu_environment()),
+            "environment": _C.environment_of(self._place.device),
         }
         for place, facts in changed_facts(self._tree, tree_now).items():
             self._session.update(place, facts)
-        return Report(_C.make_report(self._session, self._counted, self._timed, info))
+        return Report(_C.make_report(self._session, self._counted, self._timed, self._runs, info))
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
-        return ceilings.for_device_with_notes(device) if self._ceilings is None else (self._ceilings, [])
+        if self._ceilings is not None:
+            return self._ceilings, []
+        try:
+            return ceilings.for_device_with_notes(device)
+        except ValueError as error:  # a device that torch cannot use
+            return _C.Ceilings(), [str(error)]
 
 
 def _given(roofs: _C.Ceilings | str | Path | None) -> _C.Ceilings | None:

@@ -171,6 +171,68 @@ def test_the_cache_follows_xdg(monkeypatch, tmp_path):
     assert ceilings.cache_dir() == tmp_path / ".cache" / "roofprof"
 
 
-def test_a_device_that_cannot_be_measured():
-    with pytest.raises(ValueError, match='"cuda:0"'):
-        ceilings.measure("cuda:0")
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:99"])
+def test_a_device_that_cannot_be_measured(device):
+    with pytest.raises(ValueError, match=f'"{device}"') as info:
+        ceilings.measure(device)
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_the_reason_is_said():
+    with pytest.raises(ValueError, match='the roofs of "cuda:0" cannot be measured: .*driver') as info:
+        ceilings.for_device("cuda:0", progress=lambda _line: None)
+    assert "\n" not in str(info.value)
+
+
+GPU = {
+    "gpu_device": "Simulated GPU",
+    "gpu_uuid": "GPU-1",
+    "gpu_driver": "580.65.06",
+    "torch_cuda": "13.2",
+    "gpu_max_sm_clock_hz": 1_980_000_000,
+    "gpu_power_limit_watts": 700.0,
+    # What may change from moment to moment:
+    "gpu_sm_clock_hz": 345_000_000,
+    "gpu_temperature_celsius": 41,
+    "gpu_throttle_reasons": "idle",
+}
+
+
+def test_roofs_of_a_gpu_are_kept_for_each_gpu_and_for_what_holds_it_down(measured, roofs, monkeypatch):
+    facts = dict(GPU)
+    monkeypatch.setattr(_C, "gpu_environment", lambda _device: list(facts.items()))
+    assert ceilings.for_device("cuda:0") == roofs
+    facts |= {"gpu_sm_clock_hz": 1_755_000_000, "gpu_temperature_celsius": 63, "gpu_throttle_reasons": "none"}
+    assert ceilings.for_device("cuda:0") == roofs
+    assert len(measured) == 1
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    ceilings.for_device("cuda:0")
+    torch.set_num_threads(threads)
+    assert len(measured) == 1  # the host's threads are nothing to a GPU
+    changes = [
+        ("gpu_device", "Another GPU"),
+        ("gpu_uuid", "GPU-2"),
+        ("gpu_driver", "590.1"),
+        ("torch_cuda", "13.0"),
+        ("gpu_max_sm_clock_hz", 1_500_000_000),
+        ("gpu_power_limit_watts", 350.0),
+    ]
+    for count, (name, value) in enumerate(changes, start=2):
+        facts[name] = value
+        ceilings.for_device("cuda:0")
+        assert len(measured) == count, name
+    ceilings.for_device("cuda:1")
+    assert len(measured) == len(changes) + 2
+    assert set(measured) == {"cuda:0", "cuda:1"}
+    assert all(path.name.startswith("ceilings-cuda-") for path in ceilings.cache_dir().iterdir())
+
+
+def test_measured_roofs_stand_beside_the_published_ones(roofs):
+    published = _C.Ceilings.published("RTX 4090")
+    table = roofs.table(160, published)
+    (line,) = (line for line in table.splitlines() if line.startswith("DRAM"))
+    assert "1.01 TB/s" in line
+    assert f"{100 * 3e10 / 1008e9:.1f}%" in line
+    assert "published" not in roofs.table(160)

@@ -195,6 +195,8 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         (("show", "models.py"), "models.py"),
         (("show", "roofs.json"), "roofs.json"),
         (("ceilings", "--device", "tpu"), "tpu"),
+        (("ceilings", "--device", "cuda:99"), "cuda:99"),
+        (("ceilings", "--published", "RTX 9090"), "RTX 4090"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(shell, arguments, says):
@@ -251,3 +253,28 @@ def test_ceilings_are_measured_once_and_written(shell, monkeypatch, tmp_path):
     again, same, _ = shell("ceilings")
     assert (again, same) == (0, out)
     assert roofprof.Ceilings.load("measured.json").compute
+
+
+def test_published_ceilings_are_listed_shown_and_used(shell):
+    code, out, _ = shell("ceilings", "--published")
+    assert code == 0
+    assert {"RTX 4090", "H100 SXM", "GTX 1080 Ti"} <= set(out.splitlines())
+
+    code, out, _ = shell("ceilings", "--published", "rtx 4090", "--json", "4090.json", "--width", "160")
+    assert code == 0
+    assert out.startswith("RTX 4090\n")
+    assert "82.6 TFLOP/s" in out
+    assert "whitepaper" in out
+    code, out, _ = shell("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "4090.json", "--repeat", "1")
+    assert code == 0
+    assert "published" in out
+
+
+def test_ceilings_of_a_known_card_stand_beside_what_was_published(shell, monkeypatch):
+    measured = roofprof.Ceilings.load("roofs.json")
+    monkeypatch.setattr("roofprof.ceilings.for_device", lambda *_, **__: measured)
+    monkeypatch.setattr("roofprof._C.gpu_environment", lambda _device: [("gpu_device", "NVIDIA H100 PCIe")])
+    code, out, _ = shell("ceilings", "--device", "cuda:0", "--width", "160")
+    assert code == 0
+    assert "of the published value of H100 PCIe" in out
+    assert "51.2 TFLOP/s" in out

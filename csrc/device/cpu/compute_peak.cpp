@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "device/cpu/torch_threads.h"
+#include "device/measurement.h"
 
 namespace roofprof {
 namespace {
@@ -133,22 +134,10 @@ class Contraction {
   at::Tensor result_;
 };
 
-// The first line of what torch says; its further lines are stack frames.
-std::string first_line_of(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
-
 std::string giga(double rate) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3g", rate / 1e9);
   return text.data();
-}
-
-ComputePeak left_out(std::string why) {
-  ComputePeak none;
-  none.left_out = std::move(why);
-  return none;
 }
 
 ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
@@ -175,7 +164,7 @@ ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
   }
 
   if (best < sane_rate) {
-    return left_out("torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
+    return ComputePeak::none("torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
   }
 
   Contraction contraction(best_shape, type, generator);
@@ -202,11 +191,11 @@ ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
 
 ComputePeak measure_compute_peak(DType dtype, std::chrono::duration<double> budget, double sane_rate) {
   const auto type = scalar_type(dtype);
-  if (!type) return left_out("no matrix product on a CPU is known for it");
+  if (!type) return ComputePeak::none("no matrix product on a CPU is known for it");
   try {
     return measure(*type, budget, sane_rate);
   } catch (const c10::Error& error) {
-    return left_out("torch refuses: " + first_line_of(error));
+    return ComputePeak::none("torch refuses: " + first_line_of(error.what_without_backtrace()));
   }
 }
 

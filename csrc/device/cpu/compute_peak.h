@@ -2,18 +2,11 @@
 // The peak of computing on torch's threads: the highest rate of operations that torch reaches in contractions.
 
 #include <chrono>
-#include <string>
 
+#include "device/compute_peak.h"
 #include "roofprof/dtype.h"
 
 namespace roofprof {
-
-struct ComputePeak {
-  double operations_per_second = 0;  // two for each multiply-accumulate; 0 where the dtype was left out
-  double spread = 0;                 // (max - min) / max over the repeats of the best shape
-  std::string method;                // "at::mm 1024x1024x1024 (MxKxN), 2 threads, best of 7"
-  std::string left_out;              // why there is no figure, as half a sentence; empty where there is one
-};
 
 // The best at::mm (at::_int_mm for int8) or at::conv2d over a few shapes, within about `budget`; fp64, fp32, bf16, fp16
 // and int8. A dtype that torch refuses, or computes slower than `sane_rate` operations per second, is left out. Call it

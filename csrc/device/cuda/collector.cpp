@@ -1,20 +1,42 @@
 #include "device/collector.h"
 
+#include <cstdlib>
+#include <utility>
+
+#include "device/cuda/recorded.h"
+
 #ifdef ROOFPROF_HAS_CUPTI
 #include "device/cupti/collector.h"
 #endif
 
 namespace roofprof {
 
-std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
-  if (!device.starts_with("cuda")) return nullptr;
+namespace {
+
+std::unique_ptr<DeviceCollector> collector_of_the_gpu() {
 #ifdef ROOFPROF_HAS_CUPTI
   return cupti::make_collector();
 #else
-  throw CollectorError(
-      "this roofprof was built without CUPTI's headers, so it has no kernel times and counters: build it beside a CUDA "
-      "form of torch, or set ROOFPROF_CUPTI_INCLUDE_DIR");
+  throw CollectorError("this roofprof was built without CUPTI's headers, so it has no kernel times and counters",
+                       "build it beside a CUDA form of torch, or set ROOFPROF_CUPTI_INCLUDE_DIR");
 #endif
+}
+
+const char* file_in(const char* variable) {
+  const char* path = std::getenv(variable);
+  return path != nullptr && *path != '\0' ? path : nullptr;
+}
+
+}  // namespace
+
+// For those who work on roofprof: ROOFPROF_RECORD_DEVICE=FILE keeps what a GPU did, ROOFPROF_REPLAY_DEVICE=FILE gives
+// it back on a machine without one.
+std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
+  if (!device.starts_with("cuda")) return nullptr;
+  if (const char* path = file_in("ROOFPROF_REPLAY_DEVICE")) return replaying_collector(path);
+  std::unique_ptr<DeviceCollector> collector = collector_of_the_gpu();
+  if (const char* path = file_in("ROOFPROF_RECORD_DEVICE")) return recording_collector(std::move(collector), path);
+  return collector;
 }
 
 }  // namespace roofprof

@@ -1,0 +1,19 @@
+#pragma once
+// From what CUPTI delivered to a DeviceTrace.
+
+#include "core/device_data.h"
+#include "device/cupti/activity_inbox.h"
+#include "device/cupti/graph_nodes.h"
+
+namespace roofprof::cupti {
+
+// What is known of CUDA graphs: `watched` says whether CUPTI told of captures at all.
+struct Captures {
+  const GraphNodes& nodes;
+  bool watched = false;
+};
+
+// Adds names (demangled), records with the ids that they were launched under, counts and notes.
+void add_received(Received&& received, const Captures& captures, DeviceTrace& trace);
+
+}  // namespace roofprof::cupti

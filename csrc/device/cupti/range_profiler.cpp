@@ -1,0 +1,194 @@
+#include "device/cupti/range_profiler.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/cuda/driver.h"
+#include "device/cupti/counter_plan.h"
+#include "device/cupti/module_ranges.h"
+#include "device/cupti/range_session.h"
+
+namespace roofprof::cupti {
+namespace {
+
+using Body = std::function<void(LaunchMarker*)>;
+
+// For how many ranges room is made. A launch is one; but of modules entering and leaving one are a range each, and many
+// have no launch of their own.
+constexpr std::size_t kFewestRooms = 2048;
+constexpr std::size_t kRoomsPerLaunch = 2;
+constexpr std::size_t kModuleRoomsPerLaunch = 4;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+void add_note(std::string note, CounterTrace& trace) {
+  if (std::ranges::find(trace.notes, note) == trace.notes.end()) trace.notes.push_back(std::move(note));
+}
+
+// The context to count in: this thread's, else that of the first device which the process uses, for as long as this
+// lives.
+class ContextInUse {
+ public:
+  explicit ContextInUse(const cuda::Driver& driver) : device_(cuda::current_device(driver)) {
+    if (!device_) {
+      const std::vector<int> active = cuda::active_devices(driver);
+      if (active.empty()) {
+        throw CollectorError("no device is in use whose counters could be read", "run something on it first");
+      }
+      device_ = active.front();
+      entered_.emplace(driver, *device_);
+    }
+    context_ = static_cast<CUcontext>(cuda::current_context(driver));
+  }
+  int device() const { return *device_; }
+  CUcontext context() const { return context_; }
+
+ private:
+  std::optional<int> device_;
+  std::optional<cuda::PrimaryContext> entered_;
+  CUcontext context_ = nullptr;
+};
+
+void note_other_devices(int device, const cuda::Driver& driver, CounterTrace& trace) {
+  std::string others;
+  for (const int active : cuda::active_devices(driver)) {
+    if (active != device) others.append(others.empty() ? "cuda:" : ", cuda:").append(std::to_string(active));
+  }
+  if (others.empty()) return;
+  add_note("the counters are of cuda:" + std::to_string(device) + " alone; this process uses " + others + " too",
+           trace);
+}
+
+std::vector<std::uint8_t> ask_availability(const Api& api, CUcontext context, CounterTrace& trace) {
+  try {
+    return counter_availability(api, context);
+  } catch (const CuptiError& error) {  // if that is in the counters' way, it will be said when they are switched on
+    add_note("which counters this system allows is not known: " + error.found(), trace);
+    return {};
+  }
+}
+
+// Runs the body once for each pass.
+void run_passes(RangeSession& session, ModuleRanges* modules, std::size_t announced, const Body& body,
+                CounterTrace& trace) {
+  for (std::size_t pass = 0;; ++pass) {
+    if (pass > announced) {
+      throw CollectorError("CUPTI announced " + std::to_string(announced) + " passes and asks for more");
+    }
+    session.start();
+    if (modules != nullptr) modules->begin_pass();
+    ++trace.passes;
+    body(modules);
+    if (modules != nullptr) modules->end_pass();
+    cuda::synchronize_all(cuda::driver());
+    const bool last = session.stop();
+    if (modules != nullptr) modules->check();
+    if (last) return;
+  }
+}
+
+// The ranges of a session after its last pass. opened: whose the ranges of modules were, whose metrics are added up, so
+// that one which is not a number makes its sum none; null for ranges of kernels, which are their own.
+RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::vector<LaunchId>* opened,
+                       CounterTrace& trace) {
+  const auto key = [opened](std::size_t ordinal) { return opened != nullptr ? opened->at(ordinal) : ordinal; };
+  const std::size_t dropped = session.decode();
+  trace.dropped = std::max(trace.dropped, static_cast<std::int64_t>(dropped));
+  const std::size_t ranges = session.range_count();
+  std::vector<bool> seen(opened != nullptr ? opened->size() : 0);
+  std::size_t not_evaluated = 0;
+  CUptiResult why = CUPTI_SUCCESS;
+  RangeTable table;
+  for (std::size_t range = 0; range < ranges; ++range) {
+    std::vector<double> values(metrics, kUnknown);
+    if (const CUptiResult result = session.evaluate(range, values); result != CUPTI_SUCCESS) {
+      std::ranges::fill(values, kUnknown);
+      ++not_evaluated;
+      why = result;
+    }
+    const std::size_t ordinal = range_ordinal(session.range_name(range));
+    if (ordinal < seen.size()) seen[ordinal] = true;
+    std::vector<double>& sums = table.try_emplace(key(ordinal), metrics, 0.0).first->second;
+    std::ranges::transform(sums, values, sums.begin(), std::plus());
+  }
+  // A range without kernels may be left out; but where there was no room for all, it may have had some.
+  if (dropped > 0) {
+    for (std::size_t ordinal = 0; ordinal < seen.size(); ++ordinal) {
+      if (!seen[ordinal]) table[key(ordinal)].assign(metrics, kUnknown);
+    }
+  }
+  if (not_evaluated > 0) {
+    add_note("CUPTI could not work out counters of " + std::to_string(not_evaluated) + " of " + std::to_string(ranges) +
+                 " ranges (" + std::string(error_name(why)) + ")",
+             trace);
+  }
+  return table;
+}
+
+RangeTable count_group(const MetricGroup& group, const CounterRequest& request, CUcontext context, const Body& body,
+                       CounterTrace& trace) {
+  const Configuration& configuration = *group.configuration;
+  const bool by_module = request.ranges == CounterRanges::modules;
+  const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
+  const std::size_t rooms = std::max(kFewestRooms, (by_module ? kModuleRoomsPerLaunch : kRoomsPerLaunch) * expected);
+  RangeSession session(configuration, context, request.ranges, rooms);
+  std::optional<ModuleRanges> modules;
+  if (by_module) modules.emplace(session);
+  run_passes(session, modules ? &*modules : nullptr, configuration.passes(), body, trace);
+  if (modules && modules->threads_took_turns()) {
+    add_note(
+        "several threads were in modules at once: what they launched counts for the module that was entered last, "
+        "and while one range gives way to another for none",
+        trace);
+  }
+  return read_ranges(session, configuration.metrics().size(), modules ? &modules->opened() : nullptr, trace);
+}
+
+// Puts a group's columns into the table, whose rows the first group makes.
+void add_columns(MetricGroup& group, bool first, std::size_t columns, const RangeTable& counted, RangeTable& table) {
+  const auto same_range = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (!first && !std::ranges::equal(counted, table, same_range)) {
+    group.failure = "the code did not launch the same in each run: " + std::to_string(table.size()) +
+                    " ranges in the first one, " + std::to_string(counted.size()) + " in that of this counter";
+    return;
+  }
+  for (const auto& [range, values] : counted) {
+    std::vector<double>& row = table.try_emplace(range, columns, kUnknown).first->second;
+    std::ranges::copy(values, row.begin() + static_cast<std::ptrdiff_t>(group.first_column));
+  }
+}
+
+}  // namespace
+
+CounterTrace count_ranges(const CounterRequest& request, const Body& body) {
+  const Api& api = cupti::api();
+  require_counters(api);
+  const cuda::Driver& driver = cuda::driver();
+  const ContextInUse used(driver);
+  const ProfilerLibrary library(api);
+  check_supported(api, used.device());
+  CounterTrace trace;
+  trace.ranges = request.ranges;
+  trace.chip = chip_name(api, static_cast<std::size_t>(used.device()));
+  note_other_devices(used.device(), driver, trace);
+
+  const HostProfiler host(api, trace.chip, ask_availability(api, used.context(), trace));
+  CounterPlan plan = plan_counters(host, request);
+  RangeTable table;
+  for (MetricGroup& group : plan.groups) {
+    const bool first = &group == &plan.groups.front();
+    try {
+      add_columns(group, first, plan.columns, count_group(group, request, used.context(), body, trace), table);
+    } catch (const CuptiError& error) {  // of the others there may still be values
+      if (first) throw;
+      group.failure = error.found();
+    }
+  }
+  write_counters(std::move(plan), table, trace);
+  return trace;
+}
+
+}  // namespace roofprof::cupti

@@ -1,0 +1,44 @@
+#pragma once
+// How long work takes on a device, and what rate that is.
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace roofprof {
+
+// Seconds that `calls` calls of a body take on a device, from the beginning of the first to the end of the last.
+using Timer = std::function<double(int calls, const std::function<void()>& body)>;
+
+// By events on the device's current stream where it is an accelerator, by the clock on the CPU.
+Timer timer_of(c10::Device device);
+
+// Waits for all that a device was told to do.
+void synchronize(c10::Device device);
+
+// Something to repeat, and how much it does: operations, or bytes moved.
+struct Trial {
+  std::string name;
+  double work = 0;  // of one call
+  std::function<void()> run;
+};
+
+struct Rate {
+  std::string name;
+  double per_second = 0;  // the best repeat
+  double spread = 0;      // (max - min) / max over the repeats
+  int repeats = 0;
+};
+
+// The rate of a trial: a call for warm-up, then up to seven repeats, at least three, each of as many calls as fill its
+// part of the budget.
+Rate measured_rate(const Trial& trial, const Timer& timer, std::chrono::duration<double> budget);
+
+// All of them, each with an equal part of the budget, best first.
+std::vector<Rate> measured_rates(const std::vector<Trial>& trials, const Timer& timer,
+                                 std::chrono::duration<double> budget);
+
+}  // namespace roofprof

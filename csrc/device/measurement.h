@@ -1,0 +1,30 @@
+#pragma once
+// What measurements of all kinds of devices share: how their figures are put into words, and what is said of odd ones.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "roofprof/ceilings.h"
+
+namespace roofprof {
+
+// "2024-02-29", of today, here.
+std::string local_date();
+
+// Three digits, no unit: "0.123", "12.3", "1234".
+std::string number_text(double value);
+
+// "512 KiB", "96 MiB".
+std::string bytes_text(std::int64_t bytes);
+
+// The first line of what torch says in an error; its further lines are stack frames.
+std::string first_line_of(const std::string& message);
+
+// A note where the repeats of some roofs differ by more than a quarter.
+void note_unsteady(const Ceilings& ceilings, std::vector<std::string>& notes);
+
+// A note where a larger level is the faster one, which the reader would otherwise take for an error of the profiler.
+void note_odd_order(const std::vector<MemoryCeiling>& memory, std::vector<std::string>& notes);
+
+}  // namespace roofprof

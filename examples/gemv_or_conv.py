@@ -1,0 +1,142 @@
+"""A matrix product that should take a quarter of a millisecond: how long does it take, and why?
+
+(600, 200, 8, 1, 64) x (600, 1, 8, 64, 1) in fp32 is 960,000 dot products of 64 numbers: half a FLOP for each byte. How
+long it must take can be said beforehand: the larger of its FLOPs at the machine's peak and its bytes at the machine's
+bandwidth. The bandwidth is roofprof's own measurement; the peak is what a convolution reaches, which is arithmetic and
+little else. On an RTX 4090 the prediction was 0.27 ms, and 203 ms passed: the table of kernels showed a matrix-vector
+kernel that had been built for a much older GPU.
+
+    python examples/gemv_or_conv.py                     # on the GPU where there is one, else on the CPU
+    python examples/gemv_or_conv.py --device cpu --quick
+    python examples/gemv_or_conv.py --published "RTX 4090"    # what that card would need
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+import roofprof
+
+LEFT = (600, 200, 8, 1, 64)
+RIGHT = (600, 1, 8, 64, 1)
+
+
+@dataclass
+class Roof:
+    """A rate that nothing on this machine passes, and how that is known."""
+
+    rate: float
+    source: str
+
+    def time_for(self, amount: float) -> float:
+        return amount / self.rate
+
+
+def dram(roofs: roofprof.Ceilings) -> Roof:
+    level = next(level for level in roofs.memory if level.level == "DRAM")
+    return Roof(level.bytes_per_second, f"{level.provenance.source}: {level.provenance.method}")
+
+
+def fp32(roofs: roofprof.Ceilings) -> Roof:
+    peak = next(peak for peak in roofs.compute if peak.dtype == "fp32")
+    return Roof(peak.operations_per_second, f"{peak.provenance.source}: {peak.provenance.method}")
+
+
+@dataclass
+class Bench:
+    """How things are profiled here. Without roofs of the user's: this machine's own, measured once and kept."""
+
+    device: str
+    roofs: roofprof.Ceilings | None
+    quick: bool
+
+    def profile(self, what: object, *args: torch.Tensor) -> roofprof.Report:
+        warmup, repeat = (1, 2) if self.quick else (3, 10)
+        profiler = roofprof.RooflineProfiler(
+            what, warmup=warmup, repeat=repeat, device=self.device, ceilings=self.roofs
+        )
+        with torch.no_grad():
+            return profiler.run(*args)
+
+    def convolution(self) -> roofprof.Report:
+        """On 1 x 512 x 256 x 256 that is 2 x 512 x 512 x 5 x 5 x 256 x 256 = 858,993,459,200 FLOPs."""
+        size = 32 if self.quick else 256
+        model = nn.Conv2d(512, 512, kernel_size=5, padding=2, bias=False, device=self.device)
+        return self.profile(model, torch.rand(1, 512, size, size, device=self.device))
+
+    def product(self) -> roofprof.Report:
+        return self.profile(torch.matmul, torch.rand(LEFT, device=self.device), torch.rand(RIGHT, device=self.device))
+
+
+def show(report: roofprof.Report, compute: Roof, memory: Roof) -> None:
+    """Predicted, actual, and the share of the roof that was reached."""
+    total = report.total
+    to_compute, to_move = compute.time_for(total.flops), memory.time_for(total.bytes)
+    predicted, actual = max(to_compute, to_move), total.time
+    print(f"\nmatmul {LEFT} x {RIGHT}, fp32")
+    print(f"  FLOPs          {total.flops:,}")
+    print(f"  bytes          {total.bytes:,}  ({total.flops / total.bytes:.2f} FLOPs/B)")
+    print(f"  to compute     {1e3 * to_compute:.4f} ms")
+    print(f"  to move        {1e3 * to_move:.4f} ms")
+    print(f"  predicted      {1e3 * predicted:.4f} ms, {'memory' if to_move > to_compute else 'compute'} bound")
+    print(f"  actual         {1e3 * actual:.4f} ms, {actual / predicted:.1f} x predicted")
+    print(f"  % of roof      {100 * predicted / actual:.1f}")
+    if actual < predicted:
+        print("  faster than its roof: what it reads lies in a cache, or a roof was measured on a busy machine")
+
+
+def show_kernels(report: roofprof.Report) -> None:
+    """What ran behind the one line of Python, and for which GPUs it was built."""
+    if not report.device.startswith("cuda"):
+        print("\nWhich kernels ran, and what they were built for, can be told on a GPU only.")
+        return
+    print(f"\n{report.table(by='kernel', limit=8)}")
+    for kernel in report.kernels:
+        built_for = kernel.built_for or "an architecture that its name does not tell"
+        print(f"  built for {built_for}: {kernel.name[:90]}")
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Predicted and actual time of one matrix product.")
+    parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--quick", action="store_true", help="a smaller convolution and fewer calls")
+    roofs = parser.add_mutually_exclusive_group()
+    roofs.add_argument("--published", metavar="CARD", help="predict with a card's published roofs, not this machine's")
+    roofs.add_argument("--ceilings", metavar="FILE", help="roofs that `roofprof ceilings --json` wrote")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    # TF32 would be another arithmetic, with a roof of its own.
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    roofs = None
+    if given.published:
+        roofs = roofprof.Ceilings.published(given.published)
+    elif given.ceilings:
+        roofs = roofprof.Ceilings.load(given.ceilings)
+    bench = Bench(given.device, roofs, given.quick)
+
+    conv = bench.convolution()
+    reached = Roof(conv.total.flops / conv.total.time, "what the convolution reaches")
+    # With published roofs the question is what that card would do, whatever this machine reaches.
+    compute = fp32(conv.ceilings) if given.published else reached
+    memory = dram(conv.ceilings)
+    print(f"device           {conv.environment['device']}")
+    print(f"convolution      {conv.total.flops:,} FLOPs in {1e3 * conv.total.time:.4f} ms")
+    print(f"compute roof     {compute.rate / 1e12:.4g} TFLOP/s  ({compute.source})")
+    print(f"memory roof      {memory.rate / 1e12:.4g} TB/s  ({memory.source})")
+
+    matmul = bench.product()
+    show(matmul, compute, memory)
+    show_kernels(matmul)
+    for note in matmul.coverage.notes:
+        print(f"note: {note}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,424 @@
+// What a device's collector is told around ops and scopes: the right module, op and phase, and as many ends as
+// beginnings on every thread.
+
+#include "observe/launches.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "observe/assemble.h"
+#include "observe/declared_work.h"
+#include "observe/observed.h"
+#include "observe/op_observer.h"
+#include "observe/regions.h"
+#include "observe/script_places.h"
+#include "observe/script_tree.h"
+
+namespace roofprof::observe {
+namespace {
+
+using namespace testing;
+
+constexpr ModuleId kLayer = 3;
+constexpr ModuleId kOther = 4;
+
+// What is told, and what a launch would be told to belong to.
+class Recorder : public LaunchMarker {
+ public:
+  void push(LaunchId id, LaunchLevel level) noexcept override {
+    const std::lock_guard lock(mutex_);
+    stacks_[std::this_thread::get_id()].emplace_back(id, level);
+    ids.push_back(id);
+  }
+  void pop(LaunchLevel level) noexcept override {
+    const std::lock_guard lock(mutex_);
+    auto& stack = stacks_[std::this_thread::get_id()];
+    if (stack.empty() || stack.back().second != level) {
+      ++wrong_pops;
+    } else {
+      stack.pop_back();
+    }
+  }
+  // A kernel is launched here and now.
+  void launch() {
+    const std::lock_guard lock(mutex_);
+    const auto& stack = stacks_[std::this_thread::get_id()];
+    launched.push_back(stack.empty() ? kNoLaunch : stack.back().first);
+  }
+  bool balanced() {
+    const std::lock_guard lock(mutex_);
+    return wrong_pops == 0 && std::ranges::all_of(stacks_, [](const auto& each) { return each.second.empty(); });
+  }
+
+  std::vector<LaunchId> ids;       // in the order of their pushes, of all threads
+  std::vector<LaunchId> launched;  // by kernels, where launch() was called
+  int wrong_pops = 0;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::thread::id, std::vector<std::pair<LaunchId, LaunchLevel>>> stacks_;
+};
+
+// Who is told while one of these tests runs: threads may outlive it.
+Recorder*& recorder() {
+  static auto* current = new Recorder;
+  return current;
+}
+
+Recorder& new_recorder() {
+  static std::vector<Recorder*> all;
+  all.push_back(recorder() = new Recorder);
+  return *recorder();
+}
+
+at::Tensor kernel(const at::Tensor& x) {
+  recorder()->launch();
+  return x;
+}
+// Of no known cost, with a kernel of its own before and behind what it dispatches.
+at::Tensor around(const at::Tensor& x) {
+  recorder()->launch();
+  auto result = at::neg(x);
+  recorder()->launch();
+  return result;
+}
+at::Tensor raises(const at::Tensor& x) {
+  at::neg(x);
+  throw std::domain_error("the user's own");
+}
+
+TORCH_LIBRARY(launches_test, library) {
+  library.def("kernel(Tensor x) -> Tensor");
+  library.impl("kernel", c10::DispatchKey::CPU, kernel);
+  library.def("around(Tensor x) -> Tensor");
+  library.impl("around", c10::DispatchKey::CPU, around);
+  library.def("raises(Tensor x) -> Tensor");
+  library.impl("raises", c10::DispatchKey::CPU, raises);
+}
+
+at::Tensor call(const char* name, const at::Tensor& x) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow((std::string("launches_test::") + name).c_str(), "")
+      .typed<at::Tensor(const at::Tensor&)>()
+      .call(x);
+}
+
+ProfileData data_of(std::size_t modules = 5) {
+  ProfileData data;
+  data.modules.resize(modules);
+  return data;
+}
+
+std::string described(const LaunchPlace& place) {
+  return std::to_string(place.module) + " " + std::string(kPhaseNames[static_cast<std::size_t>(place.phase)]) + " " +
+         place.op;
+}
+
+struct Told {
+  ProfileData data;
+  std::vector<LaunchPlace> places;
+  Recorder& recorder;
+
+  std::vector<std::string> described_by(const std::vector<LaunchId>& ids) const {
+    std::vector<std::string> result;
+    for (const auto id : ids) result.push_back(described(places.at(id)));
+    return result;
+  }
+  std::vector<std::string> pushed() const { return described_by(recorder.ids); }
+  std::vector<std::string> launched() const { return described_by(recorder.launched); }
+};
+
+Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std::function<void()>& body,
+          ProfileData data = data_of()) {
+  session->start(kOutside, &recorder);
+  try {
+    body();
+  } catch (...) {
+    session->stop();
+    throw;
+  }
+  const auto pass = session->stop();
+  session->regions().add_to(data);
+  auto places = assemble(pass, {pass}, data).find(session->launches().keys(), data);
+  return {std::move(data), std::move(places), recorder};
+}
+
+Told told(const std::function<void()>& body) {
+  auto session = std::make_shared<Session>(5);
+  return told(session, new_recorder(), [&] {
+    session->enter(kLayer, &session);
+    body();
+    session->leave(&session);
+  });
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(Launches, BelongToTheOpThatCounts) {
+  const auto input = at::rand({4, 16});
+  const auto weight = at::rand({8, 16});
+  const auto bias = at::rand({8});
+  const auto seen = told([&] { at::linear(input, weight, bias); });
+  EXPECT_EQ(seen.pushed(), (Strings{"1 forward ", "3 forward ", "3 forward aten::linear"}));
+  EXPECT_TRUE(seen.recorder.balanced());
+  const auto& bucket = seen.data.ops.at(static_cast<std::size_t>(seen.places.at(seen.recorder.ids[2]).bucket));
+  EXPECT_EQ(bucket.op, "aten::linear");
+  EXPECT_EQ(bucket.module, kLayer);
+}
+
+TEST(Launches, FirstPlaceStandsForNone) {
+  const auto seen = told([] {});
+  EXPECT_EQ(seen.places.at(kNoLaunch).module, kOutside);
+  EXPECT_TRUE(seen.places.at(kNoLaunch).op.empty());
+}
+
+TEST(Launches, NobodyIsToldWithoutAMarker) {
+  auto session = std::make_shared<Session>();
+  session->start(kOutside);
+  at::neg(at::ones({3}));
+  session->stop();
+  EXPECT_EQ(session->launches().keys().size(), 1U) << "the one of none";
+}
+
+TEST(Launches, OfAnUnknownOpAreItsOwnButForWhatItDispatches) {
+  const auto seen = told([] { call("around", call("kernel", at::empty({3}))); });
+  EXPECT_EQ(seen.launched(), (Strings{"3 forward launches_test::kernel", "3 forward launches_test::around",
+                                      "3 forward launches_test::around"}));
+  const auto pushed = seen.pushed();
+  EXPECT_TRUE(std::ranges::find(pushed, "3 forward aten::neg") != pushed.end());
+}
+
+TEST(Launches, CompositesAndViewsAreNotTold) {
+  const auto x = at::rand({3, 4, 5});
+  const auto seen = told([&] { at::einsum("bij,bkj->bik", {x, x}).view({-1}).t(); });
+  for (const auto& place : seen.pushed()) {
+    EXPECT_EQ(place.find("einsum"), place.npos);
+    EXPECT_EQ(place.find("view"), place.npos);
+  }
+}
+
+TEST(Launches, OfTheSameOpWithOtherShapesAreToldApart) {
+  const auto seen = told([] {
+    for (int round = 0; round < 3; ++round) {
+      for (int n = 1; n <= 2; ++n) at::neg(at::empty({n}));
+    }
+  });
+  std::map<LaunchId, int> pushes;
+  for (const auto id : seen.recorder.ids) {
+    if (seen.places[id].op == "aten::neg") ++pushes[id];
+  }
+  ASSERT_EQ(pushes.size(), 2U);
+  Strings shapes;
+  for (const auto& [id, count] : pushes) {
+    EXPECT_EQ(count, 3);
+    shapes.push_back(seen.data.ops.at(static_cast<std::size_t>(seen.places[id].bucket)).shapes);
+  }
+  EXPECT_EQ(shapes, (Strings{"1", "2"}));
+}
+
+TEST(Launches, OfShapesTooManyForBucketsOfTheirOwnGoToTheSharedOne) {
+  const auto seen = told([] {
+    for (int n = 1; n <= 200; ++n) at::neg(at::empty({n}));
+  });
+  const auto last = seen.places.at(seen.recorder.ids.back());
+  EXPECT_EQ(seen.data.ops.at(static_cast<std::size_t>(last.bucket)).shapes, "other shapes");
+}
+
+TEST(Launches, HaveNoBucketWhereTheSameInputsHadOtherResults) {
+  const auto mostly_zero = at::zeros({100}).index_put_({at::arange(0, 7)}, at::ones({7}));
+  const auto seen = told([&] {
+    at::nonzero(mostly_zero);
+    at::nonzero(at::ones({100}));
+  });
+  const auto last = seen.places.at(seen.recorder.ids.back());
+  EXPECT_EQ(last.op, "aten::nonzero");
+  EXPECT_EQ(last.bucket, -1);
+}
+
+TEST(Launches, HaveTheSameIdsInEveryPass) {
+  auto session = std::make_shared<Session>(5);
+  const auto x = at::ones({3});
+  const auto body = [&] {
+    session->enter(kLayer, &x);
+    at::neg(x);
+    session->leave(&x);
+    at::exp(x);
+  };
+  const auto first = told(session, new_recorder(), body);
+  const auto second = told(session, new_recorder(), body);
+  EXPECT_EQ(first.recorder.ids, second.recorder.ids);
+  EXPECT_EQ(first.pushed(), second.pushed());
+}
+
+TEST(Launches, OfTheBackwardBelongToTheForwardsModule) {
+  auto session = std::make_shared<Session>(5);
+  const auto weight = at::ones({2, 3}).set_requires_grad(true);
+  const auto other = at::ones({4, 2}).set_requires_grad(true);
+  const auto seen = told(session, new_recorder(), [&] {
+    session->enter(kLayer, &weight);
+    const auto hidden = at::linear(at::ones({5, 3}), weight);
+    session->leave(&weight);
+    session->enter(kOther, &other);
+    const auto loss = at::linear(hidden, other).sum();
+    session->leave(&other);
+    std::thread([&] { loss.backward(); }).join();
+  });
+  EXPECT_TRUE(seen.recorder.balanced());
+  const auto pushed = seen.pushed();
+  EXPECT_EQ(std::ranges::count(pushed, "3 backward aten::mm"), 1);  // of the weight alone
+  EXPECT_EQ(std::ranges::count(pushed, "4 backward aten::mm"), 2);
+  EXPECT_GE(std::ranges::count(pushed, "3 backward "), 1) << "what a node launches outside of ops is its module's";
+}
+
+TEST(Launches, AreBalancedWhateverIsRaised) {
+  auto session = std::make_shared<Session>(5);
+  auto& recorder = new_recorder();
+  const auto x = at::ones({3});
+  const int never_left = 0;
+  const auto seen = told(session, recorder, [&] {
+    session->enter(kLayer, &x);
+    session->enter(kOther, &never_left);
+    EXPECT_THROW(call("raises", x), std::domain_error);
+    call("kernel", x);
+    session->leave(&x);
+    call("kernel", x);
+  });
+  EXPECT_TRUE(recorder.balanced());
+  EXPECT_EQ(seen.launched(), (Strings{"4 forward launches_test::kernel", "1 forward launches_test::kernel"}));
+
+  EXPECT_THROW(told(session, recorder,
+                    [&] {
+                      session->enter(kLayer, &x);
+                      call("raises", x);
+                    }),
+               std::domain_error);
+  EXPECT_TRUE(recorder.balanced());
+}
+
+TEST(Launches, OfRegionsOptimizersAndDeclaredWork) {
+  auto session = std::make_shared<Session>(5);
+  const auto x = at::ones({3});
+  const int step = 0;
+  const int region = 0;
+  const int work = 0;
+  const auto seen = told(session, new_recorder(), [&] {
+    session->enter_optimizer(&step);
+    call("kernel", x);
+    session->leave(&step);
+    open_region("part", &region);
+    recorder()->launch();
+    Work declared;
+    declared.add_macs(7, DType::fp32);
+    open_work("mine", declared, &work);
+    call("kernel", x);  // a part of what was declared
+    close_work(&work);
+    recorder()->launch();
+    close_region(&region);
+    recorder()->launch();
+  });
+  EXPECT_TRUE(seen.recorder.balanced());
+  EXPECT_EQ(seen.launched(),
+            (Strings{"2 optimizer launches_test::kernel", "5 forward ", "5 forward mine", "5 forward ", "1 forward "}));
+}
+
+TEST(Launches, OfCompiledCodeBelongToTheRegion) {
+  const auto seen = told([] {
+    enter_compiled();
+    recorder()->launch();  // a kernel that the compiler wrote
+    at::neg(at::ones({3}));
+    leave_compiled();
+  });
+  EXPECT_TRUE(seen.recorder.balanced());
+  EXPECT_EQ(seen.launched(), Strings{"3 forward compiled region"});
+}
+
+TEST(Launches, OfThreadsThatOutliveThePass) {
+  auto session = std::make_shared<Session>(5);
+  auto& recorder = new_recorder();
+  std::barrier turn(2);
+  std::thread worker;
+  told(session, recorder, [&] {
+    worker = std::thread([&] {
+      const auto x = at::ones({3});
+      session->enter(kLayer, &x);
+      turn.arrive_and_wait();
+      turn.arrive_and_wait();  // the pass has ended
+      session->leave(&x);
+    });
+    turn.arrive_and_wait();
+  });
+  EXPECT_FALSE(recorder.balanced());
+  turn.arrive_and_wait();
+  worker.join();
+  EXPECT_TRUE(recorder.balanced()) << "popped on its own thread, when it came to";
+}
+
+TEST(Launches, OfManyThreadsAtOnce) {
+  auto session = std::make_shared<Session>(5);
+  const auto seen = told(session, new_recorder(), [&] {
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        const auto x = at::ones({thread + 1});
+        for (int i = 0; i < 100; ++i) {
+          session->enter(thread % 2 == 0 ? kLayer : kOther, &x);
+          call("kernel", x);
+          session->leave(&x);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  });
+  EXPECT_TRUE(seen.recorder.balanced());
+  const auto launched = seen.launched();
+  EXPECT_EQ(std::ranges::count(launched, "3 forward launches_test::kernel"), 200);
+  EXPECT_EQ(std::ranges::count(launched, "4 forward launches_test::kernel"), 200);
+}
+
+TEST(Launches, OfAScriptFollowItsModules) {
+  auto unit = std::make_shared<torch::jit::CompilationUnit>();
+  torch::jit::Module inner("__torch__.Inner", unit, true);
+  inner.define("def forward(self, x):\n    return torch.neg(x)\n");
+  torch::jit::Module model("__torch__.Outer", unit, true);
+  model.register_module("inner", inner);
+  model.define("def forward(self, x):\n    return torch.exp(self.inner.forward(torch.sin(x)))\n");
+  const auto tree = tree_of(model);
+  auto session = std::make_shared<Session>(tree.modules.size());
+  auto places = std::make_shared<ScriptPlaces>();
+  places->add(model, kModel, tree.modules);
+  session->set_scripts(std::move(places));
+  ProfileData data;
+  data.modules = tree.modules;
+  ASSERT_EQ(tree.modules.at(3).path, "inner");
+  const auto seen = told(
+      session, new_recorder(),
+      [&] {
+        session->enter(kModel, &model);
+        model.forward({at::ones({3})});
+        session->leave(&model);
+      },
+      data);
+  EXPECT_TRUE(seen.recorder.balanced());
+  const auto pushed = seen.pushed();
+  for (const auto* place : {"0 forward aten::sin", "3 forward aten::neg", "0 forward aten::exp"}) {
+    EXPECT_EQ(std::ranges::count(pushed, place), 1) << place;
+  }
+  EXPECT_GE(std::ranges::count(pushed, "3 forward "), 1) << "the scope moved";
+}
+
+}  // namespace
+}  // namespace roofprof::observe

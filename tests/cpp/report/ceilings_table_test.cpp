@@ -1,0 +1,78 @@
+#include "report/ceilings_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+namespace roofprof {
+namespace {
+
+Ceilings measured() {
+  Ceilings roofs;
+  roofs.device = "a GPU, cuda:0";
+  roofs.compute.push_back({DType::fp32, 78.65e12, {"measured", "convolution", "2024-02-29", 0.01}});
+  roofs.compute.push_back({DType::fp64, 1.2e12, {"measured", "at::mm", "2024-02-29", 0.01}});
+  roofs.memory.push_back({"DRAM", 0.92e12, 0, {"measured", "copy", "2024-02-29", 0.02}});
+  roofs.memory.push_back({"host link", 25e9, 0, {"measured", "pinned to device", "2024-02-29", 0.02}});
+  return roofs;
+}
+
+Ceilings published() {
+  Ceilings roofs;
+  roofs.device = "RTX 4090";
+  roofs.compute.push_back({DType::fp32, 82.6e12, {"published", "whitepaper", "", {}}});
+  roofs.compute.push_back({DType::int8, 660.6e12, {"published", "whitepaper", "", {}}});
+  roofs.memory.push_back({"DRAM", 1.008e12, 0, {"published", "whitepaper", "", {}}});
+  return roofs;
+}
+
+std::string line_of(const std::string& table, const std::string& roof) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(roof + " ")) return line;
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(CeilingsTable, EachRoofHasALineWithWhereItComesFrom) {
+  const std::string table = ceilings_table(measured(), 160);
+  EXPECT_TRUE(has(line_of(table, "fp32"), "78.7 T")) << table;
+  EXPECT_TRUE(has(line_of(table, "host link"), "pinned to device")) << table;
+  EXPECT_FALSE(has(table, "published"));
+  EXPECT_EQ(ceilings_table(Ceilings{}), "no roofs\n");
+}
+
+// 78.65 of 82.6 and 0.92 of 1.008: the worked example's card.
+TEST(CeilingsTable, StandsBesideThePublishedValuesWithTheShareOfThem) {
+  const Ceilings theirs = published();
+  const std::string table = ceilings_table(measured(), 160, &theirs);
+  EXPECT_TRUE(has(line_of(table, "fp32"), "82.6 T")) << table;
+  EXPECT_TRUE(has(line_of(table, "fp32"), "95.2%")) << table;
+  EXPECT_TRUE(has(line_of(table, "DRAM"), "91.3%")) << table;
+  EXPECT_TRUE(has(line_of(table, "fp64"), "n/a")) << table;    // not published
+  EXPECT_TRUE(has(line_of(table, "int8"), "661 T")) << table;  // published alone
+  EXPECT_TRUE(has(line_of(table, "int8"), "n/a")) << table;
+  EXPECT_TRUE(has(table, "of the published value of RTX 4090")) << table;
+}
+
+TEST(CeilingsTable, PublishedOnesAloneAreATableToo) {
+  const Ceilings theirs = published();
+  EXPECT_TRUE(has(ceilings_table(theirs), "whitepaper"));
+  EXPECT_TRUE(ceilings_table(Ceilings{}, 160, &theirs).starts_with("RTX 4090\n"));
+}
+
+TEST(CeilingsTable, FitsItsWidth) {
+  const Ceilings theirs = published();
+  std::istringstream lines(ceilings_table(measured(), 80, &theirs));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("\u2500")) line.resize(line.size() / 3);  // a rule, of three bytes a character
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+}  // namespace
+}  // namespace roofprof

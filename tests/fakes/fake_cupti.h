@@ -1,0 +1,27 @@
+#pragma once
+// What the parts of the fake libcupti share.
+
+#include <cuda.h>
+#include <cupti.h>
+
+#include <set>
+#include <utility>
+
+namespace fake {
+
+inline constexpr CUpti_CallbackId kWholeDomain = 0xffffffff;
+
+// Who subscribed to callbacks, and to which.
+struct Subscriber {
+  bool subscribed = false;
+  CUpti_CallbackFunc callback = nullptr;
+  void* data = nullptr;
+  std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> enabled;
+
+  bool wants(CUpti_CallbackDomain domain, CUpti_CallbackId id) const {
+    return subscribed && (enabled.contains({domain, id}) || enabled.contains({domain, kWholeDomain}));
+  }
+};
+Subscriber subscribed();
+
+}  // namespace fake

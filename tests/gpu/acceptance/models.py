@@ -1,0 +1,103 @@
+"""The models of the acceptance, of torch.nn alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3, 1x1, and what came in added: ResNet-50's block."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+def resnet50() -> nn.Module:
+    """He et al. 2015, the stride in the 3x3 convolution: 25,557,032 parameters, 4,089,184,256 MACs at 224x224."""
+    blocks: list[nn.Module] = []
+    inputs = 64
+    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for index in range(count):
+            blocks.append(Bottleneck(inputs, width, stride if index == 0 else 1))
+            inputs = 4 * width
+    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+class Training(nn.Module):
+    """A small transformer and its loss; `step` is what a training loop does with it."""
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers)
+        self.head = nn.Linear(width, 1000)
+
+    def forward(self, tokens: Tensor, wanted: Tensor) -> Tensor:
+        return F.cross_entropy(self.head(self.encoder(tokens)).flatten(0, 1), wanted.flatten())
+
+
+class WithBackward(nn.Module):
+    """A model whose one call does the backward too: hardware counters need calls that can be repeated."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *args: Any) -> Tensor:
+        with torch.enable_grad():
+            loss = self.model(*args)
+            loss.backward()
+        return loss.detach()
+
+
+class Chain(nn.Module):
+    """So many additions of a few numbers: every launch costs more than its kernel."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.length):
+            x = x + 1.0
+        return x
+
+
+def cooperative_perception() -> tuple[nn.Module, dict[str, Any]]:
+    """The example whose forward takes one nested dict, and such a dict."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
+    from cooperative_perception import CooperativePerception, example_batch
+
+    return CooperativePerception().eval(), example_batch()
+
+
+def moved(value: Any, device: str) -> Any:
+    """The same containers with all tensors on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: moved(item, device) for key, item in value.items()}
+    if isinstance(value, list):
+        return [moved(item, device) for item in value]
+    return value

@@ -1,0 +1,132 @@
+"""What profiling costs, beside torch.profiler: in every round each runs once, and is compared with the plain run."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity
+
+from acceptance.checks import NotOnThisMachineError, Part
+from acceptance.machine import Machine
+from acceptance.models import Chain, resnet50
+
+# The worst that may be said of roofprof beside torch.profiler with both of its activities, which sees as much.
+MOST_OF_TORCH = 1.15
+ROUNDS = 5
+
+Open = Callable[[], AbstractContextManager]
+
+
+@dataclass
+class Workload:
+    """A model, its input, and steps enough for one timing."""
+
+    name: str
+    model: nn.Module
+    inputs: Tensor
+    steps: int
+    kernels: int | None = None  # launches of one step, where they are known
+
+    def step(self) -> None:
+        with torch.no_grad():
+            self.model(self.inputs)
+
+
+def workloads(machine: Machine) -> list[Workload]:
+    batch, size, length = machine.size(32, 1), machine.size(224, 32), machine.size(2000, 50)
+    resnet = machine.model(resnet50().eval())
+    images = torch.rand(batch, 3, size, size, device=machine.tensors)
+    few = torch.zeros(16, device=machine.tensors)
+    return [
+        Workload(f"resnet50, batch {batch}", resnet, images, machine.size(10, 1)),
+        Workload("resnet50, batch 1", resnet, images[:1], machine.size(20, 1)),
+        Workload(f"{length} additions of 16 numbers", machine.model(Chain(length)), few, machine.size(3, 1), length),
+    ]
+
+
+def tools(machine: Machine, workload: Workload) -> dict[str, Open]:
+    """Each as its users write it."""
+    found: dict[str, Open] = {
+        "plain": contextlib.nullcontext,
+        "roofprof": lambda: machine.profiler(workload.model),
+    }
+    if not machine.simulated:
+        gpu, both = [ProfilerActivity.CUDA], [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+        found["torch.profiler, GPU alone"] = lambda: torch.profiler.profile(activities=gpu)
+        found["torch.profiler"] = lambda: torch.profiler.profile(activities=both)
+    return found
+
+
+def timing(machine: Machine, workload: Workload, opened: Open) -> tuple[float, float]:
+    """Seconds of a step inside an open block, and of opening, one step and closing."""
+    whole = time.perf_counter()
+    with opened():
+        workload.step()
+        machine.synchronize()
+        first = time.perf_counter() - whole
+        start = time.perf_counter()
+        for _ in range(workload.steps):
+            workload.step()
+        machine.synchronize()
+        inside = (time.perf_counter() - start) / workload.steps
+        closing = time.perf_counter()
+    return inside, first + time.perf_counter() - closing
+
+
+def measure(machine: Machine, workload: Workload) -> dict[str, dict[str, float]]:
+    """Medians over the rounds, and of the ratios to the plain run of the same round."""
+    found = tools(machine, workload)
+    rounds = [{name: timing(machine, workload, opened) for name, opened in found.items()} for _ in range(ROUNDS + 1)]
+    rounds = rounds[1:]  # the first one warms up
+    result = {}
+    for name in found:
+        inside = [taken[name][0] for taken in rounds]
+        ratios = [taken[name][0] / taken["plain"][0] for taken in rounds]
+        result[name] = {
+            "step_ms": 1e3 * statistics.median(inside),
+            "step_over_plain": statistics.median(ratios),
+            "whole_ms": 1e3 * statistics.median(taken[name][1] for taken in rounds),
+        }
+        if workload.kernels:
+            extra = [taken[name][0] - taken["plain"][0] for taken in rounds]
+            result[name]["extra_us_per_launch"] = 1e6 * statistics.median(extra) / workload.kernels
+    return result
+
+
+def cost_of_runs(machine: Machine, workload: Workload) -> dict[str, float]:
+    """Seconds of run() with 3 repeats, by what is read from the counters."""
+    result = {}
+    for counters in ("off", "auto", "modules", "flops"):
+        profiler = machine.profiler(workload.model, counters=counters)
+        start = time.perf_counter()
+        with torch.no_grad():
+            profiler.run(workload.inputs)
+        result[counters] = time.perf_counter() - start
+    return result
+
+
+def run(part: Part, machine: Machine) -> None:
+    for workload in workloads(machine):
+        with part.stage(workload.name):
+            figures = measure(machine, workload)
+            part.fact(workload.name, figures)
+            ours = figures["roofprof"]["step_over_plain"]
+            name = f"{workload.name}: a step under roofprof over one under torch.profiler"
+            if "torch.profiler" not in figures:
+                raise NotOnThisMachineError("torch.profiler sees nothing of a simulated GPU")
+            theirs = figures["torch.profiler"]["step_over_plain"]
+            part.between(name, ours / theirs, 0.0, MOST_OF_TORCH, f"roofprof {ours:.2f}x, torch.profiler {theirs:.2f}x")
+        with part.stage(f"{workload.name}: whole runs"):
+            runs = cost_of_runs(machine, workload)
+            part.fact(f"{workload.name}: seconds of run(), by counters", runs)
+            if workload.kernels:
+                extra = {name: 1e6 * (seconds - runs["off"]) / workload.kernels for name, seconds in runs.items()}
+                known = "not answered" if machine.simulated else "yes"
+                part.answer("what counters cost is known", known, {"us for each launch of one run()": extra})

@@ -1,0 +1,133 @@
+"""Whole models: what modules say adds up to the total, and the total is what torch.profiler sees."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity
+
+import roofprof
+from acceptance.checks import FAIL, SKIPPED, Check, Part
+from acceptance.closed_forms import device_work
+from acceptance.machine import Machine, notes
+from acceptance.models import Training, WithBackward, cooperative_perception, moved, resnet50
+
+# Two runs of the same work: clocks move meanwhile.
+TIME_TOLERANCE = 0.10
+ROUNDING = 1e-6
+
+
+def check_sums(part: Part, label: str, report: roofprof.Report, *, counted: bool, permitted: bool) -> None:
+    """Rows, kernels and total agree; nothing was dropped; every kernel has a place."""
+    rows, total, kernels = report.rows, report.total, report.kernels
+    part.holds(f"{label}: there are kernels", bool(kernels), len(kernels), "" if kernels else notes(report))
+    part.equal(f"{label}: kernels of all rows", sum(row.self_kernel_count or 0 for row in rows), total.kernel_count)
+    part.equal(f"{label}: instances in the kernel table", sum(k.instances for k in kernels), total.kernel_count)
+    part.near(f"{label}: time of all rows", sum(row.self_time or 0 for row in rows), total.time or 0, ROUNDING)
+    part.near(f"{label}: time in the kernel table", sum(k.total for k in kernels), total.time or 0, ROUNDING)
+    part.equal(f"{label}: kernels without a module", report.coverage.unattributed_kernels, 0, notes(report))
+    part.equal(f"{label}: records dropped", report.coverage.dropped_records, 0, notes(report))
+    if total.busy is not None and total.time is not None:
+        part.between(f"{label}: busy over the sum of kernel times", total.busy / total.time, 0.0, 1.0 + ROUNDING)
+    part.between(f"{label}: GPU utilisation", total.utilization, 0.0, 100.0, "" if total.utilization else notes(report))
+    if not counted:
+        return
+    if total.dram_bytes is None:
+        status = FAIL if permitted else SKIPPED
+        part.add(Check(f"{label}: DRAM bytes of all rows", status, None, "a number", explanation=notes(report)))
+        return
+    part.equal(f"{label}: DRAM bytes of all rows", sum(row.self_dram_bytes or 0 for row in rows), total.dram_bytes)
+    missing = [row.path for row in rows if row.self_kernel_count and row.self_dram_bytes is None]
+    part.equal(f"{label}: rows with kernels and without DRAM bytes", missing, [], notes(report))
+    part.fact(f"{label}: DRAM bytes over analytic bytes", total.dram_bytes_ratio)
+
+
+def beside_torch(part: Part, machine: Machine, label: str, call: Callable[[], object], report: roofprof.Report) -> None:
+    """The same call under torch.profiler: as many kernels, about the same time."""
+    if machine.simulated:
+        return
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        call()
+        machine.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        work = device_work(json.loads(path.read_text()))
+    part.equal(f"{label}: kernels, copies and fills that torch.profiler sees", report.total.kernel_count, len(work))
+    seconds = sum(duration for _, duration in work)
+    part.near(f"{label}: their time by torch.profiler", report.total.time, seconds, TIME_TOLERANCE)
+
+
+def inference(part: Part, machine: Machine, label: str, model: nn.Module, *args: object) -> roofprof.Report:
+    """A model's forward, counters and all."""
+
+    def call() -> object:
+        with torch.no_grad():
+            return model(*args)
+
+    for _ in range(3):
+        call()
+    report = machine.profile(label, model, *args)
+    check_sums(part, label, report, counted=True, permitted=machine.counters_permitted)
+    beside_torch(part, machine, label, call, report)
+    part.fact(f"{label}: table", report.table(depth=2, limit=20, width=160))
+    part.fact(f"{label}: kernel table", report.table(by="kernel", limit=12, width=160))
+    return report
+
+
+def check_resnet(part: Part, machine: Machine) -> None:
+    batch, size = machine.size(32, 1), machine.size(224, 32)
+    model = machine.model(resnet50().eval())
+    images = torch.rand(batch, 3, size, size, device=machine.tensors)
+    report = inference(part, machine, "resnet50", model, images)
+    part.equal("resnet50: parameters", report.total.params, 25_557_032, "torchvision's figure")
+    if not machine.simulated:
+        part.equal("resnet50: MACs", report.total.macs, batch * 4_089_184_256, "fvcore's figure for one image")
+
+
+def check_training(part: Part, machine: Machine) -> None:
+    """A step in a `with` block: forward, backward on autograd's threads, optimizer. Counters need repeated calls."""
+    width, tokens = machine.size(512, 32), machine.size(256, 8)
+    model = machine.model(Training(width, machine.size(6, 2)))
+    optimizer = torch.optim.AdamW(model.parameters())
+    batch = torch.rand(16, tokens, width, device=machine.tensors)
+    wanted = torch.randint(0, 1000, (16, tokens), device=machine.tensors)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch, wanted).backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    machine.synchronize()
+    profiler = machine.profiler(model)
+    with profiler:
+        step()
+    report = machine.keep("training step", profiler.report())
+    check_sums(part, "training step", report, counted=False, permitted=machine.counters_permitted)
+    phases = {kernel.phase for kernel in report.kernels}
+    part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
+    inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
+    part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
+    beside_torch(part, machine, "training step", step, report)
+
+    both = WithBackward(model)
+    report = machine.profile("forward and backward", both, batch, wanted)
+    check_sums(part, "forward and backward", report, counted=True, permitted=machine.counters_permitted)
+
+
+def check_dict_input(part: Part, machine: Machine) -> None:
+    model, batch = cooperative_perception()
+    inference(part, machine, "dict input", machine.model(model), moved(batch, machine.tensors))
+
+
+def run(part: Part, machine: Machine) -> None:
+    for name, check in (("resnet50", check_resnet), ("training", check_training), ("dict input", check_dict_input)):
+        with part.stage(name):
+            check(part, machine)

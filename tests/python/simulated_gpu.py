@@ -1,0 +1,281 @@
+"""A simulated GPU: roofprof finds the fake libraries of tests/fakes, and models on the CPU launch fake kernels.
+
+Nothing in here is measured. Libraries are found once in a process, so each test runs a function of this module's in a
+process of its own: ``simulated("training")`` returns what ``training()`` returned there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from cpp_project import BUILD
+from torch import nn
+
+import roofprof
+from roofprof import _C
+
+FAKES = BUILD / "tests" / "fakes" / "lib"
+
+GEMM_NS = 5000
+GEMM_BYTES = 3_000_000
+BACKWARD_NS = 7000
+UPDATE_NS = 700
+
+
+def simulated(function: str, *, cuda: str = "all", cupti: str = "all/libcupti.so.13", fake: str = "") -> Any:
+    """What the function returns where those fake libraries are installed and were told that (ROOFPROF_FAKE)."""
+    variables = {
+        "ROOFPROF_CUDA_LIB": str(FAKES / cuda / "libcuda.so.1"),
+        "ROOFPROF_CUPTI_LIB": str(FAKES / cupti),
+        "ROOFPROF_NVML_LIB": str(FAKES / "none" / "libnvidia-ml.so.1"),
+        "ROOFPROF_FAKE": fake,
+        "PYTHONPATH": os.pathsep.join([str(Path(roofprof.__file__).parents[1]), str(Path(__file__).parent)]),
+    }
+    done = subprocess.run(
+        [sys.executable, __file__, function], env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ---- in the process of its own
+
+
+class FakeLaunch(ctypes.Structure):
+    """As fake_control.h has it."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("device", ctypes.c_uint),
+        ("stream", ctypes.c_uint),
+        ("duration_ns", ctypes.c_longlong),
+        ("grid", ctypes.c_int * 3),
+        ("block", ctypes.c_int * 3),
+        ("bytes", ctypes.c_ulonglong),
+        ("copy_kind", ctypes.c_int),
+        ("graph", ctypes.c_uint),
+        ("graph_node", ctypes.c_ulonglong),
+        ("correlation", ctypes.c_uint),
+        ("incomplete", ctypes.c_int),
+        ("dram_read_bytes", ctypes.c_double),
+        ("dram_write_bytes", ctypes.c_double),
+        ("l2_bytes", ctypes.c_double),
+        ("l1_bytes", ctypes.c_double),
+        ("flops", ctypes.c_double),
+    )
+
+
+class Fakes:
+    """The fake libraries' control."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(str(FAKES / "libroofprof_fakes.so"))
+        self._library.fake_calls.restype = ctypes.c_longlong
+        self._library.fake_live.restype = ctypes.c_longlong
+        self._library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
+
+    def launch(self, name: str, duration_ns: int, dram_bytes: float = 0) -> None:
+        """A kernel that reads all of its bytes."""
+        ones = (ctypes.c_int * 3)(1, 1, 1)
+        kernel = FakeLaunch(
+            name=name.encode(), duration_ns=duration_ns, grid=ones, block=ones, dram_read_bytes=dram_bytes
+        )
+        self._library.fake_launch(ctypes.byref(kernel))
+
+    def fail(self, function: str, code: int, after: int = 0) -> None:
+        """That function fails with that code from now on."""
+        self._library.fake_fail(function.encode(), code, after)
+
+    def calls(self, function: str) -> int:
+        """So often it was called."""
+        return int(self._library.fake_calls(function.encode()))
+
+    def held(self) -> dict[str, int]:
+        """What is held of the libraries now."""
+        names = ("subscriber", "activity_buffer", "host_object", "range_profiler")
+        return {name: int(self._library.fake_live(name.encode())) for name in names}
+
+
+@functools.cache
+def fakes() -> Fakes:
+    """Loaded when first needed."""
+    return Fakes()
+
+
+@torch.library.custom_op("simulated::gemm", mutates_args=())
+def gemm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Launches one kernel."""
+    fakes().launch("simulated_gemm", GEMM_NS, GEMM_BYTES)
+    return x @ weight
+
+
+@torch.library.custom_op("simulated::gemm_backward", mutates_args=())
+def gemm_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Launches one kernel."""
+    fakes().launch("simulated_gemm_backward", BACKWARD_NS)
+    return x.t() @ grad
+
+
+def _keep(ctx: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(inputs[0])
+
+
+def _backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
+    return None, gemm_backward(grad, *ctx.saved_tensors)
+
+
+gemm.register_autograd(_backward, setup_context=_keep)
+
+
+@torch.library.custom_op("simulated::update", mutates_args=("weight",))
+def update(weight: torch.Tensor, grad: torch.Tensor) -> None:
+    """Launches one kernel."""
+    fakes().launch("simulated_update", UPDATE_NS)
+    weight.sub_(grad)
+
+
+class Layer(nn.Module):
+    """One product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return gemm(x, self.weight)
+
+
+class Step(torch.optim.Optimizer):
+    """p -= grad"""
+
+    def __init__(self, parameters: Iterator[nn.Parameter]) -> None:
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            update(parameter, parameter.grad)
+
+
+def model() -> nn.Module:
+    """Two layers, each called once."""
+    return nn.Sequential(Layer(), nn.ReLU(), Layer())
+
+
+def profiler(module: nn.Module, **options: Any) -> roofprof.RooflineProfiler:
+    """Quick, under roofs by hand; the tensors are on the CPU, so the device is wished for."""
+    roofs = _C.ceilings_from_dict({"device": "simulated", "compute": [], "memory": []})
+    return roofprof.RooflineProfiler(module, warmup=1, repeat=3, device="cuda", ceilings=roofs, **options)
+
+
+def facts(report: roofprof.Report) -> dict[str, Any]:
+    """What tests look at. Times in nanoseconds."""
+    rows = json.loads(report.to_json())["rows"]
+    names = ("time_ns", "wall_ns", "host_time_ns", "dram_bytes", "kernel_count", "macs")
+    return {
+        "rows": {row["path"]: {name: row.get(name) for name in names} for row in rows},
+        "kernels": json.loads(report.to_json()).get("kernels", []),
+        "notes": list(report.coverage.notes),
+        "runs": len(report.run_times),
+        "table": str(report),
+        "held": fakes().held(),
+    }
+
+
+def one_call() -> dict[str, Any]:
+    return facts(profiler(model(), counters="off").run(torch.ones(2, 4)))
+
+
+def counted() -> dict[str, Any]:
+    return facts(profiler(model()).run(torch.ones(2, 4)))
+
+
+def counted_by_module() -> dict[str, Any]:
+    return facts(profiler(model(), counters="modules").run(torch.ones(2, 4)))
+
+
+def training() -> dict[str, Any]:
+    net = model()
+    optimizer = Step(net.parameters())
+    prof = profiler(net)
+    with prof:
+        net(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    return facts(prof.report())
+
+
+def scripted() -> dict[str, Any]:
+    net = torch.jit.script(nn.Sequential(ScriptedLayer(), nn.ReLU()))
+    return facts(profiler(net, counters="off").run(torch.ones(2, 4)))
+
+
+class ScriptedLayer(nn.Module):
+    """One product, as TorchScript calls it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.simulated.gemm(x, self.weight)
+
+
+@contextmanager
+def torchs_profiler() -> Iterator[torch.profiler.profile]:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as active:
+        yield active
+
+
+def beside_torchs_profiler() -> dict[str, Any]:
+    """One run inside, one afterwards, then torch's alone."""
+    net = model()
+    with torchs_profiler():
+        inside = facts(profiler(net).run(torch.ones(2, 4)))
+    after = facts(profiler(net, counters="off").run(torch.ones(2, 4)))
+    with torchs_profiler() as alone:
+        net(torch.ones(2, 4))
+    return {"inside": inside, "after": after, "torchs": [event.key for event in alone.key_averages()]}
+
+
+class Raises(nn.Module):
+    """What a user's model does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gemm(x, torch.ones(4, 4))
+        raise KeyError("the user's own")
+
+
+def raising() -> dict[str, Any]:
+    prof = profiler(nn.Sequential(Layer(), Raises()))
+    try:
+        prof.run(torch.ones(2, 4))
+    except KeyError as error:
+        raised = str(error)
+    first = facts(prof.report())
+    return {"raised": raised, "partial": prof.report().partial, "held": first["held"], "after": one_call()}
+
+
+def lost_in_the_middle() -> dict[str, Any]:
+    prof = profiler(model(), counters="off")
+    fakes().fail("cuCtxSynchronize", 999, after=12)
+    return facts(prof.run(torch.ones(2, 4)))
+
+
+def counting_alone() -> dict[str, Any]:
+    report = roofprof.count(model(), torch.ones(2, 4))
+    return {"macs": report.total.macs, "calls": fakes().calls("cu*")}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(globals()[sys.argv[1]]()) + "\n")
