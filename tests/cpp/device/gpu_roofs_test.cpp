@@ -8,6 +8,7 @@
 
 #include "device/dispatch_defaults.h"
 #include "device/gpu/measure_gpu.h"
+#include "support/one_thread.h"
 
 #ifdef ROOFPROF_FAKES
 #include "support/fake_libraries.h"
@@ -48,6 +49,7 @@ class GpuRoofs : public WithFakes {
 
   MeasuredCeilings measure(const RoofOptions& options) {
     const DispatchDefaults defaults;
+    const OneThread one_thread;
     return measure_roofs(options, [this](std::string_view line) { lines_.emplace_back(line); });
   }
 

@@ -15,6 +15,7 @@
 #include "device/gpu/measure_gpu.h"
 #include "device/gpu/peaks.h"
 #include "device/gpu/transfers.h"
+#include "support/one_thread.h"
 
 namespace roofprof {
 namespace {
@@ -176,6 +177,7 @@ PeakOptions small_options(Timer timer) {
 
 TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
   const DispatchDefaults defaults;
+  const OneThread one_thread;
   Machine machine{.seconds_per_call = 0.015};  // all calls take as long, so the largest work has the highest rate
   PeakOptions options = small_options(machine.timer());
   const double product_rate = 2.0 * 64 * 64 * 64 / machine.seconds_per_call;
@@ -202,6 +204,7 @@ TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
 
 TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
   const DispatchDefaults defaults;
+  const OneThread one_thread;
   Machine machine{.seconds_per_call = 0.015};
   PeakOptions options = small_options(machine.timer());
   options.clock_hz = [] { return std::optional<std::int64_t>(1'755'000'000); };
@@ -211,6 +214,7 @@ TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
 
 TEST(Peaks, WhatTorchRefusesSaysWhy) {
   const DispatchDefaults defaults;
+  const OneThread one_thread;
   PeakOptions options =
       small_options([](int, const std::function<void()>&) -> double { TORCH_CHECK(false, "no such kernel\nframe 1"); });
   ComputePeak peak = measure_gpu_peak(DType::bf16, options);
@@ -230,6 +234,7 @@ TEST(Peaks, WhatTorchRefusesSaysWhy) {
 
 TEST(Peaks, ALargeProductOnASlowDeviceIsNotTried) {
   const DispatchDefaults defaults;
+  const OneThread one_thread;
   // 32x32x32 takes 0.1 s, so 64x64x64 would take 0.8 s: too long to try.
   Machine machine{.seconds_per_call = 0.1};
   PeakOptions options = small_options(machine.timer());

@@ -58,7 +58,7 @@ class Workplace:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             profiler.export_chrome_trace(str(path))
-            return len(device_work(json.loads(path.read_text())))
+            return device_work(json.loads(path.read_text()))[0]
 
 
 def check_alone(part: Part, place: Workplace, label: str) -> None:
