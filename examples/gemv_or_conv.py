@@ -95,7 +95,7 @@ def show_kernels(report: roofprof.Report) -> None:
         print("\nWhich kernels ran, and what they were built for, can be told on a GPU only.")
         return
     print(f"\n{report.table(by='kernel', limit=8)}")
-    for kernel in report.kernels:
+    for kernel in (kernel for kernel in report.kernels if kernel.kind == "kernel"):
         built_for = kernel.built_for or "an architecture that its name does not tell"
         print(f"  built for {built_for}: {kernel.name[:90]}")
 

@@ -31,9 +31,10 @@ py::dict by_dtype(const std::array<std::int64_t, kDTypeCount>& operations, bool 
 template <class Value>
 py::object to_python(const Value& value, Unit unit) {
   if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
-    if (!value) return py::none();
-    if (unit == Unit::nanoseconds) return py::float_(static_cast<double>(*value) * 1e-9);
-    return py::int_(*value);
+    return value ? to_python(*value, unit) : py::none();
+  } else if constexpr (std::is_same_v<Value, std::int64_t> || std::is_same_v<Value, double>) {
+    if (unit == Unit::nanoseconds) return py::float_(static_cast<double>(value) * 1e-9);
+    return py::cast(value);
   } else if constexpr (std::is_same_v<Value, Bound>) {
     return py::str(to_string(value));
   } else {
@@ -94,6 +95,17 @@ void bind_rows(py::module_& module) {
   });
 }
 
+void bind_kernels(py::module_& module) {
+  py::class_<KernelRow> kernel(module, "KernelRow");
+  for_each_kernel_field([&](std::string_view name, Unit unit, auto member) {
+    bind_field<KernelRow>(
+        kernel, std::string(name), unit, [member](const KernelRow& self) -> const auto& { return self.*member; });
+  });
+  kernel.def("__repr__", [](const KernelRow& self) {
+    return "<KernelRow " + self.name + ": " + counted(static_cast<std::size_t>(self.instances), "instance") + ">";
+  });
+}
+
 void bind_coverage(py::module_& module) {
   py::class_<UncostedOp>(module, "UncostedOp")
       .def_readonly("op", &UncostedOp::op)
@@ -125,6 +137,7 @@ void bind_coverage(py::module_& module) {
 
 void bind_report(py::module_& module) {
   bind_rows(module);
+  bind_kernels(module);
   bind_coverage(module);
   module.def("report_schema_version", [] { return kReportSchemaVersion; });
   module.def("report_from_dict", [](const py::dict& report) {
@@ -135,6 +148,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("total", &Report::total)
       .def("row", &Report::row, py::arg("path"))
       .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
+      .def_property_readonly("kernels", &Report::kernels)
       .def_property_readonly("coverage", &Report::coverage)
       .def_property_readonly("ceilings", &Report::ceilings)
       .def_property_readonly("environment",
@@ -159,9 +173,9 @@ void bind_report(py::module_& module) {
           },
           py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"))
       .def("to_json", &Report::to_json)
-      .def("to_csv", &Report::to_csv)
+      .def("to_csv", &Report::to_csv, py::arg("by"))
       .def("write_json", &Report::write_json, py::arg("path"))
-      .def("write_csv", &Report::write_csv, py::arg("path"));
+      .def("write_csv", &Report::write_csv, py::arg("path"), py::arg("by"));
 }
 
 }  // namespace roofprof::python

@@ -1,5 +1,8 @@
 #include "read_data.h"
 
+#include "read_device.h"
+#include "read_value.h"
+
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -10,41 +13,6 @@ namespace py = pybind11;
 
 namespace roofprof::python {
 namespace {
-
-// Every key must be there: a report that misses one was not written by roofprof.
-template <class Value>
-void read(const py::dict& from, const char* key, Value& to) {
-  if (!from.contains(key)) throw py::key_error(key);
-  try {
-    to = from[key].cast<Value>();
-  } catch (const py::cast_error&) {
-    throw py::type_error(std::string("'") + key + "' has the wrong type");
-  }
-}
-
-py::dict child(const py::dict& from, const char* key) {
-  py::dict result;
-  read(from, key, result);
-  return result;
-}
-
-template <class Item, class ReadItem>
-std::vector<Item> read_list(const py::dict& from, const char* key, ReadItem&& read_item) {
-  py::list items;
-  read(from, key, items);
-  std::vector<Item> result;
-  result.reserve(items.size());
-  for (const auto item : items) result.push_back(read_item(py::cast<py::dict>(item)));
-  return result;
-}
-
-Phase read_phase(const py::dict& from) {
-  std::string name;
-  read(from, "phase", name);
-  const auto* found = std::find(kPhaseNames.begin(), kPhaseNames.end(), name);
-  if (found == kPhaseNames.end()) throw py::value_error("there is no phase '" + name + "'");
-  return static_cast<Phase>(found - kPhaseNames.begin());
-}
 
 DType read_dtype(const py::dict& from) {
   std::string name;
@@ -91,6 +59,7 @@ OpBucket read_op(const py::dict& from) {
   read(child(from, "work"), "input_elements", bucket.work.input_elements);
   read(child(from, "work"), "output_elements", bucket.work.output_elements);
   read(from, "time_ns", bucket.time_ns);
+  read(from, "link_bytes", bucket.link_bytes);
   return bucket;
 }
 
@@ -100,6 +69,7 @@ ModuleTime read_time(const py::dict& from) {
   time.phase = read_phase(from);
   read(from, "calls", time.calls);
   read(from, "self_ns", time.self_ns);
+  read(from, "host_self_ns", time.host_self_ns);
   return time;
 }
 
@@ -168,6 +138,7 @@ ProfileData read_profile_data(const py::dict& from) {
   data.modules = read_list<Module>(from, "modules", read_module);
   data.ops = read_list<OpBucket>(from, "ops", read_op);
   data.times = read_list<ModuleTime>(from, "times", read_time);
+  read_device(from, data);
   const auto runs = child(from, "runs");
   read(runs, "total_ns", data.runs.total_ns);
   read(runs, "chosen", data.runs.chosen);

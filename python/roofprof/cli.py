@@ -205,10 +205,12 @@ def _examine(arguments: argparse.Namespace) -> int:
 
 def _output(report: Report, arguments: argparse.Namespace) -> None:
     # A wrong choice of columns must not cost the profile: files first.
-    for path, write in ((arguments.json, report.to_json), (arguments.csv, report.to_csv)):
-        if path:
-            write(path)
-            _say(f"written to {path}")
+    if arguments.json:
+        report.to_json(arguments.json)
+        _say(f"written to {arguments.json}")
+    if arguments.csv:
+        report.to_csv(arguments.csv, by="kernel" if arguments.by == "kernel" else "module")
+        _say(f"written to {arguments.csv}")
     columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
     print(
         report.table(
@@ -317,10 +319,10 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
     parser.add_argument(
-        "--by", choices=("module", "op"), default="module", help="a row for each module or each operator"
+        "--by", choices=("module", "op", "kernel"), default="module", help="a row for each module, operator or kernel"
     )
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="most rows shown")
     parser.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows as CSV")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -21,6 +21,15 @@ _TEXT_COLUMNS = (
     "bound",
     "self_operations_by_dtype",
     "self_bound",
+    "name",
+    "kind",
+    "copied",
+    "module",
+    "phase",
+    "op",
+    "grid",
+    "block",
+    "built_for",
 )
 
 
@@ -72,6 +81,14 @@ class Report:
     def by_phase(self) -> dict[str, _C.GroupRow]:
         """Sums for forward, backward, recompute and optimizer."""
         return {group.keys[0]: group for group in self.group("phase")}
+
+    @property
+    def kernels(self) -> list[_C.KernelRow]:
+        """What a device ran: a row for each kernel, copy or memset in one module, op and launch size.
+
+        Longest total first; empty where no device was traced.
+        """
+        return self._compiled.kernels
 
     @property
     def coverage(self) -> _C.Coverage:
@@ -135,7 +152,7 @@ class Report:
         """The table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: names of the
-        columns to show; by: "module" or "op"; width in characters; limit: most rows shown, 0 for all.
+        columns to show; by: "module", "op" or "kernel"; width in characters; limit: most rows shown, 0 for all.
         Raises ValueError for a name that is not known, listing those that are.
         """
         if (depth or 0) < 0 or limit < 0:
@@ -161,21 +178,25 @@ class Report:
             _write(self._compiled.write_json, path)
         return self._compiled.to_json()
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """A line for each row, units in the header; with a path it is written there as well, whole or not at all."""
-        if path is not None:
-            _write(self._compiled.write_csv, path)
-        return self._compiled.to_csv()
+    def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
+        """A line for each row, or by="kernel" for each kernel, units in the header.
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The CSV as a DataFrame, one line a row. Needs pandas (``pip install roofprof[pandas]``)."""
+        With a path it is written there as well, whole or not at all.
+        """
+        text = self._compiled.to_csv(by)
+        if path is not None:
+            _write(lambda name: self._compiled.write_csv(name, by), path)
+        return text
+
+    def to_pandas(self, by: str = "module") -> pandas.DataFrame:
+        """The CSV as a DataFrame, one line a row or kernel. Needs pandas (``pip install roofprof[pandas]``)."""
         try:
             import pandas
         except ImportError:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
         import io
 
-        text = self.to_csv()
+        text = self.to_csv(by=by)
         # In text nothing means missing: the model's path is "", and a module may be called "nan".
         numbers = [name for name in text.splitlines()[0].split(",") if name not in _TEXT_COLUMNS]
         frame: pandas.DataFrame = pandas.read_csv(

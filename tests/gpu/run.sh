@@ -85,7 +85,7 @@ build_program() {
   local generator=(-G "Unix Makefiles")
   [ -n "$NINJA" ] && generator=(-G Ninja "-DCMAKE_MAKE_PROGRAM=$NINJA")
   "$CMAKE" -S "$root/tests/gpu/cpp" -B "$BUILD/cpp" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
-    "-DCMAKE_PREFIX_PATH=$SITE/roofprof/share/cmake" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" &&
+    "-DCMAKE_PREFIX_PATH=$SITE/roofprof/share/cmake" &&
     "$CMAKE" --build "$BUILD/cpp" --parallel "$(nproc)"
 }
 summary() { "$PYTHON" -m acceptance.summary "$PARTS" "$OUT/results.json" "$@"; }

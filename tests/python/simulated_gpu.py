@@ -1,7 +1,7 @@
 """A simulated GPU: roofprof finds the fake libraries of tests/fakes, and models on the CPU launch fake kernels.
 
-Nothing in here is measured. Libraries are found once in a process, so each test runs a function of this module's in a
-process of its own: ``simulated("training")`` returns what ``training()`` returned there.
+Nothing in here is measured. A process finds libraries once, so functions of this module run in processes of their own:
+``simulated("what_goes_well")`` returns what ``what_goes_well()`` returned there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +31,27 @@ BACKWARD_NS = 7000
 UPDATE_NS = 700
 
 
-def simulated(function: str, *, cuda: str = "all", cupti: str = "all/libcupti.so.13", fake: str = "") -> Any:
-    """What the function returns where those fake libraries are installed and were told that (ROOFPROF_FAKE)."""
-    variables = {
-        "ROOFPROF_CUDA_LIB": str(FAKES / cuda / "libcuda.so.1"),
-        "ROOFPROF_CUPTI_LIB": str(FAKES / cupti),
-        "ROOFPROF_NVML_LIB": str(FAKES / "none" / "libnvidia-ml.so.1"),
-        "ROOFPROF_FAKE": fake,
-        "PYTHONPATH": os.pathsep.join([str(Path(roofprof.__file__).parents[1]), str(Path(__file__).parent)]),
-    }
+def simulated(function: str, cupti: str = "all") -> Any:
+    """What the function returns in a process that finds those fake libraries."""
+    path = os.pathsep.join([str(Path(roofprof.__file__).parents[1]), str(Path(__file__).parent)])
     done = subprocess.run(
-        [sys.executable, __file__, function], env=os.environ | variables, capture_output=True, text=True, check=False
+        [sys.executable, __file__, function],
+        env=os.environ | libraries("all", f"{cupti}/libcupti.so.13") | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def libraries(cuda: str, cupti: str) -> dict[str, str]:
+    """The variables that say which libraries are found, by the folders of tests/fakes; "none" has none."""
+    return {
+        "ROOFPROF_CUDA_LIB": str(FAKES / cuda / "libcuda.so.1"),
+        "ROOFPROF_CUPTI_LIB": str(FAKES / cupti),
+        "ROOFPROF_NVML_LIB": str(FAKES / "none" / "libnvidia-ml.so.1"),
+    }
 
 
 # ---- in the process of its own
@@ -84,6 +90,7 @@ class Fakes:
         self._library.fake_calls.restype = ctypes.c_longlong
         self._library.fake_live.restype = ctypes.c_longlong
         self._library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
+        self._library.fake_set.argtypes = [ctypes.c_char_p, ctypes.c_longlong]
 
     def launch(self, name: str, duration_ns: int, dram_bytes: float = 0) -> None:
         """A kernel that reads all of its bytes."""
@@ -96,6 +103,17 @@ class Fakes:
     def fail(self, function: str, code: int, after: int = 0) -> None:
         """That function fails with that code from now on."""
         self._library.fake_fail(function.encode(), code, after)
+
+    def set(self, setting: str, value: int | str) -> None:
+        """As fake_settings.def lists them."""
+        if isinstance(value, str):
+            self._library.fake_set_text(setting.encode(), value.encode())
+        else:
+            self._library.fake_set(setting.encode(), value)
+
+    def reset(self) -> None:
+        """Everything works."""
+        self._library.fake_reset()
 
     def calls(self, function: str) -> int:
         """So often it was called."""
@@ -193,16 +211,27 @@ def facts(report: roofprof.Report) -> dict[str, Any]:
     }
 
 
-def one_call() -> dict[str, Any]:
-    return facts(profiler(model(), counters="off").run(torch.ones(2, 4)))
+class ScriptedLayer(nn.Module):
+    """One product, as TorchScript calls it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.simulated.gemm(x, self.weight)
 
 
-def counted() -> dict[str, Any]:
-    return facts(profiler(model()).run(torch.ones(2, 4)))
+class Raises(nn.Module):
+    """What a user's model does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gemm(x, torch.ones(4, 4))
+        raise KeyError("the user's own")
 
 
-def counted_by_module() -> dict[str, Any]:
-    return facts(profiler(model(), counters="modules").run(torch.ones(2, 4)))
+def one_run(**options: Any) -> dict[str, Any]:
+    return facts(profiler(model(), **options).run(torch.ones(2, 4)))
 
 
 def training() -> dict[str, Any]:
@@ -220,61 +249,69 @@ def scripted() -> dict[str, Any]:
     return facts(profiler(net, counters="off").run(torch.ones(2, 4)))
 
 
-class ScriptedLayer(nn.Module):
-    """One product, as TorchScript calls it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(4, 4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.ops.simulated.gemm(x, self.weight)
-
-
-@contextmanager
-def torchs_profiler() -> Iterator[torch.profiler.profile]:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as active:
-        yield active
-
-
-def beside_torchs_profiler() -> dict[str, Any]:
-    """One run inside, one afterwards, then torch's alone."""
-    net = model()
-    with torchs_profiler():
-        inside = facts(profiler(net).run(torch.ones(2, 4)))
-    after = facts(profiler(net, counters="off").run(torch.ones(2, 4)))
-    with torchs_profiler() as alone:
-        net(torch.ones(2, 4))
-    return {"inside": inside, "after": after, "torchs": [event.key for event in alone.key_averages()]}
-
-
-class Raises(nn.Module):
-    """What a user's model does."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        gemm(x, torch.ones(4, 4))
-        raise KeyError("the user's own")
-
-
 def raising() -> dict[str, Any]:
     prof = profiler(nn.Sequential(Layer(), Raises()))
     try:
         prof.run(torch.ones(2, 4))
     except KeyError as error:
         raised = str(error)
-    first = facts(prof.report())
-    return {"raised": raised, "partial": prof.report().partial, "held": first["held"], "after": one_call()}
-
-
-def lost_in_the_middle() -> dict[str, Any]:
-    prof = profiler(model(), counters="off")
-    fakes().fail("cuCtxSynchronize", 999, after=12)
-    return facts(prof.run(torch.ones(2, 4)))
+    return {"raised": raised, "partial": prof.report().partial, **facts(prof.report())}
 
 
 def counting_alone() -> dict[str, Any]:
     report = roofprof.count(model(), torch.ones(2, 4))
     return {"macs": report.total.macs, "calls": fakes().calls("cu*")}
+
+
+def what_goes_well() -> dict[str, Any]:
+    return {
+        "counting alone": counting_alone(),
+        "one call": one_run(counters="off"),
+        "counters": one_run(),
+        "counters of modules": one_run(counters="modules"),
+        "training": training(),
+        "a script": scripted(),
+        "raising": raising(),
+        "after raising": one_run(),
+    }
+
+
+def what_goes_wrong() -> dict[str, Any]:
+    """Each thing by itself, then nothing of it."""
+    found: dict[str, Any] = {}
+
+    def attempt(name: str, cuda: str = "all", cupti: str = "all/libcupti.so.13") -> None:
+        os.environ.update(libraries(cuda, cupti))
+        found[name] = one_run()
+        fakes().reset()
+
+    attempt("no driver", cuda="none")
+    fakes().fail("cuInit", 34)
+    attempt("stub")
+    fakes().set("devices", 0)
+    attempt("no device")
+    attempt("no CUPTI", cupti="none/libcupti.so.13")
+    fakes().set("cupti_version", 26)
+    attempt("too old", cupti="older/libcupti.so.12")
+    fakes().fail("cuptiSubscribe", 39)
+    attempt("another profiler")
+    fakes().set("permitted", 0)
+    attempt("no permission")
+    fakes().fail("cuptiRangeProfilerEnable", 26)
+    attempt("DCGM")
+    fakes().fail("cuptiRangeProfilerEnable", 43)
+    attempt("MIG")
+    fakes().set("chip", "GP102")
+    attempt("chip")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        attempt("torch.profiler")
+    attempt("nothing")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as torchs:
+        model()(torch.ones(2, 4))
+    found["torch's own"] = [event.key for event in torchs.key_averages()]
+    fakes().fail("cuCtxSynchronize", 999, after=12)
+    attempt("lost")
+    return found
 
 
 if __name__ == "__main__":

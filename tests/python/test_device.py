@@ -31,19 +31,28 @@ def expect_times(facts):
     assert facts["rows"][""]["time_ns"] == 2 * GEMM_NS
 
 
-def test_times_are_those_of_the_kernels_of_each_module():
-    facts = simulated("one_call")
+@pytest.fixture(scope="module")
+def well():
+    return simulated("what_goes_well")
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    return simulated("what_goes_wrong")
+
+
+def test_times_are_those_of_the_kernels_of_each_module(well):
+    facts = well["one call"]
     expect_times(facts)
     assert facts["rows"]["1"]["time_ns"] == 0
     assert facts["rows"][""]["kernel_count"] == 2
     assert facts["rows"][""]["host_time_ns"] > 0
-    assert {kernel["op"] for kernel in facts["kernels"]} == {"simulated::gemm"}
+    assert {(kernel["name"], kernel["op"]) for kernel in facts["kernels"]} == {("simulated_gemm", "simulated::gemm")}
     assert sum(kernel["total_ns"] for kernel in facts["kernels"]) == 2 * GEMM_NS
-    assert not any(facts["held"].values())
 
 
-def test_a_block_has_its_backward_and_optimizer_in_their_places():
-    facts = simulated("training")
+def test_a_block_has_its_backward_and_optimizer_in_their_places(well):
+    facts = well["training"]
     by_place = {(kernel["name"], kernel["module"], kernel["phase"]): kernel for kernel in facts["kernels"]}
     assert by_place["simulated_gemm_backward", "0", "backward"]["total_ns"] == BACKWARD_NS
     assert by_place["simulated_gemm_backward", "2", "backward"]["total_ns"] == BACKWARD_NS
@@ -53,87 +62,84 @@ def test_a_block_has_its_backward_and_optimizer_in_their_places():
     assert "runs of their own" in note_with(facts, "no counters")
 
 
-def test_a_scripts_modules_have_their_kernels():
-    facts = simulated("scripted")
-    assert facts["rows"]["0"]["time_ns"] == GEMM_NS
-    assert facts["rows"][""]["time_ns"] == GEMM_NS
+def test_a_scripts_modules_have_their_kernels(well):
+    rows = well["a script"]["rows"]
+    assert rows["0"]["time_ns"] == GEMM_NS
+    assert rows[""]["time_ns"] == GEMM_NS
 
 
-def test_dram_bytes_are_joined_by_ordinal():
-    facts = simulated("counted")
+@pytest.mark.parametrize("ranges", ["counters", "counters of modules"])
+def test_dram_bytes_are_those_of_each_module(well, ranges):
+    facts = well[ranges]
     assert facts["rows"]["0"]["dram_bytes"] == GEMM_BYTES, facts["notes"]
+    assert facts["rows"]["1"]["dram_bytes"] == 0
     assert facts["rows"][""]["dram_bytes"] == 2 * GEMM_BYTES
     expect_times(facts)
-    assert not any(facts["held"].values())
 
 
-def test_dram_bytes_of_whole_modules():
-    facts = simulated("counted_by_module")
-    assert facts["rows"]["0"]["dram_bytes"] == GEMM_BYTES, facts["notes"]
-    assert facts["rows"][""]["dram_bytes"] == 2 * GEMM_BYTES
-    expect_times(facts)
+def test_what_the_model_raises_comes_through(well):
+    assert well["raising"]["raised"] == repr("the user's own")
+    assert well["raising"]["partial"]
+    assert not any(well["raising"]["held"].values())
+    expect_times(well["after raising"])
+
+
+def test_counting_asks_nothing_of_the_device(well):
+    assert well["counting alone"] == {"macs": 2 * LAYER_MACS, "calls": 0}
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("what", "words"),
     [
-        ({"cupti": "none/libcupti.so.13"}, "libcupti"),
-        ({"cupti": "older/libcupti.so.12", "fake": "cupti_version=26"}, "CUPTI"),
-        ({"cupti": "without_activity/libcupti.so.13"}, "cuptiActivity"),
-        ({"cuda": "none"}, "libcuda"),
-        ({"fake": "fail:cuInit=34"}, "stub"),
-        ({"fake": "devices=0"}, "device"),
-        ({"fake": "fail:cuptiSubscribe=39"}, "another profiler is at work"),
+        ("no driver", "libcuda"),
+        ("stub", "stub"),
+        ("no device", "device"),
+        ("no CUPTI", "libcupti"),
+        ("too old", "CUPTI"),
+        ("another profiler", "another profiler is at work"),
+        ("torch.profiler", "torch.profiler is active"),
     ],
-    ids=lambda value: str(value)[:40],
 )
-def test_without_kernel_times_a_report_has_wall_times_and_says_why(how, words):
-    facts = simulated("counted", **how)
+def test_without_kernel_times_a_report_has_wall_times_and_says_why(wrong, what, words):
+    facts = wrong[what]
     expect_wall_times_alone(facts)
     assert words in note_with(facts, "no kernel times")
+    assert facts["table"].count(note_with(facts, "no kernel times")[:30]) == 1
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"cupti": "without_counters/libcupti.so.13"}, "cuptiProfiler"),
-        ({"fake": "permitted=0"}, "no permission"),
-        ({"fake": "fail:cuptiRangeProfilerEnable=26"}, "dcgmi"),
-        ({"fake": "fail:cuptiRangeProfilerEnable=43"}, "MIG"),
-        ({"fake": "chip=GP102"}, "chip"),
-    ],
-    ids=lambda value: str(value)[:40],
+    ("what", "words"),
+    [("no permission", "no permission"), ("DCGM", "dcgmi"), ("MIG", "MIG"), ("chip", "chip")],
 )
-def test_without_counters_a_report_has_times_and_says_why(how, words):
-    facts = simulated("counted", **how)
+def test_without_counters_a_report_has_times_and_says_why(wrong, what, words):
+    facts = wrong[what]
     expect_times(facts)
-    assert words in note_with(facts, words)
+    note_with(facts, words)
     assert all(row["dram_bytes"] is None for row in facts["rows"].values())
-    assert not any(facts["held"].values())
 
 
-def test_torchs_profiler_is_left_alone():
-    facts = simulated("beside_torchs_profiler")
-    expect_wall_times_alone(facts["inside"])
-    assert "torch.profiler is active" in note_with(facts["inside"], "no kernel times")
-    expect_times(facts["after"])
-    assert "simulated::gemm" in facts["torchs"]
-
-
-def test_what_the_model_raises_comes_through():
-    facts = simulated("raising")
-    assert facts["raised"] == repr("the user's own")
-    assert facts["partial"]
-    assert not any(facts["held"].values())
-    expect_times(facts["after"])
-
-
-def test_a_device_that_is_lost_ends_the_runs():
-    facts = simulated("lost_in_the_middle")
+def test_a_device_that_is_lost_ends_the_runs(wrong):
+    facts = wrong["lost"]
     note_with(facts, "the device is lost")
     assert facts["runs"] < 3
     expect_times(facts)
 
 
-def test_counting_asks_nothing_of_the_device():
-    assert simulated("counting_alone") == {"macs": 2 * LAYER_MACS, "calls": 0}
+def test_everything_works_once_nothing_is_in_its_way(wrong):
+    expect_times(wrong["nothing"])
+    assert wrong["nothing"]["rows"]["0"]["dram_bytes"] == GEMM_BYTES
+    assert not wrong["nothing"]["notes"]
+    assert "aten::mm" in wrong["torch's own"], "torch.profiler works after us"
+    assert not any(any(facts["held"].values()) for name, facts in wrong.items() if name != "torch's own")
+
+
+def test_a_cupti_without_the_activity_functions():
+    facts = simulated("one_run", cupti="without_activity")
+    expect_wall_times_alone(facts)
+    assert "cuptiActivity" in note_with(facts, "no kernel times")
+
+
+def test_a_cupti_without_the_profiler_functions():
+    facts = simulated("one_run", cupti="without_counters")
+    expect_times(facts)
+    note_with(facts, "cuptiProfiler")

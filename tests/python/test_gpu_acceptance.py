@@ -94,9 +94,9 @@ def test_kernels_copies_and_fills_of_a_trace_of_torch():
         {"ph": "X", "cat": "gpu_user_annotation", "name": "step", "dur": 9.0},
         {"ph": "f", "cat": "ac2g", "name": "flow"},
     ]
-    found = closed_forms.device_work({"traceEvents": events})
-    assert [name for name, _ in found] == ["add", "Memcpy HtoD", "Memset"]
-    assert sum(seconds for _, seconds in found) == pytest.approx(4e-6)
+    count, seconds = closed_forms.device_work({"traceEvents": events})
+    assert count == 1
+    assert seconds == pytest.approx(4e-6)
 
 
 # ---- tolerances

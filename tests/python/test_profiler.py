@@ -65,7 +65,7 @@ def test_without_a_wish_at_most_ten_repeats():
 
 
 def test_without_a_wish_slow_models_are_repeated_less(monkeypatch):
-    monkeypatch.setattr(roofprof.profiler, "_SECONDS", 0.1)
+    monkeypatch.setattr(roofprof._timing, "_SECONDS", 0.1)
     model = Counted(seconds=0.03)
     report = profiler(model, warmup=3, repeat=None).run(x())
     assert 1 <= len(report.run_times) <= 3

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "device/cuda/driver.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/other_profilers.h"
 
 #ifdef ROOFPROF_HAS_CUPTI
@@ -55,15 +56,27 @@ std::string gibibytes(std::int64_t bytes) {
   return text;
 }
 
-Finding device_finding(const DeviceFacts& device) {
+Finding device_finding(const DeviceFacts& device, const Nvml& nvml) {
   Finding finding{"cuda:" + std::to_string(device.index),
                   device.name + ", compute capability " + std::to_string(device.compute_major) + "." +
                       std::to_string(device.compute_minor) + ", " + gibibytes(device.memory_bytes),
                   ""};
-  if (device.name.find("MIG") != std::string::npos) {
-    finding.advice = "an instance of a GPU in MIG mode: its counters of shared parts (L2, DRAM) may be missing";
+  const bool is_instance = device.name.find(" MIG ") != std::string::npos;
+  if (is_instance || nvml.state(device.pci_bus_id).mig.value_or(false)) {
+    finding.found += ", in MIG mode";
+    finding.advice = "counters of what its instances share (L2, DRAM) may be missing; profile without MIG for those";
   }
   return finding;
+}
+
+void add_devices(const Driver& driver, std::vector<Finding>& findings) {
+  const Nvml nvml;
+  for (const DeviceFacts& device : devices(driver)) findings.push_back(device_finding(device, nvml));
+  if (nvml.problem().empty()) {
+    findings.push_back({"NVML", "available", ""});
+  } else {
+    findings.push_back({"NVML", nvml.problem(), "it comes with the driver; without it clocks and power stay unknown"});
+  }
 }
 
 void add_profilers(std::vector<Finding>& findings) {
@@ -132,7 +145,7 @@ std::vector<Finding> doctor() {
   try {
     const cuda::Driver& driver = cuda::driver();
     findings.push_back(cuda::driver_finding(driver));
-    for (const cuda::DeviceFacts& device : cuda::devices(driver)) findings.push_back(cuda::device_finding(device));
+    cuda::add_devices(driver, findings);
     cuda::add_cupti(driver, findings);
   } catch (const CollectorError& error) {
     findings.push_back({"driver", error.found(), error.advice()});

@@ -28,13 +28,16 @@ constexpr Seconds kForDtype{1.3};
 constexpr Seconds kForConvolutions{14};  // from the start: the whole is to end in about twenty seconds
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kLinkBytes = 256 * kMiB;
 constexpr std::int64_t kAssumedCache = 128 * kMiB;
 
-class GpuMeasurement {
+class RoofMeasurement {
  public:
-  GpuMeasurement(c10::Device device, const std::function<void(std::string_view)>& progress)
-      : device_(device), progress_(progress), timer_(timer_of(device)), facts_(gpu_facts(device)) {}
+  RoofMeasurement(const RoofOptions& options, const std::function<void(std::string_view)>& progress)
+      : options_(options),
+        device_(options.peaks.device),
+        timer_(options.peaks.timer),
+        facts_(options.facts),
+        progress_(progress) {}
 
   MeasuredCeilings run() {
     const auto state = nvml_.state(pci());
@@ -85,29 +88,29 @@ class GpuMeasurement {
   void dram() {
     tell("DRAM bandwidth");
     const std::int64_t cached = facts_ ? facts_->l2_bytes.value_or(kAssumedCache) : kAssumedCache;
-    const std::int64_t wanted = std::max(4 * cached, 1024 * kMiB);
+    const std::int64_t wanted = std::max(4 * cached, options_.array_bytes);
     const std::int64_t most = std::min(wanted, free_bytes(device_) / 6);  // three arrays, and as much left alone
-    if (!with_memory(most, cached, [&](std::int64_t bytes) {
+    if (!with_memory(most, std::min(most, cached), [&](std::int64_t bytes) {
           const std::string cut =
               bytes < 4 * cached ? ", less than 4 times the L2 cache: there was no more memory" : "";
           const auto rates = measured_rates(dram_trials(bytes, device_), timer_, kForDram);
           result_.ceilings.memory.push_back(memory_ceiling("DRAM", 0, rates, "arrays of " + bytes_text(bytes) + cut));
         })) {
-      leave_out("DRAM", cached);
+      leave_out("DRAM", std::min(most, cached));
     }
   }
 
   void host_link() {
     tell("host link");
-    const std::int64_t most = std::min(kLinkBytes, free_bytes(device_) / 4);
-    if (!with_memory(most, kMiB, [&](std::int64_t bytes) {
+    const std::int64_t most = std::min(options_.link_bytes, free_bytes(device_) / 4);
+    if (!with_memory(most, std::min(most, kMiB), [&](std::int64_t bytes) {
           auto rates = measured_rates(link_trials(bytes, device_), timer_, kForLink);
           // Copies of pageable memory pass through a pinned buffer: what they reach is not the link's.
           std::ranges::stable_partition(
               rates, [](const Rate& rate) { return rate.name.find("pageable") == std::string::npos; });
           result_.ceilings.memory.push_back(memory_ceiling("host link", 0, rates, bytes_text(bytes)));
         })) {
-      leave_out("host link", kMiB);
+      leave_out("host link", std::min(most, kMiB));
     }
   }
 
@@ -118,7 +121,7 @@ class GpuMeasurement {
       tell(name + " is left out: the GPU's tensor cores do not have it");
       return;
     }
-    PeakOptions options{.device = device_, .timer = timer_, .budget = kForDtype};
+    PeakOptions options = options_.peaks;
     // cuDNN tries many kernels before the first convolution, which takes seconds on a slow GPU.
     options.with_convolution = std::chrono::steady_clock::now() - begin_ < kForConvolutions;
     const auto cores = dtype == DType::fp32 ? core_peak() : std::nullopt;
@@ -162,10 +165,11 @@ class GpuMeasurement {
   }
 
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const RoofOptions& options_;
   c10::Device device_;
+  const Timer& timer_;
+  const std::optional<cuda::DeviceFacts>& facts_;
   const std::function<void(std::string_view)>& progress_;
-  Timer timer_;
-  std::optional<cuda::DeviceFacts> facts_;
   cuda::Nvml nvml_;
   std::set<std::string> held_down_by_;
   MeasuredCeilings result_;
@@ -174,6 +178,10 @@ class GpuMeasurement {
 std::string giga(double rate) { return number_text(rate / 1e9); }
 
 }  // namespace
+
+MeasuredCeilings measure_roofs(const RoofOptions& options, const std::function<void(std::string_view)>& progress) {
+  return RoofMeasurement(options, progress).run();
+}
 
 MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_bytes, const std::vector<Rate>& rates,
                              const std::string& over) {
@@ -207,7 +215,8 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
     const c10::DeviceGuard current(target);
     synchronize(target);
     const MemoryGivenBack memory(target);
-    return GpuMeasurement(target, progress).run();
+    const PeakOptions peaks{.device = target, .timer = timer_of(target), .budget = kForDtype};
+    return measure_roofs({.peaks = peaks, .facts = gpu_facts(target)}, progress);
   } catch (const c10::Error& error) {
     throw std::invalid_argument("the roofs of \"" + device +
                                 "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));

@@ -13,6 +13,10 @@ namespace {
 
 class Doctor : public WithFakes {
  protected:
+  void SetUp() override {
+    WithFakes::SetUp();
+    use("ROOFPROF_NVML_LIB", fake_library("all", "libnvidia-ml.so.1"));
+  }
   void TearDown() override {
     for (const char* held : {"subscriber", "primary_context", "profiler", "host_object", "range_profiler"}) {
       EXPECT_EQ(fake_live(held), 0) << held;
@@ -30,18 +34,20 @@ class Doctor : public WithFakes {
 TEST_F(Doctor, SaysWhatIsThereInOrder) {
   fake_set_text("device_name", "NVIDIA H100 80GB HBM3");
   const std::vector<Finding> all = doctor();
-  const std::vector<std::string> order = {"driver", "cuda:0", "CUPTI", "kernel times", "counters", "other profilers"};
+  const std::vector<std::string> order = {"driver",       "cuda:0",   "NVML",           "CUPTI",
+                                          "kernel times", "counters", "other profilers"};
   ASSERT_EQ(all.size(), order.size());
   for (std::size_t at = 0; at < order.size(); ++at) {
     EXPECT_EQ(all[at].what, order[at]);
     EXPECT_EQ(all[at].advice, "") << all[at].what << ": " << all[at].found;
   }
   EXPECT_EQ(all[0].found, "CUDA 13.2 (" + cuda::driver().path + "), simulated");
+  EXPECT_EQ(all[2].found, "available");
   EXPECT_EQ(all[1].found, "NVIDIA H100 80GB HBM3, compute capability 9.0, 80.0 GiB");
-  EXPECT_EQ(all[2].found, version_text(api().version) + ", " + api().how + " (" + api().path + "), simulated");
-  EXPECT_EQ(all[3].found, "available");
-  EXPECT_EQ(all[4].found, "available on cuda:0 (chip GH100)");
-  EXPECT_EQ(all[5].found, "none");
+  EXPECT_EQ(all[3].found, version_text(api().version) + ", " + api().how + " (" + api().path + "), simulated");
+  EXPECT_EQ(all[4].found, "available");
+  EXPECT_EQ(all[5].found, "available on cuda:0 (chip GH100)");
+  EXPECT_EQ(all[6].found, "none");
 }
 
 TEST_F(Doctor, NamesAnotherSubscriber) {
@@ -73,8 +79,23 @@ TEST_F(Doctor, NamesCountersThatAreRefused) {
 TEST_F(Doctor, KnowsDevicesThatCannotBeCountedOn) {
   fake_set_text("not_supported", "architecture");
   EXPECT_SAYS("compute capability 7.5", finding("counters").found);
-  fake_set_text("device_name", "NVIDIA A100-SXM4-40GB MIG 1g.5gb");
-  EXPECT_SAYS("MIG", finding("cuda:0").advice);
+}
+
+TEST_F(Doctor, NamesMigMode) {
+  EXPECT_EQ(finding("cuda:0").advice, "");
+  fake_set("nvml_mig", 1);
+  EXPECT_SAYS(", in MIG mode", finding("cuda:0").found);
+  EXPECT_SAYS("may be missing", finding("cuda:0").advice);
+  fake_set("nvml_mig", 0);
+  fake_set_text("device_name", "NVIDIA A100-SXM4-40GB MIG 1g.5gb");  // as the driver names an instance
+  EXPECT_SAYS(", in MIG mode", finding("cuda:0").found);
+}
+
+TEST_F(Doctor, WithoutNvmlTheRestIsLookedAt) {
+  use("ROOFPROF_NVML_LIB", fake_library("none", "libnvidia-ml.so.1"));
+  EXPECT_SAYS("none/libnvidia-ml.so.1", finding("NVML").found);
+  EXPECT_SAYS("clocks and power stay unknown", finding("NVML").advice);
+  EXPECT_EQ(finding("counters").found, "available on cuda:0 (chip GH100)");
 }
 
 TEST_F(Doctor, ADeviceWithoutAContextToGiveIsNotCountedOn) {

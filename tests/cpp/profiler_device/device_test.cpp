@@ -64,6 +64,45 @@ TEST_F(OnASimulatedGpu, TimesAreThoseOfTheKernelsOfEachModule) {
   EXPECT_FALSE(report.row("0").wall_ns.has_value());
 }
 
+TEST_F(OnASimulatedGpu, DramBytesAreJoinedByOrdinal) {
+  const auto model = mlp();
+  const KernelsOfOps bound(kernels());
+  const torch::NoGradGuard no_grad;
+  const Report report = RooflineProfiler(model, on_the_gpu(Counters::automatic)).run(torch::rand({4, 16}));
+  EXPECT_EQ(report.row("0").dram_bytes, 3'000'000) << all_notes(report);
+  EXPECT_EQ(report.row("1").dram_bytes, 600'000);
+  EXPECT_EQ(report.row("").dram_bytes, 2 * 3'000'000 + 600'000);
+  EXPECT_EQ(report.row("").time_ns, 2 * kGemm + kRelu) << "not those of the counters' run";
+}
+
+TEST_F(OnASimulatedGpu, DramBytesOfWholeModules) {
+  const auto model = mlp();
+  const KernelsOfOps bound(kernels());
+  const torch::NoGradGuard no_grad;
+  const Report report = RooflineProfiler(model, on_the_gpu(Counters::modules)).run(torch::rand({4, 16}));
+  EXPECT_EQ(report.row("0").dram_bytes, 3'000'000) << all_notes(report);
+  EXPECT_EQ(report.row("1").dram_bytes, 600'000);
+  EXPECT_EQ(report.row("").dram_bytes, 2 * 3'000'000 + 600'000);
+}
+
+// Each call of it launches one kernel more, unlike what it was traced with.
+TEST_F(OnASimulatedGpu, CountersThatDoNotFitAreLeftOut) {
+  struct GrowsImpl : torch::nn::Module {
+    int calls = 0;
+    at::Tensor forward(const at::Tensor& x) {
+      ++calls;
+      for (int i = 0; i < calls; ++i) launch({"simulated_extra", 100, 3e3});
+      return at::relu(x);
+    }
+  };
+  const KernelsOfOps bound(kernels());
+  GrowsImpl model;
+  const Report report = RooflineProfiler(model, on_the_gpu(Counters::automatic)).run(torch::rand({4, 16}));
+  EXPECT_FALSE(report.row("").dram_bytes.has_value()) << all_notes(report);
+  EXPECT_TRUE(report.row("").time_ns.has_value());
+  EXPECT_EQ(notes_with(report, "counters"), 1) << all_notes(report);
+}
+
 TEST_F(OnASimulatedGpu, AClosureHasItsBackwardAndOptimizerInTheirPlaces) {
   auto model = mlp();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -87,8 +126,7 @@ torch::jit::Module scripted() {
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
   torch::jit::Module linear("__torch__.Linear", unit, true);
   linear.register_parameter("weight", torch::rand({16, 16}), false);
-  linear.register_parameter("bias", torch::rand({16}), false);
-  linear.define("def forward(self, x):\n    return torch.addmm(self.bias, x, self.weight)\n");
+  linear.define("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
   torch::jit::Module model("__torch__.Model", unit, true);
   model.register_module("linear", linear);
   model.define("def forward(self, x):\n    return torch.relu(self.linear.forward(x))\n");
@@ -96,7 +134,7 @@ torch::jit::Module scripted() {
 }
 
 TEST_F(OnASimulatedGpu, AScriptsModulesHaveTheirKernels) {
-  const KernelsOfOps bound(kernels());
+  const KernelsOfOps bound({{"aten::linear", {"simulated_gemm", kGemm}}, {"aten::relu", {"simulated_relu", kRelu}}});
   const torch::NoGradGuard no_grad;
   RooflineProfiler prof(scripted(), on_the_gpu());
   const Report report = prof.run(torch::rand({4, 16}));

@@ -5,6 +5,9 @@
 #include <torch/csrc/autograd/profiler_legacy.h>
 #include <torch/nn.h>
 
+#include <optional>
+#include <thread>
+
 #include "profiler_device/simulated_gpu.h"
 
 namespace roofprof {
@@ -60,6 +63,38 @@ TEST_F(WhatGoesWrong, ADeviceThatIsLostBetweenRuns) {
   EXPECT_EQ(notes_with(report, "the device is lost"), 1) << all_notes(report);
   EXPECT_LT(report.run_times_ns().size(), 3U);
   expect_times(report);
+}
+
+TEST_F(WhatGoesWrong, NoPermissionForCounters) {
+  fake_set("permitted", 0);
+  const auto report = run();
+  expect_times(report);
+  EXPECT_FALSE(report.row("").dram_bytes.has_value());
+  EXPECT_EQ(notes_with(report, "no permission"), 1) << all_notes(report);
+  fake_set("permitted", 1);
+  EXPECT_EQ(run().row("").dram_bytes, 3'000'000);
+}
+
+TEST_F(WhatGoesWrong, AKernelThatMustNotRunAlone) {
+  const KernelsOfOps bound({{"aten::relu", {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", kRelu, 3e6}}});
+  const auto report = RooflineProfiler(model_, on_the_gpu(Counters::automatic)).run(torch::rand({4}));
+  expect_times(report);
+  EXPECT_FALSE(report.row("").dram_bytes.has_value());
+  EXPECT_EQ(notes_with(report, "no counters: "), 1) << all_notes(report);
+  EXPECT_EQ(fake_calls("cuptiRangeProfiler*"), 0);
+}
+
+TEST_F(WhatGoesWrong, TwoProfilesAtATime) {
+  const KernelsOfOps bound({{"aten::relu", {"simulated_relu", kRelu, 0}}});
+  std::optional<Report> inner;
+  const auto outer = RooflineProfiler(model_, on_the_gpu()).run([&] {
+    std::thread([&] { inner = RooflineProfiler(model_, on_the_gpu()).run(torch::rand({4})); }).join();
+    model_->forward(torch::rand({4}));
+  });
+  expect_times(outer);
+  ASSERT_TRUE(inner);
+  expect_wall_times_alone(*inner);
+  EXPECT_EQ(notes_with(*inner, "another profile of this process"), 1) << all_notes(*inner);
 }
 
 TEST_F(WhatGoesWrong, TorchsProfilerIsActive) {

@@ -58,7 +58,7 @@ class Workplace:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             profiler.export_chrome_trace(str(path))
-            return len(device_work(json.loads(path.read_text())))
+            return device_work(json.loads(path.read_text()))[0]
 
 
 def check_alone(part: Part, place: Workplace, label: str) -> None:
@@ -102,7 +102,8 @@ def check_around(part: Part, place: Workplace) -> None:
     part.fact("torch.profiler inside roofprof's block: kernels that roofprof saw", report.total.kernel_count)
     part.fact("torch.profiler inside roofprof's block: notes", notes(report))
     lost = report.total.kernel_count != 3 * place.launches
-    part.holds("a report that lost kernels says so", not lost or bool(report.coverage.notes), notes(report))
+    told = report.coverage.dropped_records > 0 or any(word in notes(report) for word in ("profiler ", "client", "lost"))
+    part.holds("a report that lost kernels says so", not lost or told, notes(report))
     check_alone(part, place, "roofprof after being around torch.profiler")
     part.equal("torch.profiler after being inside roofprof: kernels", place.torchs(), place.launches)
 

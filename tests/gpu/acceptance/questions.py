@@ -77,8 +77,10 @@ def module_ranges_across_threads(machine: Machine) -> Answer:
     """The backward runs on autograd's threads: by module, as much as the sum of its kernels one by one."""
     machine.needs_gpu()
     # Activations of 134 MB: what lies in the L2 at a module's end is little beside what it moves.
-    model = WithBackward(Training(1024, 2).to(machine.tensors))
-    args = torch.rand(64, 512, 1024, device=machine.tensors), torch.randint(0, 1000, (64, 512), device=machine.tensors)
+    width, batch, tokens = machine.size(1024, 32), machine.size(64, 2), machine.size(512, 8)
+    model = WithBackward(machine.model(Training(width, 2)))
+    inputs = torch.rand(batch, tokens, width, device=machine.tensors)
+    args = inputs, torch.randint(0, 1000, (batch, tokens), device=machine.tensors)
     rows = {}
     for counters in ("auto", "modules"):
         report = machine.profile(f"backward by {counters}", model, *args, counters=counters)

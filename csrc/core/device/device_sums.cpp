@@ -1,4 +1,4 @@
-#include "core/device_sums.h"
+#include "core/device/device_sums.h"
 
 #include <set>
 
@@ -72,8 +72,8 @@ void add_device_figures(const DeviceSums& sums, Figures& figures) {
   figures.l2_intensity = ratio(figures.flops, figures.l2_bytes);
   figures.l1_intensity = ratio(figures.flops, figures.l1_bytes);
   if (figures.dram_bytes) figures.dram_bytes_ratio = ratio(*figures.dram_bytes, figures.bytes);
-  if (figures.dram_bytes && figures.time_ns.value_or(0) > 0) {
-    figures.dram_bandwidth = static_cast<double>(*figures.dram_bytes) / (static_cast<double>(*figures.time_ns) * 1e-9);
+  if (const auto time_ns = figures.time_ns.value_or(0); figures.dram_bytes && time_ns > 0) {
+    figures.dram_bandwidth = static_cast<double>(*figures.dram_bytes) / (static_cast<double>(time_ns) * 1e-9);
   }
 }
 

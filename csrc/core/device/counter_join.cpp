@@ -1,4 +1,4 @@
-#include "core/counter_join.h"
+#include "core/device/counter_join.h"
 
 #include <algorithm>
 #include <charconv>
@@ -138,7 +138,7 @@ void note_other_devices(const ProfileData& data, std::optional<std::uint32_t> de
   if (!device) return;
   bool any = false;
   for (const auto& bucket : data.kernels) {
-    if (bucket.kind != KernelKind::kernel || bucket.device == *device) continue;
+    if (bucket.kind != KernelKind::kernel || bucket.device == std::int64_t{*device}) continue;
     any = true;
     misfit.modules.insert(bucket.module);
   }
@@ -158,13 +158,17 @@ bool holds_any(const CounterValues& values) {
   return std::any_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); });
 }
 
+std::optional<double> plus(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
 // Sums each counter that all added values have.
 void add(const CounterValues& values, bool first, CounterValues& sum) {
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     if (first) {
       sum[i] = values[i];
     } else {
-      sum[i] = sum[i] && values[i] ? std::optional(*sum[i] + *values[i]) : std::nullopt;
+      sum[i] = plus(sum[i], values[i]);
     }
   }
 }
