@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ struct CounterRequest {
   bool executed_flops = false;  // of CUDA cores and of tensor cores: further passes
   CounterRanges ranges = CounterRanges::kernels;
   std::int64_t expected_launches = 0;  // of one run of the body; room is made for more
+  std::optional<int> device = {};      // to count on, "cuda:1" is 1; else the current one. One alone can be counted
 };
 
 // One at a time in a process: what it collects is the process's. Usable again after a failure.

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "core/device/device_join.h"
 #include "core/device/kernel_serialisation.h"
@@ -70,11 +71,23 @@ std::int64_t kernels_in(const DeviceTrace& trace) {
   return std::ranges::count(trace.records, KernelKind::kernel, &KernelRecord::kind);
 }
 
+// The device that all kernels ran on; which need not be this thread's current one.
+std::optional<int> only_device(const DeviceTrace& trace) {
+  std::optional<int> only;
+  for (const KernelRecord& record : trace.records) {
+    if (record.kind != KernelKind::kernel) continue;
+    if (only && *only != static_cast<int>(record.device)) return std::nullopt;
+    only = static_cast<int>(record.device);
+  }
+  return only;
+}
+
 CounterRequest request_for(Counters counters, const DeviceTrace& trace) {
   CounterRequest request;
   request.executed_flops = counters == Counters::flops;
   request.ranges = counters == Counters::modules ? CounterRanges::modules : CounterRanges::kernels;
   request.expected_launches = kernels_in(trace);
+  request.device = only_device(trace);
   return request;
 }
 

@@ -74,13 +74,17 @@ void ModuleRanges::note(const char* function, CUptiResult result) {
 
 std::string range_name(std::size_t ordinal, LaunchId id) { return std::to_string(ordinal) + ":" + std::to_string(id); }
 
-std::size_t range_ordinal(const std::string& name) {
-  std::size_t ordinal = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
-  if (error != std::errc() || (*end != ':' && *end != '\0')) {
+RangeName read_range_name(const std::string& name) {
+  RangeName read;
+  const char* const end = name.data() + name.size();
+  std::from_chars_result parsed = std::from_chars(name.data(), end, read.ordinal);
+  if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == ':') {
+    parsed = std::from_chars(parsed.ptr + 1, end, read.id);
+  }
+  if (parsed.ec != std::errc() || parsed.ptr != end) {
     throw CollectorError("CUPTI names a range '" + name + "', which roofprof did not ask for");
   }
-  return ordinal;
+  return read;
 }
 
 }  // namespace roofprof::cupti

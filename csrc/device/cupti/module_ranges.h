@@ -57,7 +57,11 @@ class ModuleRanges final : public LaunchMarker {
 // What a range is called: unlike all others of its pass, as it is not documented what becomes of ranges of one name.
 std::string range_name(std::size_t ordinal, LaunchId id);
 
-// Of such a name: the how-manieth range of the pass it was. Throws CollectorError where it is no such name.
-std::size_t range_ordinal(const std::string& name);
+// Of such a name, or of a kernel's range, whose name is the ordinal alone. Throws CollectorError where it is neither.
+struct RangeName {
+  std::size_t ordinal = 0;  // the how-manieth range of the pass it was
+  LaunchId id = kNoLaunch;
+};
+RangeName read_range_name(const std::string& name);
 
 }  // namespace roofprof::cupti

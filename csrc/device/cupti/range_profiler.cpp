@@ -28,28 +28,29 @@ void add_note(std::string note, CounterTrace& trace) {
   if (std::ranges::find(trace.notes, note) == trace.notes.end()) trace.notes.push_back(std::move(note));
 }
 
-// The context to count in: this thread's, else that of the first device which the process uses, for as long as this
-// lives.
-class ContextInUse {
+int device_for(const CounterRequest& request, const cuda::Driver& driver) {
+  if (request.device) return *request.device;
+  if (const auto current = cuda::current_device(driver)) return *current;
+  const std::vector<int> active = cuda::active_devices(driver);
+  if (!active.empty()) return active.front();
+  throw CollectorError("no device is in use whose counters could be read", "run something on it first");
+}
+
+// Keeps the device's context, whatever the body does, without making it this thread's.
+class HeldContext {
  public:
-  explicit ContextInUse(const cuda::Driver& driver) : device_(cuda::current_device(driver)) {
-    if (!device_) {
-      const std::vector<int> active = cuda::active_devices(driver);
-      if (active.empty()) {
-        throw CollectorError("no device is in use whose counters could be read", "run something on it first");
-      }
-      device_ = active.front();
-      entered_.emplace(driver, *device_);
-    }
-    context_ = static_cast<CUcontext>(cuda::current_context(driver));
+  HeldContext(const cuda::Driver& driver, int device) : driver_(driver), device_(device) {
+    const cuda::PrimaryContext context(driver, device);  // says what is wrong where it cannot be had
+    driver_.primary_retain(&context_, device_);
   }
-  int device() const { return *device_; }
-  CUcontext context() const { return context_; }
+  ~HeldContext() { driver_.primary_release(device_); }
+  HeldContext(const HeldContext&) = delete;
+  HeldContext& operator=(const HeldContext&) = delete;
 
  private:
-  std::optional<int> device_;
-  std::optional<cuda::PrimaryContext> entered_;
-  CUcontext context_ = nullptr;
+  const cuda::Driver& driver_;
+  cuda::Device device_;
+  cuda::Context context_ = nullptr;
 };
 
 void note_other_devices(int device, const cuda::Driver& driver, CounterTrace& trace) {
@@ -71,19 +72,31 @@ std::vector<std::uint8_t> ask_availability(const Api& api, CUcontext context, Co
   }
 }
 
-// Runs the body once for each pass.
-void run_passes(RangeSession& session, ModuleRanges* modules, std::size_t announced, const Body& body,
+HostProfiler host_for(int device, const Api& api, CounterTrace& trace) {
+  const cuda::PrimaryContext context(cuda::driver(), device);
+  check_supported(api, device);
+  trace.chip = chip_name(api, static_cast<std::size_t>(device));
+  return {api, trace.chip, ask_availability(api, static_cast<CUcontext>(context.get()), trace)};
+}
+
+// Runs the body once for each pass, in the context that the caller left it in.
+void run_passes(RangeSession& session, ModuleRanges* modules, std::size_t announced, int device, const Body& body,
                 CounterTrace& trace) {
+  const cuda::Driver& driver = cuda::driver();
   for (std::size_t pass = 0;; ++pass) {
     if (pass > announced) {
       throw CollectorError("CUPTI announced " + std::to_string(announced) + " passes and asks for more");
     }
-    session.start();
-    if (modules != nullptr) modules->begin_pass();
+    {
+      const cuda::PrimaryContext context(driver, device);
+      session.start();
+      if (modules != nullptr) modules->begin_pass();
+    }
     ++trace.passes;
     body(modules);
+    const cuda::PrimaryContext context(driver, device);
     if (modules != nullptr) modules->end_pass();
-    cuda::synchronize_all(cuda::driver());
+    cuda::synchronize_all(driver);
     const bool last = session.stop();
     if (modules != nullptr) modules->check();
     if (last) return;
@@ -94,7 +107,6 @@ void run_passes(RangeSession& session, ModuleRanges* modules, std::size_t announ
 // that one which is not a number makes its sum none; null for ranges of kernels, which are their own.
 RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::vector<LaunchId>* opened,
                        CounterTrace& trace) {
-  const auto key = [opened](std::size_t ordinal) { return opened != nullptr ? opened->at(ordinal) : ordinal; };
   const std::size_t dropped = session.decode();
   trace.dropped = std::max(trace.dropped, static_cast<std::int64_t>(dropped));
   const std::size_t ranges = session.range_count();
@@ -109,15 +121,16 @@ RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::ve
       ++not_evaluated;
       why = result;
     }
-    const std::size_t ordinal = range_ordinal(session.range_name(range));
-    if (ordinal < seen.size()) seen[ordinal] = true;
-    std::vector<double>& sums = table.try_emplace(key(ordinal), metrics, 0.0).first->second;
+    const RangeName name = read_range_name(session.range_name(range));
+    if (name.ordinal < seen.size()) seen[name.ordinal] = true;
+    const std::uint64_t key = opened != nullptr ? name.id : name.ordinal;
+    std::vector<double>& sums = table.try_emplace(key, metrics, 0.0).first->second;
     std::ranges::transform(sums, values, sums.begin(), std::plus());
   }
   // A range without kernels may be left out; but where there was no room for all, it may have had some.
   if (dropped > 0) {
     for (std::size_t ordinal = 0; ordinal < seen.size(); ++ordinal) {
-      if (!seen[ordinal]) table[key(ordinal)].assign(metrics, kUnknown);
+      if (!seen[ordinal]) table[(*opened)[ordinal]].assign(metrics, kUnknown);
     }
   }
   if (not_evaluated > 0) {
@@ -128,22 +141,28 @@ RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::ve
   return table;
 }
 
-RangeTable count_group(const MetricGroup& group, const CounterRequest& request, CUcontext context, const Body& body,
+RangeSession open_session(const MetricGroup& group, int device, const CounterRequest& request) {
+  const std::size_t per_launch = request.ranges == CounterRanges::modules ? kModuleRoomsPerLaunch : kRoomsPerLaunch;
+  const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
+  const cuda::PrimaryContext context(cuda::driver(), device);
+  return RangeSession(*group.configuration, static_cast<CUcontext>(context.get()), request.ranges,
+                      std::max(kFewestRooms, per_launch * expected));
+}
+
+RangeTable count_group(const MetricGroup& group, const CounterRequest& request, int device, const Body& body,
                        CounterTrace& trace) {
   const Configuration& configuration = *group.configuration;
-  const bool by_module = request.ranges == CounterRanges::modules;
-  const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
-  const std::size_t rooms = std::max(kFewestRooms, (by_module ? kModuleRoomsPerLaunch : kRoomsPerLaunch) * expected);
-  RangeSession session(configuration, context, request.ranges, rooms);
+  RangeSession session = open_session(group, device, request);
   std::optional<ModuleRanges> modules;
-  if (by_module) modules.emplace(session);
-  run_passes(session, modules ? &*modules : nullptr, configuration.passes(), body, trace);
+  if (request.ranges == CounterRanges::modules) modules.emplace(session);
+  run_passes(session, modules ? &*modules : nullptr, configuration.passes(), device, body, trace);
   if (modules && modules->threads_took_turns()) {
     add_note(
         "several threads were in modules at once: what they launched counts for the module that was entered last, "
         "and while one range gives way to another for none",
         trace);
   }
+  const cuda::PrimaryContext context(cuda::driver(), device);
   return read_ranges(session, configuration.metrics().size(), modules ? &modules->opened() : nullptr, trace);
 }
 
@@ -167,21 +186,19 @@ CounterTrace count_ranges(const CounterRequest& request, const Body& body) {
   const Api& api = cupti::api();
   require_counters(api);
   const cuda::Driver& driver = cuda::driver();
-  const ContextInUse used(driver);
+  const int device = device_for(request, driver);
+  const HeldContext held(driver, device);
   const ProfilerLibrary library(api);
-  check_supported(api, used.device());
   CounterTrace trace;
   trace.ranges = request.ranges;
-  trace.chip = chip_name(api, static_cast<std::size_t>(used.device()));
-  note_other_devices(used.device(), driver, trace);
-
-  const HostProfiler host(api, trace.chip, ask_availability(api, used.context(), trace));
+  note_other_devices(device, driver, trace);
+  const HostProfiler host = host_for(device, api, trace);
   CounterPlan plan = plan_counters(host, request);
   RangeTable table;
   for (MetricGroup& group : plan.groups) {
     const bool first = &group == &plan.groups.front();
     try {
-      add_columns(group, first, plan.columns, count_group(group, request, used.context(), body, trace), table);
+      add_columns(group, first, plan.columns, count_group(group, request, device, body, trace), table);
     } catch (const CuptiError& error) {  // of the others there may still be values
       if (first) throw;
       group.failure = error.found();

@@ -158,6 +158,19 @@ TEST_F(KernelRanges, OtherDevicesInUseAreNamed) {
   EXPECT_EQ(trace.records.size(), 1U);
 }
 
+TEST_F(KernelRanges, TheDeviceThatIsAskedForIsCountedAndTheCurrentOneStays) {
+  fake_set("devices", 2);
+  launch(1, 0, 1);  // device 1 is in use; 0 is current
+  const CounterTrace trace = count_ranges({.device = 1}, [](LaunchMarker*) {
+    EXPECT_EQ(cuda::current_device(cuda::driver()), 0);
+    launch(5, 0, 1);
+    launch(6, 0, 0);
+  });
+  ASSERT_EQ(trace.records.size(), 1U);
+  EXPECT_EQ(value(trace.records[0], Counter::dram_bytes), 5);
+  EXPECT_EQ(cuda::current_device(cuda::driver()), 0);
+}
+
 TEST_F(KernelRanges, AThreadWithoutContextCountsOnTheDeviceInUse) {
   context_.reset();
   launch(1, 0);  // makes device 0's context active, though not on this thread

@@ -217,11 +217,28 @@ TEST_F(ModuleRangesOfARun, ARangeThatCannotBeOpenedEndsTheCounting) {
   EXPECT_NE(message.find("cuptiRangeProfilerPushRange"), std::string::npos) << message;
 }
 
+TEST_F(ModuleRangesOfARun, AModuleThatIsLeftOutOfALaterPassIsUnknown) {
+  int runs = 0;
+  const CounterTrace trace = count_ranges({.memory = false, .executed_flops = true, .ranges = CounterRanges::modules},
+                                          [&](LaunchMarker* marker) {
+                                            if (++runs == 3) return;  // the second pass of tensor fp16
+                                            enter(marker, 1);
+                                            launch(5, 0);
+                                            leave(marker);
+                                          });
+  ASSERT_EQ(trace.records.size(), 2U);
+  EXPECT_EQ(value(trace.records[1], Counter::tensor_fp16_flops), std::nullopt);
+  EXPECT_EQ(value(trace.records[1], Counter::fp32_flops), 5);
+}
+
 TEST(RangeNames, AreReadBack) {
-  EXPECT_EQ(range_ordinal(range_name(7, 123)), 7U);
-  EXPECT_EQ(range_ordinal("12"), 12U);  // of a kernel
-  EXPECT_THROW(range_ordinal("forward"), CollectorError);
-  EXPECT_THROW(range_ordinal(""), CollectorError);
+  const RangeName module = read_range_name(range_name(7, 123));
+  EXPECT_EQ(module.ordinal, 7U);
+  EXPECT_EQ(module.id, 123U);
+  EXPECT_EQ(read_range_name("12").ordinal, 12U);  // of a kernel
+  for (const char* foreign : {"", "forward", "3:", "3:x", ":3", "3 ", "3:4/5:6"}) {
+    EXPECT_THROW(read_range_name(foreign), CollectorError) << foreign;
+  }
 }
 
 }  // namespace
