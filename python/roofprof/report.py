@@ -21,6 +21,8 @@ _TEXT_COLUMNS = (
     "bound",
     "self_operations_by_dtype",
     "self_bound",
+)
+_KERNEL_TEXT_COLUMNS = (
     "name",
     "kind",
     "copied",
@@ -198,10 +200,11 @@ class Report:
 
         text = self.to_csv(by=by)
         # In text nothing means missing: the model's path is "", and a module may be called "nan".
-        numbers = [name for name in text.splitlines()[0].split(",") if name not in _TEXT_COLUMNS]
+        texts = _KERNEL_TEXT_COLUMNS if by == "kernel" else _TEXT_COLUMNS
+        numbers = [name for name in text.splitlines()[0].split(",") if name not in texts]
         frame: pandas.DataFrame = pandas.read_csv(
             io.StringIO(text),
-            dtype=dict.fromkeys(_TEXT_COLUMNS, str),
+            dtype=dict.fromkeys(texts, str),
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
         )

@@ -203,6 +203,8 @@ def test_as_csv_and_data_frame(report, tmp_path):
     assert frame["total_ns"].sum() == 641
     assert list(frame["module"]) == ["head", "", ""]
     assert frame["dram_bytes"].isna().tolist() == [False, False, True]
+    text = set(frame.columns) - set(frame.select_dtypes(["number", "bool"]).columns)
+    assert text == set(roofprof.report._KERNEL_TEXT_COLUMNS)
 
 
 def test_the_kernel_for_an_older_card_is_named(report):

@@ -120,7 +120,7 @@ def test_dict_round_trip(report):
     data = report.to_dict()
     assert Report.from_dict(data) == report
     assert json.loads(json.dumps(data)) == data
-    assert data["schema_version"] == 2
+    assert data["schema_version"] == 3
 
 
 def test_every_figure_of_a_row_is_in_the_json(report):
@@ -198,7 +198,7 @@ def test_missing_file(tmp_path):
         b"null",
         b'"text"',
         b"{}",
-        b'{"schema_version": 2}',
+        b'{"schema_version": 3}',
         b'{"schema_version": 1, "model": "Net"}',
         b"[" * 100_000,
     ],
@@ -212,7 +212,7 @@ def test_files_that_are_no_report(content, tmp_path):
 
 
 def test_schema_version_is_said():
-    with pytest.raises(ValueError, match="schema version 2.*but 7"):
+    with pytest.raises(ValueError, match="schema version 3.*but 7"):
         Report.from_dict({"schema_version": 7})
     with pytest.raises(ValueError, match="schema_version"):
         Report.from_dict({})
@@ -220,7 +220,7 @@ def test_schema_version_is_said():
 
 def test_each_key_is_needed(timed):
     data = timed.to_dict()
-    derived = {"generator", "units", "coverage", "total", "rows"}
+    derived = {"generator", "units", "coverage", "total", "rows", "kernels"}
     for key in set(data) - derived:
         with pytest.raises(ValueError, match=f"'{key}'"):
             Report.from_dict({name: value for name, value in data.items() if name != key})
