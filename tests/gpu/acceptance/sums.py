@@ -113,10 +113,11 @@ def check_training(part: Part, machine: Machine) -> None:
         step()
     report = machine.keep("training step", profiler.report())
     check_sums(part, "training step", report, counted=False, permitted=machine.counters_permitted)
-    phases = {kernel.phase for kernel in report.kernels}
-    part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
-    inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
-    part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
+    if not machine.simulated:  # the stand-ins launch in the forward alone
+        phases = {kernel.phase for kernel in report.kernels}
+        part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
+        inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
+        part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
     beside_torch(part, machine, "training step", step, report)
 
     both = WithBackward(model)
