@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/device_coverage.h"
+#include "core/device/device_coverage.h"
 #include "core/join.h"
 #include "core/roofline.h"
 

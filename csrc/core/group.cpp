@@ -3,7 +3,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "core/device_sums.h"
+#include "core/device/device_sums.h"
 #include "core/roofline.h"
 
 namespace roofprof {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/device_sums.h"
+#include "core/device/device_sums.h"
 #include "core/roofline.h"
 
 namespace roofprof {

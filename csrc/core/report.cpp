@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "core/coverage.h"
+#include "core/device/kernel_rows.h"
 #include "core/join.h"
-#include "core/kernel_rows.h"
 #include "core/profile_data.h"
 
 namespace roofprof {

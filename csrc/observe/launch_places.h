@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {

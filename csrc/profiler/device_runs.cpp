@@ -10,8 +10,8 @@
 #include <map>
 #include <mutex>
 
-#include "core/device_join.h"
-#include "core/kernel_serialisation.h"
+#include "core/device/device_join.h"
+#include "core/device/kernel_serialisation.h"
 #include "device/cpu/environment.h"
 #include "device/gpu/environment.h"
 #include "device/gpu/target.h"

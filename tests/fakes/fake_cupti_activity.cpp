@@ -49,6 +49,8 @@ std::thread late;
 
 // ---- buffers
 
+CUcontext context_of_buffers() { return reinterpret_cast<CUcontext>(fake_get("activity_context")); }
+
 // Names live as long as their buffer is being read, and not longer.
 class Buffer {
  public:
@@ -80,7 +82,7 @@ class Buffer {
     if (data_ == nullptr) return;
     if (fake_get("activity_broken") != 0) add({std::vector<std::uint8_t>(8, 0xff), {}});
     if (ours_) fake::live("activity_buffer", -1);
-    complete(nullptr, 0, data_, size_, used_);
+    complete(context_of_buffers(), 0, data_, size_, used_);
   }
 
  private:
@@ -280,10 +282,10 @@ CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_b
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::size_t* number) {
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, std::uint32_t, std::size_t* number) {
   FAKE(CUptiResult, cuptiActivityGetNumDroppedRecords);
   const std::lock_guard lock(mutex);
-  *number = std::exchange(dropped, 0);
+  *number = context == context_of_buffers() ? std::exchange(dropped, 0) : 0;
   return CUPTI_SUCCESS;
 }
 

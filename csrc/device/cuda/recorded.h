@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 #include "device/collector.h"
 
 namespace roofprof {

@@ -112,12 +112,13 @@ void Tracer::start() {
   if (tracing_) throw CollectorError("kernel times are being recorded already", "end that trace first");
   require_activity(api_);
   synchronize_();
+  subscribe();
+  // From here on this is the process's only trace.
   ActivityInbox& inbox = ActivityInbox::instance();
   Shared& all = shared();
   all.api = &api_;
   all.graphs.clear();
   try {
-    subscribe();
     inbox.register_callbacks(api_);
     all.ids.begin(api_);
     inbox.open(api_, limits_);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 #include "support/device_builder.h"
 
 namespace roofprof {

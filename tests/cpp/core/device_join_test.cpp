@@ -1,6 +1,6 @@
 // Records of a device joined to modules, phases and ops, by hand.
 
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 
 #include <gtest/gtest.h>
 

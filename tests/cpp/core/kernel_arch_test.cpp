@@ -1,6 +1,6 @@
 // Names as they stand in NVIDIA's libraries and in PyTorch, and what is said of kernels for older chips.
 
-#include "core/kernel_arch.h"
+#include "core/device/kernel_arch.h"
 
 #include <gtest/gtest.h>
 

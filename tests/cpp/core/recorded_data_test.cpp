@@ -1,4 +1,4 @@
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 
 namespace roofprof {
 

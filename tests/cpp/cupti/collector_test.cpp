@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 #include "cupti/traced.h"
 
 namespace roofprof::cupti {

@@ -108,6 +108,15 @@ TEST_F(Buffers, DroppedRecordsAreCounted) {
   EXPECT_EQ(trace.records.size(), 75U);
 }
 
+TEST_F(Buffers, SoAreThoseOfAContext) {
+  fake_set("activity_context", 1);
+  fake_set("activity_drop_every", 4);
+  Tracer traced = tracer();
+  traced.start();
+  launch_hundred(traced.marker());
+  EXPECT_EQ(traced.stop().dropped, 25);
+}
+
 // The count that CUPTI keeps may be of somebody before us.
 TEST_F(Buffers, WhatOthersLostBeforeIsNotOurs) {
   fake_set("activity_drop_every", 1);
@@ -224,9 +233,12 @@ TEST_F(Buffers, AThousandTracesLeaveNothing) {
   };
   Tracer traced = tracer();
   for (int i = 0; i < 100; ++i) once(traced);
-  const std::size_t before = resident_pages();
+  [[maybe_unused]] const std::size_t before = resident_pages();
   for (int i = 0; i < 1000; ++i) once(traced);
-  EXPECT_LT(resident_pages(), before + 256) << "a megabyte more";  // a trace's buffer alone is 4 MiB
+    // Sanitizers keep what was freed for a while, and find what was not by themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(resident_pages(), before + 256) << "a megabyte more";  // a trace's buffer alone is one
+#endif
   EXPECT_EQ(ActivityInbox::instance().buffers_out(), 0U);
   expect_nothing_left();
 }

@@ -59,6 +59,17 @@ TEST_F(Failing, ASecondClientIsToldApart) {
   expect_usable(traced);
 }
 
+TEST_F(Failing, ASecondTracerDoesNotDisturbTheFirst) {
+  Tracer first = tracer();
+  first.start();
+  fake_kernel("of_the_first", 0, 7, 10);
+  Tracer second = tracer();
+  EXPECT_THROW(second.start(), CollectorError);
+  fake_kernel("goes_on", 0, 7, 10);
+  EXPECT_EQ(first.stop().records.size(), 2U);
+  expect_usable(second);
+}
+
 TEST_F(Failing, OptionalFunctionsMayFail) {
   for (const char* function : {"cuptiEnableCallback", "cuptiActivityEnableRuntimeApi", "cuptiActivityEnableDriverApi",
                                "cuptiActivityGetNumDroppedRecords"}) {

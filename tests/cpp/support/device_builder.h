@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {

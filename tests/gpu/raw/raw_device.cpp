@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 #include "device/cuda/driver.h"
 #include "device/cupti/api.h"
 #include "device/cupti/host_profiler.h"
@@ -247,7 +247,7 @@ const char* raw_trace_stop() {
   });
 }
 
-// A trace of one run of the body and the counters of its kernels, as recorded data (core/recorded_data.h).
+// A trace of one run of the body and the counters of its kernels, as recorded data (core/device/recorded_data.h).
 const char* raw_record(const char* path, void (*body)()) {
   return answered([&] {
     const cuda::PrimaryContext context(cuda::driver(), 0);

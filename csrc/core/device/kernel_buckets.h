@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device_launches.h"
+#include "core/device/device_launches.h"
 
 namespace roofprof {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 
 namespace roofprof {
 

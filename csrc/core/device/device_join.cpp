@@ -1,4 +1,4 @@
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "core/counter_join.h"
-#include "core/device_launches.h"
-#include "core/device_timeline.h"
-#include "core/kernel_buckets.h"
+#include "core/device/counter_join.h"
+#include "core/device/device_launches.h"
+#include "core/device/device_timeline.h"
+#include "core/device/kernel_buckets.h"
 
 namespace roofprof {
 

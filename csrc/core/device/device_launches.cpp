@@ -1,4 +1,4 @@
-#include "core/device_launches.h"
+#include "core/device/device_launches.h"
 
 #include <algorithm>
 #include <iterator>

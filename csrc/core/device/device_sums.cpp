@@ -1,4 +1,4 @@
-#include "core/device_sums.h"
+#include "core/device/device_sums.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "core/measured.h"
+#include "core/device/measured.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/device_coverage.h"
+#include "core/device/device_coverage.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "core/kernel_arch.h"
-#include "core/measured.h"
+#include "core/device/kernel_arch.h"
+#include "core/device/measured.h"
 
 namespace roofprof {
 

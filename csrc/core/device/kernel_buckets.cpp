@@ -1,4 +1,4 @@
-#include "core/kernel_buckets.h"
+#include "core/device/kernel_buckets.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/recorded_data.h"
+#include "core/device/recorded_data.h"
 
 namespace roofprof {
 

@@ -1,4 +1,4 @@
-#include "core/device_timeline.h"
+#include "core/device/device_timeline.h"
 
 #include <algorithm>
 #include <iterator>

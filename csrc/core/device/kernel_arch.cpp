@@ -1,4 +1,4 @@
-#include "core/kernel_arch.h"
+#include "core/device/kernel_arch.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
-#include "core/kernel_rows.h"
+#include "core/device/kernel_rows.h"
 
-#include "core/kernel_arch.h"
-#include "core/measured.h"
+#include "core/device/kernel_arch.h"
+#include "core/device/measured.h"
 
 namespace roofprof {
 

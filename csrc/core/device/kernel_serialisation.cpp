@@ -1,4 +1,4 @@
-#include "core/kernel_serialisation.h"
+#include "core/device/kernel_serialisation.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/device_launches.h"
+#include "core/device/device_launches.h"
 
 namespace roofprof {
 

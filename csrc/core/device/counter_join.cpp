@@ -1,4 +1,4 @@
-#include "core/counter_join.h"
+#include "core/device/counter_join.h"
 
 #include <algorithm>
 #include <charconv>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/device_join.h"
+#include "core/device/device_join.h"
 
 namespace roofprof {
 

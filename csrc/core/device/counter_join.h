@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel_buckets.h"
+#include "core/device/kernel_buckets.h"
 
 namespace roofprof {
 

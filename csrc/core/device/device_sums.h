@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/measured.h"
+#include "core/device/measured.h"
 #include "core/roofline.h"
 
 namespace roofprof {
