@@ -33,7 +33,7 @@ def check_sums(part: Part, label: str, report: roofprof.Report, *, counted: bool
     part.near(f"{label}: time in the kernel table", sum(k.total for k in kernels), total.time or 0, ROUNDING)
     part.equal(f"{label}: kernels without a module", report.coverage.unattributed_kernels, 0, notes(report))
     part.equal(f"{label}: records dropped", report.coverage.dropped_records, 0, notes(report))
-    if total.busy is not None and total.time is not None:
+    if total.busy is not None and total.time:
         part.between(f"{label}: busy over the sum of kernel times", total.busy / total.time, 0.0, 1.0 + ROUNDING)
     part.between(f"{label}: GPU utilisation", total.utilization, 0.0, 100.0, "" if total.utilization else notes(report))
     if not counted:
