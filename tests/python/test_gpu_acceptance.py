@@ -191,6 +191,15 @@ def test_a_hang_or_crash_is_an_error_that_names_its_stage_and_loses_nothing(tmp_
     assert summary.failed(result)
 
 
+def test_a_crash_at_the_very_end_is_an_error_too(tmp_path):
+    part = checks.Part("traffic", tmp_path)
+    part.equal("bytes", 4, 4)
+    part.finish()
+    parts(tmp_path, "traffic 139 60")
+    last = summary.merged(tmp_path)["parts"]["traffic"]["checks"][-1]
+    assert (last["status"], last["explanation"]) == ("error", "ended with exit code 139 after its last check")
+
+
 def test_nothing_at_all_is_a_failure(tmp_path):
     assert summary.failed(summary.merged(tmp_path))
 

@@ -179,7 +179,7 @@ def packed_halves(bench: Bench) -> Answer:
 
 def images_later(bench: Bench) -> Answer:
     """An image that was saved says the same in a process that has no context on a device."""
-    folder = bench.machine.folder / "counter_image"
+    folder = bench.machine.folder / ("simulated_counter_image" if bench.machine.simulated else "counter_image")
     folder.mkdir(parents=True, exist_ok=True)
     found = bench.raw.count([DRAM], lambda: (bench.triad(), bench.fill()), save=folder)
     command = [sys.executable, "-m", "acceptance.hardware", str(folder)]

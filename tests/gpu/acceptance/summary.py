@@ -24,7 +24,9 @@ def ended_badly(name: str, exit_code: int, found: dict[str, Any] | None) -> Chec
     if exit_code == 0 and found is not None and found["finished"]:
         return None
     how = "ran out of time" if exit_code in _TIMED_OUT else f"ended with exit code {exit_code}"
-    where = f" in '{found['stage']}'" if found and found["stage"] else " before it wrote anything" if not found else ""
+    where = " before it wrote anything"
+    if found is not None:
+        where = " after its last check" if found["finished"] else f" in '{found['stage']}'"
     return Check(f"{name} comes to its end", ERROR, exit_code, 0, None, f"{how}{where}")
 
 

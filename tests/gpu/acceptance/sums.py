@@ -33,7 +33,7 @@ def check_sums(part: Part, label: str, report: roofprof.Report, *, counted: bool
     part.near(f"{label}: time in the kernel table", sum(k.total for k in kernels), total.time or 0, ROUNDING)
     part.equal(f"{label}: kernels without a module", report.coverage.unattributed_kernels, 0, notes(report))
     part.equal(f"{label}: records dropped", report.coverage.dropped_records, 0, notes(report))
-    if total.busy is not None and total.time is not None:
+    if total.busy is not None and total.time:
         part.between(f"{label}: busy over the sum of kernel times", total.busy / total.time, 0.0, 1.0 + ROUNDING)
     part.between(f"{label}: GPU utilisation", total.utilization, 0.0, 100.0, "" if total.utilization else notes(report))
     if not counted:
@@ -113,10 +113,11 @@ def check_training(part: Part, machine: Machine) -> None:
         step()
     report = machine.keep("training step", profiler.report())
     check_sums(part, "training step", report, counted=False, permitted=machine.counters_permitted)
-    phases = {kernel.phase for kernel in report.kernels}
-    part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
-    inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
-    part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
+    if not machine.simulated:  # the stand-ins launch in the forward alone
+        phases = {kernel.phase for kernel in report.kernels}
+        part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
+        inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
+        part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
     beside_torch(part, machine, "training step", step, report)
 
     both = WithBackward(model)
