@@ -175,6 +175,8 @@ LaunchMarker* DeviceRuns::start_tracing() {
     claim_ = std::move(claim);
     return collector_->marker();
   } catch (const CollectorError& error) {
+    synchronize();  // the device may be what failed: then nothing else can be tried, and what was traced stands
+    if (!lost_.empty()) return nullptr;
     note("no kernel times and no counters", error.what());
     collector_ = nullptr;
     return nullptr;

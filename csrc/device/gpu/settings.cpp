@@ -32,7 +32,7 @@ Float32Precision own(const Places& places, std::size_t index) {
   const Float32Precision here = get(places, index);
   if (index == 0) return here;
   const Float32Precision before = own(places, index - 1);
-  set(places, index - 1, here == Float32Precision::IEEE ? Float32Precision::NONE : Float32Precision::IEEE);
+  set(places, index - 1, here == Float32Precision::IEEE ? Float32Precision::TF32 : Float32Precision::IEEE);
   const bool inherited = get(places, index) != here;
   set(places, index - 1, before);
   return inherited ? Float32Precision::NONE : here;

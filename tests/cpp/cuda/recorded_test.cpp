@@ -1,6 +1,7 @@
 #include "device/cuda/recorded.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -49,7 +50,8 @@ class Recorded : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
 
-  const std::string path_ = testing::TempDir() + "/roofprof_recorded_test.txt";
+  // Tests may run side by side, each in a process of its own.
+  const std::string path_ = testing::TempDir() + "/roofprof_recorded_" + std::to_string(getpid()) + ".txt";
 };
 
 TEST_F(Recorded, WhatWasReturnedComesBack) {

@@ -2,6 +2,7 @@
 #include "device/collector.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -107,7 +108,7 @@ TEST_F(Collecting, OtherDevicesHaveNone) {
 }
 
 TEST_F(Collecting, IsRecordedOnRequest) {
-  const std::string path = testing::TempDir() + "/roofprof_collector_test.txt";
+  const std::string path = testing::TempDir() + "/roofprof_collector_" + std::to_string(getpid()) + ".txt";
   setenv("ROOFPROF_RECORD_DEVICE", path.c_str(), 1);
   const auto collector = make_collector("cuda:0");
   unsetenv("ROOFPROF_RECORD_DEVICE");
