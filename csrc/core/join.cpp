@@ -42,7 +42,7 @@ Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_re
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
     self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
   }
-  const Figures own = figures_of(self, busy_ns, data);
+  Figures own = figures_of(self, busy_ns, data);
   if (!holds_region) return own;
   // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
   Figures figures = figures_in_region(self, data);

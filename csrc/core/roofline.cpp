@@ -52,7 +52,7 @@ std::optional<double> attainable_rate(const Figures& figures, const RoofShares& 
 
 Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures) {
   if (!figures.time_ns) return {};
-  const Bound overhead{BoundKind::overhead, ""};
+  Bound overhead{BoundKind::overhead, ""};
   if (timing.device && timing.device->idle_ns > timing.device->busy_ns) return overhead;
   if (!has_work(tally.work)) {
     // Nothing is known of an uncosted op's work, nor of a kernel's that no op launched: such a row is not said to be

@@ -2,6 +2,7 @@
 // The columns that tables can show: every field of core/fields.h, by its name, as text and as something to sort by.
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -123,10 +124,9 @@ std::vector<Column<Row>> columns_of() {
 template <class Row>
 const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::string_view name) {
   // A name that is there as it is written is meant: kernels have a "module" of their own.
-  std::vector<std::string> names = {std::string(name), canonical_column(name)};
-  if constexpr (std::is_same_v<Row, KernelRow>) {
-    if (names.back() == "time") names.emplace_back("total");
-  }
+  const std::string usual = canonical_column(name);
+  const bool kernels_time = std::is_same_v<Row, KernelRow> && usual == "time";
+  const std::array<std::string_view, 3> names = {name, usual, kernels_time ? std::string_view("total") : name};
   for (const auto& wanted : names) {
     for (const auto& column : columns) {
       if (column.name == wanted) return column;
