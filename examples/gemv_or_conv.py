@@ -126,7 +126,7 @@ def main() -> None:
     # With published roofs the question is what that card would do, whatever this machine reaches.
     compute = fp32(conv.ceilings) if given.published else reached
     memory = dram(conv.ceilings)
-    print(f"device           {conv.environment['device']}")
+    print(f"device           {conv.environment.get('gpu_device') or conv.environment['device']}")
     print(f"convolution      {conv.total.flops:,} FLOPs in {1e3 * conv.total.time:.4f} ms")
     print(f"compute roof     {compute.rate / 1e12:.4g} TFLOP/s  ({compute.source})")
     print(f"memory roof      {memory.rate / 1e12:.4g} TB/s  ({memory.source})")

@@ -40,6 +40,8 @@ class DeviceCollector {
  public:
   virtual ~DeviceCollector() = default;
 
+  // Stand-ins of tests tell of a device that there is not.
+  virtual bool simulated() const { return false; }
   // Waits for all that was launched on all devices. Throws CollectorError where a device is lost.
   virtual void synchronize() = 0;
 

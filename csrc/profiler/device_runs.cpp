@@ -245,6 +245,10 @@ void DeviceRuns::add_to(const observe::Session& session, const std::vector<obser
   if (device_.empty()) return;
   data.notes.insert(data.notes.end(), notes_.begin(), notes_.end());
   if (timed.empty()) return;
+  if (collector_ != nullptr && collector_->simulated()) {
+    data.notes.push_back(std::string(kAttention) + "simulated: what stands here of " + device_ +
+                         " comes from stand-ins for NVIDIA's libraries, no GPU ran");
+  }
   if (!std::ranges::all_of(timed, [](const auto& pass) { return pass.device != nullptr; })) {
     return forget_times_of_parts(data);
   }

@@ -11,7 +11,7 @@ namespace {
 void write_counters(JsonWriter& json, const CounterValues& values) {
   json.begin_object();
   for (std::size_t i = 0; i < kCounterCount; ++i) {
-    if (values[i]) json.member(kCounterNames[i], *values[i]);
+    if (const auto& value = values[i]) json.member(kCounterNames[i], *value);
   }
   json.end_object();
 }

@@ -1,6 +1,7 @@
 // What the columns of a table mean, in a line each.
 
 #include <algorithm>
+#include <string_view>
 
 #include "report/surroundings.h"
 
@@ -8,7 +9,7 @@ namespace roofprof {
 
 namespace {
 
-std::string counters_legend(const Report& report, TableKind kind) {
+std::string_view counters_legend(const Report& report, TableKind kind) {
   if (kind == TableKind::modules ? !has_counters(report) : !counted_by_kernel(report)) return "";
   return "; DRAM: bytes to and from the device's memory, by hardware counters; DRAM AI = FLOPs / DRAM; ratio = DRAM / "
          "bytes; DRAM B/s = DRAM / time";
@@ -48,7 +49,8 @@ std::string legend_lines(const Report& report, TableKind kind, std::size_t width
   if (report.total().int_ops > report.total().flops) {
     text += "; most operations are integer ones, which are no FLOPs: column int_ops";
   }
-  text += time_legend(report, kind) + counters_legend(report, kind);
+  text += time_legend(report, kind);
+  text += counters_legend(report, kind);
   if (report.total().time_ns && !report.ceilings().empty()) {
     text +=
         "; lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth); bound: the roof that takes most of it, a "

@@ -52,7 +52,8 @@ std::string step_words(const Report& report) {
 std::string machine_words(const Report& report) {
   const Environment& environment = report.environment();
   std::vector<std::string> words;
-  const auto device = environment_text(environment, "device");
+  const auto gpu = environment_text(environment, "gpu_device");
+  const auto device = gpu.empty() ? environment_text(environment, "device") : gpu;
   if (!device.empty() && device != report.data().device) words.push_back(printable(device));
   const auto threads = environment_text(environment, "torch_threads");
   if (!threads.empty()) words.push_back(threads + (threads == "1" ? " thread" : " threads"));

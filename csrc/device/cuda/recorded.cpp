@@ -14,6 +14,7 @@ class Recording final : public DeviceCollector {
   Recording(std::unique_ptr<DeviceCollector> inner, std::string path)
       : inner_(std::move(inner)), path_(std::move(path)) {}
 
+  bool simulated() const override { return inner_->simulated(); }
   void synchronize() override { inner_->synchronize(); }
   void start_tracing() override { inner_->start_tracing(); }
   LaunchMarker* marker() override { return inner_->marker(); }

@@ -42,6 +42,8 @@ class CuptiCollector final : public DeviceCollector {
  public:
   CuptiCollector() : tracer_(api(), [this] { synchronize(); }) {}
 
+  bool simulated() const override { return api().simulated; }
+
   void synchronize() override { cuda::synchronize_all(cuda::driver()); }
 
   void start_tracing() override {
