@@ -90,6 +90,7 @@ def _profile(arguments: argparse.Namespace) -> int:
         warmup=arguments.warmup,
         repeat=arguments.repeat,
         device=device,
+        counters=arguments.counters,
         ceilings=roofs,
     )
     try:
@@ -272,6 +273,12 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--train", action="store_true", help="training mode, forward and backward")
     profile.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
     profile.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
+    profile.add_argument(
+        "--counters",
+        default="auto",
+        choices=["auto", "off", "modules", "flops"],
+        help="of a GPU: bytes by kernel (auto), by module, with executed FLOPs (flops), or none (off)",
+    )
     profile.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
     _add_output_options(profile)
 

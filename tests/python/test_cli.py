@@ -122,6 +122,20 @@ def test_table_options(shell, options):
     assert "MACs" in out
 
 
+@pytest.mark.parametrize("counters", ["auto", "off", "modules", "flops"])
+def test_the_wish_for_counters_reaches_the_profiler(shell, monkeypatch, counters):
+    wishes = []
+
+    def profiler(*args, **kwargs):
+        wishes.append(kwargs["counters"])
+        return roofprof.RooflineProfiler(*args, **kwargs)
+
+    monkeypatch.setattr("roofprof.cli.RooflineProfiler", profiler)
+    code, _, _ = shell(*PROFILE, "--counters", counters)
+    assert code == 0
+    assert wishes == [counters]
+
+
 def test_the_table_fits_its_width(shell):
     for width in (60, 80, 120):
         _, out, _ = shell(*PROFILE, "--width", str(width))
