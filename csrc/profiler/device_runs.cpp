@@ -211,7 +211,10 @@ observe::Pass DeviceRuns::stop(observe::Session& session, bool raised) {
 void DeviceRuns::count(observe::Session& session, std::optional<ModuleId> base, const std::vector<observe::Pass>& timed,
                        const std::function<void()>& call) {
   if (counters_ == Counters::off || collector_ == nullptr || !lost_.empty()) return;
-  if (timed.empty() || timed.back().device == nullptr || kernels_in(*timed.back().device) == 0) return;
+  if (timed.empty() || timed.back().device == nullptr) return;
+  if (kernels_in(*timed.back().device) == 0) {
+    return note("no counters", "the device ran no kernel, and copies and memsets have none");
+  }
   const auto request = request_for(counters_, *timed.back().device);
   if (request.ranges == CounterRanges::kernels) {
     const auto why = why_not_kernel_by_kernel(*timed.back().device);

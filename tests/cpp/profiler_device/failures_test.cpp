@@ -75,6 +75,13 @@ TEST_F(WhatGoesWrong, NoPermissionForCounters) {
   EXPECT_EQ(run().row("").dram_bytes, 3'000'000);
 }
 
+TEST_F(WhatGoesWrong, NoKernelAtAll) {
+  const auto report = RooflineProfiler(model_, on_the_gpu(Counters::automatic)).run(torch::rand({4}));
+  EXPECT_EQ(notes_with(report, "the device ran no kernel"), 1) << all_notes(report);
+  EXPECT_FALSE(report.row("").dram_bytes.has_value());
+  EXPECT_EQ(report.row("").kernel_count, 0);
+}
+
 TEST_F(WhatGoesWrong, AKernelThatMustNotRunAlone) {
   const KernelsOfOps bound({{"aten::relu", {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", kRelu, 3e6}}});
   const auto report = RooflineProfiler(model_, on_the_gpu(Counters::automatic)).run(torch::rand({4}));
