@@ -75,13 +75,13 @@ class Recorder : public LaunchMarker {
 
 // Who is told while one of these tests runs: threads may outlive it.
 Recorder*& recorder() {
-  static auto* current = new Recorder;
+  static Recorder* current = nullptr;
   return current;
 }
 
 Recorder& new_recorder() {
-  static std::vector<Recorder*> all;
-  all.push_back(recorder() = new Recorder);
+  static auto* all = new std::vector<Recorder*>;  // still reachable at the process's end, for the leak checker
+  all->push_back(recorder() = new Recorder);
   return *recorder();
 }
 
