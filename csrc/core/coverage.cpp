@@ -1,15 +1,14 @@
 #include "core/coverage.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <set>
 #include <tuple>
 
 #include "core/device/device_coverage.h"
 #include "core/join.h"
 #include "core/roofline.h"
+#include "core/words.h"
 
 namespace roofprof {
 
@@ -17,14 +16,6 @@ namespace {
 
 constexpr std::size_t kNamedPlaces = 3;    // further places of the same finding are counted, not named
 constexpr std::size_t kListedModules = 8;  // likewise of an op without a cost
-
-std::string percent(double fraction) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);
-  return text.data();
-}
-
-std::string display_path(const std::string& path) { return path.empty() ? "the model" : path; }
 
 double spread_of(const Provenance* provenance) { return provenance ? provenance->spread.value_or(0) : 0; }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <algorithm>
@@ -223,16 +224,10 @@ void DeviceRuns::count(observe::Session& session, std::optional<ModuleId> base, 
   const auto in_modules = [&](LaunchMarker* marker) {
     if (marker == nullptr) return call();
     Relay::instance().tell(marker);
+    const auto untell = c10::make_scope_exit([] { Relay::instance().tell(nullptr); });
     session.start(base, &Relay::instance());
-    try {
-      call();
-    } catch (...) {
-      session.stop();
-      Relay::instance().tell(nullptr);
-      throw;
-    }
-    session.stop();
-    Relay::instance().tell(nullptr);
+    const auto stop = c10::make_scope_exit([&] { session.stop(); });
+    call();
   };
   try {
     refuse_beside_torchs_profiler();

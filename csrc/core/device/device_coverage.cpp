@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <map>
 #include <set>
 
 #include "core/device/kernel_arch.h"
 #include "core/device/measured.h"
+#include "core/words.h"
 
 namespace roofprof {
 
@@ -18,12 +18,6 @@ constexpr int kFirstTensorCores = 70;     // Volta
 constexpr std::size_t kNamedKernels = 3;  // further ones are counted
 constexpr std::size_t kNamedPlaces = 3;
 constexpr std::size_t kNameLength = 80;  // templates' names fill pages
-
-std::string percent(double fraction) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);
-  return text.data();
-}
 
 // Names of kernels are ASCII.
 std::string shortened(const std::string& name) {
@@ -56,7 +50,7 @@ struct OlderKernel {
 
 std::string place_of(const KernelBucket& kernel, const ProfileData& data) {
   const std::string& path = data.modules[static_cast<std::size_t>(kernel.module)].path;
-  return (kernel.op.empty() ? "no known op" : kernel.op) + " in " + (path.empty() ? "the model" : path);
+  return (kernel.op.empty() ? "no known op" : kernel.op) + " in " + display_path(path);
 }
 
 std::string describe(const std::string& name, const OlderKernel& kernel, std::int64_t all_ns) {

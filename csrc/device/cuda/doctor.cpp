@@ -36,8 +36,6 @@ std::string_view value_of(std::string_view text, std::string_view key) {
   return rest;
 }
 
-std::string version_text(int cuda) { return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10); }
-
 std::string simulated(bool is) { return is ? ", simulated" : ""; }
 
 Finding driver_finding(const Driver& driver) {

@@ -108,6 +108,10 @@ std::string Driver::error_name(Result error) const {
   return (known ? std::string(name) : std::string("error")) + " (" + std::to_string(error) + ")";
 }
 
+std::string version_text(std::int64_t cuda) {
+  return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+}
+
 Driver open_driver() {
   const char* asked = std::getenv("ROOFPROF_CUDA_LIB");
   const bool is_asked = asked != nullptr && *asked != '\0';

@@ -61,6 +61,9 @@ struct Driver {
   std::string error_name(Result error) const;  // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
 };
 
+// "13.2" of 13020, which is how CUDA numbers its versions.
+std::string version_text(std::int64_t cuda);
+
 // Looks the driver up (ROOFPROF_CUDA_LIB, else libcuda.so.1), starts it and counts its devices. Throws CollectorError
 // where there is no driver, only the toolkit's stub, a driver that does not start, or no device.
 Driver open_driver();

@@ -33,14 +33,10 @@ class Entries {
   Environment environment_;
 };
 
-// "13.2" of 13020, which is how CUDA numbers its versions.
-std::string version_text(std::int64_t number) {
-  return number > 0 ? std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10) : "";
-}
-
 std::string torch_cuda_version() {
   try {
-    return version_text(at::detail::getCUDAHooks().versionCUDART());
+    const auto version = at::detail::getCUDAHooks().versionCUDART();
+    return version > 0 ? cuda::version_text(version) : "";
   } catch (const c10::Error&) {  // a torch without CUDA
     return "";
   }
@@ -112,7 +108,7 @@ Environment gpu_environment(const std::string& device) {
       problem = "there is no " + device + ": the driver shows " + std::to_string(devices.size()) +
                 (devices.size() == 1 ? " device" : " devices");
     }
-    entries.add("gpu_driver_cuda", version_text(driver.version));
+    if (driver.version > 0) entries.add("gpu_driver_cuda", cuda::version_text(driver.version));
   } catch (const CollectorError& error) {
     problem = error.what();
   }
