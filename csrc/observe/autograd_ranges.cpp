@@ -53,7 +53,7 @@ bool start_node(ThreadState& state, const at::RecordFunction& fn) {
   const auto [session, module] = origin_of(state, fn);
   state.last_node_task = -1;
   if (!session || !session->active()) return false;
-  if (!state.open(session, module, Phase::backward, ScopeKind::node, &fn)) return false;
+  if (!state.open(*session, module, Phase::backward, ScopeKind::node, &fn)) return false;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
   return true;

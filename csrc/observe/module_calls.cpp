@@ -27,7 +27,7 @@ bool enter(const void* module, ScopeKind kind) {
   if (state.scopes.back().token == module || state.is_paused() || state.in_closed_op()) return false;
   const auto* index = state.session->module_index();
   const auto place = index == nullptr ? std::nullopt : index->place_of(module, state);
-  if (place) return state.open(state.session, *place, state.phase_of_call(), kind, module);
+  if (place) return state.open(*state.session, *place, state.phase_of_call(), kind, module);
   note_unknown_call(module);
   return false;
 }

@@ -293,7 +293,7 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.between_nodes() || op_info(fn) == nullptr) return false;
   const auto session = state.last_session.lock();
   return session && session->active() &&
-         state.open(session, state.last_node_module, Phase::backward, ScopeKind::node, &fn);
+         state.open(*session, state.last_node_module, Phase::backward, ScopeKind::node, &fn);
 }
 
 // What no session has a scope for may be the model's all the same, in a thread pool or a fork of TorchScript's.

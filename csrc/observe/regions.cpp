@@ -76,7 +76,7 @@ void open_region(std::string_view name, const void* token) {
   if (!state.is_observed() || state.in_closed_op()) return;
   const auto [parent, phase] = state.place_now();
   if (const auto id = state.session->regions().find_or_add(parent, name)) {
-    state.open(state.session, *id, phase, ScopeKind::region, token);
+    state.open(*state.session, *id, phase, ScopeKind::region, token);
   }
 }
 

@@ -120,7 +120,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   if (state.scopes.empty()) return;  // a fork: its ops open their scopes
   if (info != nullptr) info->place.store(place, std::memory_order_relaxed);
   const auto phase = state.place_now().phase;
-  if (!state.open(session, place, phase, ScopeKind::script, &fn)) return;
+  if (!state.open(*session, place, phase, ScopeKind::script, &fn)) return;
   if (is_call && !is_counted) {
     const std::lock_guard guard(state.table->lock);
     ++state.table->clock(place, phase).calls;
@@ -143,7 +143,7 @@ bool open_forked_op(ThreadState& state, const at::RecordFunction& fn) {
   if (!torch::jit::in_torchscript_runtime()) return false;
   const auto session = session_of(state);
   if (!session || !session->active() || session->scripts() == nullptr || op_info(fn) == nullptr) return false;
-  return state.open(session, place_of_op(state, *session), Phase::forward, ScopeKind::script, &fn);
+  return state.open(*session, place_of_op(state, *session), Phase::forward, ScopeKind::script, &fn);
 }
 
 ScriptForks::ScriptForks(const std::shared_ptr<Session>& session) : thread_(at::RecordFunction::currentThreadId()) {

@@ -81,7 +81,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   started_ = now_ticks();
   if (base) {
-    state.open(shared_from_this(), *base, Phase::forward, ScopeKind::base, this);
+    state.open(*this, *base, Phase::forward, ScopeKind::base, this);
   }
 }
 
@@ -150,7 +150,7 @@ bool Session::enter(ModuleId module, const void* token, ScopeKind kind) {
   if (!active()) return false;
   auto& state = thread_state();
   if (!state.scopes.empty() && state.session.get() != this) return false;
-  return state.open(shared_from_this(), module, state.phase_of_call(), kind, token);
+  return state.open(*this, module, state.phase_of_call(), kind, token);
 }
 
 // Other threads' optimizers are none of this profile's business.
@@ -160,18 +160,16 @@ bool Session::observes_this_thread() const {
 }
 
 bool Session::enter_optimizer(const void* token) {
-  return observes_this_thread() &&
-         thread_state().open(shared_from_this(), kOptimizer, Phase::optimizer, ScopeKind::module, token);
+  return observes_this_thread() && thread_state().open(*this, kOptimizer, Phase::optimizer, ScopeKind::module, token);
 }
 
 bool Session::enter_closure(const void* token) {
-  return observes_this_thread() &&
-         thread_state().open(shared_from_this(), kOutside, Phase::forward, ScopeKind::base, token);
+  return observes_this_thread() && thread_state().open(*this, kOutside, Phase::forward, ScopeKind::base, token);
 }
 
 void Session::pause() {
   if (!observes_this_thread()) return;
-  thread_state().open(shared_from_this(), kOutside, Phase::forward, ScopeKind::pause, &active_);
+  thread_state().open(*this, kOutside, Phase::forward, ScopeKind::pause, &active_);
 }
 
 void Session::resume() { leave(&active_); }

@@ -22,17 +22,21 @@ void ThreadState::charge(Ticks now) {
   last_switch = now;
 }
 
-bool ThreadState::open(const std::shared_ptr<Session>& in, ModuleId module, Phase phase, ScopeKind kind,
-                       const void* token) {
-  if (!scopes.empty() && (!session->active() || pass != session->pass())) abandon();
+bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind, const void* token) {
+  std::shared_ptr<Session> kept;  // what is abandoned may be the last to hold `in`
+  if (!scopes.empty() && !is_observed()) {
+    kept = session;
+    abandon();
+  }
   if (scopes.empty()) {
-    session = in;
-    pass = in->pass();
-    table = in->lend_table();
-    ring = in->ring_of_this_thread();
-    marks.tell(in->marker());
+    if (!in.active()) return false;
+    session = in.shared_from_this();
+    pass = in.pass();
+    table = in.lend_table();
+    ring = in.ring_of_this_thread();
+    marks.tell(in.marker());
     next_sequence = at::sequence_number::peek();
-  } else if (session != in) {
+  } else if (session.get() != &in) {
     return false;
   }
   claim_sequence_numbers();

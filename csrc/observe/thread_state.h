@@ -95,8 +95,9 @@ struct ThreadState {
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
   // Opens a scope. The first one on a thread joins it to the session; on a thread that has scopes of another session
-  // open, nothing happens and false is returned.
-  bool open(const std::shared_ptr<Session>& in, ModuleId module, Phase phase, ScopeKind kind, const void* token);
+  // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
+  // here is abandoned first, so `in` may be this thread's own session.
+  bool open(Session& in, ModuleId module, Phase phase, ScopeKind kind, const void* token);
   // Closes the innermost scope of that token, and whatever was left open above it, and returns its module.
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);

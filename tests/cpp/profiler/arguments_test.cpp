@@ -18,10 +18,10 @@ namespace roofprof {
 namespace {
 
 using at::Tensor;
+using testing::input;
+using testing::kLinearMacs;
 using testing::quick;
 using testing::says;
-
-constexpr std::int64_t kLinearMacs = 4 * 16 * 8;
 
 // A module whose forward is given as a function.
 template <class Forward>
@@ -35,8 +35,6 @@ struct WithForward : torch::nn::Module {
   Forward body;
   int calls = 0;
 };
-
-Tensor input() { return torch::rand({4, 16}); }
 
 // ---- models
 

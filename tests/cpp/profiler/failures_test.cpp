@@ -19,12 +19,10 @@ namespace roofprof {
 namespace {
 
 using at::Tensor;
+using testing::input;
+using testing::kLinearMacs;
 using testing::quick;
 using testing::says;
-
-constexpr std::int64_t kLinearMacs = 4 * 16 * 8;
-
-Tensor input() { return torch::rand({4, 16}); }
 
 // An exception type of the user's, which is no std::exception.
 struct Stop {

@@ -9,20 +9,14 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "quick.h"
+
 namespace roofprof {
 namespace {
 
 // Roofs by hand: nothing is measured in these tests.
-ProfilerOptions quick() {
-  ProfilerOptions options;
-  options.warmup = 1;
-  options.repeat = 3;
-  options.ceilings = Ceilings{
-      "by hand", {{DType::fp32, 1e9, {"given", "test", "", {}}}}, {{"DRAM", 1e9, 0, {"given", "test", "", {}}}}};
-  return options;
-}
-
-constexpr std::int64_t kLinearMacs = 4 * 16 * 8;
+using testing::kLinearMacs;
+using testing::quick;
 
 TEST(RooflineProfiler, TakesAHolder) {
   torch::nn::Linear model(16, 8);

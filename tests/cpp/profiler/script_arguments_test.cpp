@@ -18,9 +18,8 @@ namespace {
 
 using at::Tensor;
 using c10::IValue;
+using testing::input;
 using testing::quick;
-
-Tensor input() { return torch::rand({4, 16}); }
 
 TEST(ScriptArguments, MayBeListsTuplesOptionalsAndKeywords) {
   torch::jit::Module model("Model");

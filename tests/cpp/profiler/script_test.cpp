@@ -4,12 +4,13 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/types.h>
 
+#include "quick.h"
 #include "roofprof/profiler.h"
 
 namespace roofprof {
 namespace {
 
-ProfilerOptions quick() { return {.warmup = 1, .repeat = 2, .ceilings = Ceilings{}}; }
+using testing::quick_script;
 
 TEST(ScriptProfiler, TakesTensorsAndDicts) {
   torch::jit::Module model("Model");
@@ -20,7 +21,7 @@ TEST(ScriptProfiler, TakesTensorsAndDicts) {
   )");
   c10::Dict<std::string, at::Tensor> batch;
   batch.insert("x", torch::rand({4, 16}));
-  RooflineProfiler prof(model, quick());
+  RooflineProfiler prof(model, quick_script());
   const Report report = prof.run(batch, 2.0);
   EXPECT_EQ(report.total().macs, 4 * 16 * 8);
   EXPECT_EQ(report.row("").type, "Model");
