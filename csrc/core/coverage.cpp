@@ -14,7 +14,6 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kNamedPlaces = 3;    // further places of the same finding are counted, not named
 constexpr std::size_t kListedModules = 8;  // likewise of an op without a cost
 
 double spread_of(const Provenance* provenance) { return provenance ? provenance->spread.value_or(0) : 0; }

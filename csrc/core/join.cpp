@@ -11,8 +11,6 @@ namespace roofprof {
 
 namespace {
 
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id); }
-
 // What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
 Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
   auto tally = sums.tally;
@@ -54,7 +52,7 @@ Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_re
 std::vector<bool> region_holders(const ProfileData& data) {
   std::vector<bool> holds(data.modules.size());
   for (const auto& module : data.modules) {
-    if (module.compiled_region >= 0) holds[at(module.compiled_region)] = true;
+    if (module.compiled_region >= 0) holds[index_of(module.compiled_region)] = true;
   }
   return holds;
 }
@@ -75,9 +73,9 @@ std::vector<ModuleId> tree_order(const ProfileData& data) {
   std::vector<ModuleId> pending;
   const auto count = static_cast<ModuleId>(data.modules.size());
   for (ModuleId id = count - 1; id >= 0; --id) {
-    const ModuleId parent = data.modules[at(id)].parent;
+    const ModuleId parent = data.modules[index_of(id)].parent;
     if (parent >= 0) {
-      children[at(parent)].push_back(id);
+      children[index_of(parent)].push_back(id);
     } else if (id != kModel) {
       pending.push_back(id);
     }
@@ -89,7 +87,7 @@ std::vector<ModuleId> tree_order(const ProfileData& data) {
     const ModuleId id = pending.back();
     pending.pop_back();
     order.push_back(id);
-    pending.insert(pending.end(), children[at(id)].begin(), children[at(id)].end());
+    pending.insert(pending.end(), children[index_of(id)].begin(), children[index_of(id)].end());
   }
   return order;
 }
@@ -150,7 +148,7 @@ void check_consistent(const ProfileData& data) {
     throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
   }
   for (ModuleId id = 0; id < count; ++id) {
-    const auto& module = data.modules[at(id)];
+    const auto& module = data.modules[index_of(id)];
     if (module.same_as >= id) {
       throw std::invalid_argument("module '" + module.path + "' stands before the place that it repeats");
     }
@@ -182,8 +180,8 @@ std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
   for (const auto& time : data.times) {
     // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
     // but regions are opened there.
-    if (time.phase != Phase::backward || data.modules[at(time.module)].type == kRegionType)
-      calls[at(time.module)] = saturating_add(calls[at(time.module)], time.calls);
+    if (time.phase != Phase::backward || data.modules[index_of(time.module)].type == kRegionType)
+      calls[index_of(time.module)] = saturating_add(calls[index_of(time.module)], time.calls);
   }
   return calls;
 }
@@ -194,21 +192,21 @@ std::vector<bool> existing_rows(const ProfileData& data) {
   for (std::size_t id = 0; id < exists.size(); ++id) {
     if (data.modules[id].type == kRegionType) exists[id] = false;
   }
-  for (const auto& bucket : data.ops) exists[at(bucket.module)] = true;
-  for (const auto& kernel : data.kernels) exists[at(kernel.module)] = true;
-  for (const auto& counters : data.module_counters) exists[at(counters.module)] = true;
+  for (const auto& bucket : data.ops) exists[index_of(bucket.module)] = true;
+  for (const auto& kernel : data.kernels) exists[index_of(kernel.module)] = true;
+  for (const auto& counters : data.module_counters) exists[index_of(counters.module)] = true;
   const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
     return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
   };
   for (const auto& time : data.times) {
     const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
-    const bool opened = time.calls > 0 && data.modules[at(time.module)].type == kRegionType;
-    if (opened || (ran && data.scope == "block")) exists[at(time.module)] = true;
+    const bool opened = time.calls > 0 && data.modules[index_of(time.module)].type == kRegionType;
+    if (opened || (ran && data.scope == "block")) exists[index_of(time.module)] = true;
   }
   // A region's row stands below one that is there.
   for (std::size_t id = exists.size(); id-- > 0;) {
-    if (exists[id] && data.modules[id].parent >= 0) exists[at(data.modules[id].parent)] = true;
+    if (exists[id] && data.modules[id].parent >= 0) exists[index_of(data.modules[id].parent)] = true;
   }
   return exists;
 }
@@ -223,19 +221,20 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : tree_order(data)) {
-    const Module& module = data.modules[at(id)];
-    if (module.parent >= 0) depth[at(id)] = depth[at(module.parent)] + 1;
-    if (!exists[at(id)]) continue;
+    const Module& module = data.modules[index_of(id)];
+    if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
+    if (!exists[index_of(id)]) continue;
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
-    static_cast<Figures&>(row) = in_region ? figures_in_region(inclusive[at(id)], data)
-                                           : figures_of(inclusive[at(id)], busy[at(id)].busy_ns, data);
-    row.self = in_region ? figures_in_region(self[at(id)], data)
-                         : self_figures_of(self[at(id)], row, holds_region[at(id)], busy[at(id)].self_busy_ns, data);
-    if (in_region) row.work_share = share_of(row, figures_of(inclusive[at(module.compiled_region)], 0, data));
+    static_cast<Figures&>(row) = in_region ? figures_in_region(inclusive[index_of(id)], data)
+                                           : figures_of(inclusive[index_of(id)], busy[index_of(id)].busy_ns, data);
+    row.self = in_region ? figures_in_region(self[index_of(id)], data)
+                         : self_figures_of(self[index_of(id)], row, holds_region[index_of(id)],
+                                           busy[index_of(id)].self_busy_ns, data);
+    if (in_region) row.work_share = share_of(row, figures_of(inclusive[index_of(module.compiled_region)], 0, data));
     copy_facts(module, row);
-    row.depth = depth[at(id)];
-    if (module.calls_visible) row.calls = calls[at(id)];
+    row.depth = depth[index_of(id)];
+    if (module.calls_visible) row.calls = calls[index_of(id)];
     if (id == kModel) row.wall_ns = chosen_wall(data.runs);
     rows.push_back(std::move(row));
   }

@@ -6,12 +6,6 @@
 
 namespace roofprof {
 
-namespace {
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
-
 void RunTimes::add(const std::vector<std::int64_t>& times) {
   if (times.empty()) return;
   if (by_run.empty()) {
@@ -47,10 +41,10 @@ void ModuleSums::add(const ModuleSums& other) {
 
 std::vector<ModuleSums> sum_self(const ProfileData& data) {
   std::vector<ModuleSums> self(data.modules.size());
-  for (const auto& bucket : data.ops) self[at(bucket.module)].tally.add(bucket, data.ceilings);
+  for (const auto& bucket : data.ops) self[index_of(bucket.module)].tally.add(bucket, data.ceilings);
   for (const auto& time : data.times) {
-    self[at(time.module)].times.add(time.self_ns);
-    self[at(time.module)].host_times.add(time.host_self_ns);
+    self[index_of(time.module)].times.add(time.self_ns);
+    self[index_of(time.module)].host_times.add(time.host_self_ns);
   }
   if (!data.device_timed) return self;
   const auto device = device_sums(data);
@@ -67,7 +61,7 @@ std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<
   std::vector<ModuleSums> inclusive = self;
   for (std::size_t id = data.modules.size(); id-- > 0;) {
     const ModuleId parent = data.modules[id].parent;
-    if (parent >= 0) inclusive[at(parent)].add(inclusive[id]);
+    if (parent >= 0) inclusive[index_of(parent)].add(inclusive[id]);
   }
   return inclusive;
 }

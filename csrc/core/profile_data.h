@@ -33,6 +33,7 @@ using ModuleId = std::int32_t;
 inline constexpr ModuleId kModel = 0;      // path ""
 inline constexpr ModuleId kOutside = 1;    // path "(outside)"
 inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
+constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
 
 // Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
 // forward.

@@ -1,9 +1,13 @@
 #pragma once
 // How notes put things.
 
+#include <cstddef>
 #include <string>
 
 namespace roofprof {
+
+// Of the places that a note is about; further ones are counted.
+inline constexpr std::size_t kNamedPlaces = 3;
 
 // "3.4%" of 0.034, "34%" of 0.34.
 std::string percent(double fraction);

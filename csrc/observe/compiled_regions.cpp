@@ -7,9 +7,7 @@
 namespace roofprof::observe {
 namespace {
 
-using Place = std::pair<ModuleId, Phase>;
-
-std::size_t at(ModuleId id) { return static_cast<std::size_t>(id); }
+using ModulePhase = std::pair<ModuleId, Phase>;
 
 std::set<ModuleId> modules_of(const CompiledRegions& regions) {
   std::set<ModuleId> modules;
@@ -19,8 +17,8 @@ std::set<ModuleId> modules_of(const CompiledRegions& regions) {
 
 // The nearest module above that ran compiled code; -1 where there is none.
 ModuleId holder_above(ModuleId module, const std::set<ModuleId>& holders, const ProfileData& data) {
-  auto above = data.modules[at(module)].parent;
-  while (above >= 0 && !holders.contains(above)) above = data.modules[at(above)].parent;
+  auto above = data.modules[index_of(module)].parent;
+  while (above >= 0 && !holders.contains(above)) above = data.modules[index_of(above)].parent;
   return above;
 }
 
@@ -31,8 +29,8 @@ ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const Pro
   return above >= 0 ? above : *holders.begin();
 }
 
-std::map<Place, const Pass::Clock*> clocks_of(const Pass& pass) {
-  std::map<Place, const Pass::Clock*> clocks;
+std::map<ModulePhase, const Pass::Clock*> clocks_of(const Pass& pass) {
+  std::map<ModulePhase, const Pass::Clock*> clocks;
   for (const auto& clock : pass.clocks) clocks[{clock.module, clock.phase}] = &clock;
   return clocks;
 }
@@ -43,7 +41,7 @@ std::string names_of(const std::set<ModuleId>& modules, const ProfileData& data)
   std::size_t named = 0;
   for (const auto module : modules) {
     if (named == kNamed) return text + ", ...";
-    const auto& path = data.modules[at(module)].path;
+    const auto& path = data.modules[index_of(module)].path;
     text += (named++ > 0 ? ", " : "") + (path.empty() ? "the model" : path);
   }
   return text;
@@ -56,23 +54,23 @@ void find_modules_inside(const Pass& timed, const std::set<ModuleId>& holders, P
   for (const auto& time : data.times) {
     const auto clock = clocks.find({time.module, time.phase});
     if (clock != clocks.end() && clock->second->calls == time.calls) continue;
-    data.modules[at(time.module)].compiled_region = holder_of(time.module, holders, data);
+    data.modules[index_of(time.module)].compiled_region = holder_of(time.module, holders, data);
   }
   // Containers have no time of their own: with a child inside, neither has their subtree.
   for (std::size_t id = data.modules.size(); id-- > 0;) {
     const auto& module = data.modules[id];
     if (module.compiled_region < 0 || module.parent < 0 || module.parent == module.compiled_region) continue;
-    auto& parent = data.modules[at(module.parent)];
+    auto& parent = data.modules[index_of(module.parent)];
     if (!parent.has_forward) parent.compiled_region = module.compiled_region;
   }
 }
 
 // What little of its time was seen goes to the region's row, so that the rows still add up.
 void move_times(ProfileData& data) {
-  std::map<Place, ModuleTime*> times;
+  std::map<ModulePhase, ModuleTime*> times;
   for (auto& time : data.times) times[{time.module, time.phase}] = &time;
   for (auto& time : data.times) {
-    const auto holder = data.modules[at(time.module)].compiled_region;
+    const auto holder = data.modules[index_of(time.module)].compiled_region;
     if (holder < 0) continue;
     // Its row was timed forward at least, where the region was called.
     auto target = times.find({holder, time.phase});
@@ -106,9 +104,10 @@ void time_by_region(const Pass& timed, ProfileData& data) {
 
   // Ops of compiled code cannot be told from others of the module that runs it: their times stand together.
   for (auto& bucket : data.ops) {
-    if (holders.contains(bucket.module) || data.modules[at(bucket.module)].compiled_region >= 0) bucket.time_ns.reset();
+    if (holders.contains(bucket.module) || data.modules[index_of(bucket.module)].compiled_region >= 0)
+      bucket.time_ns.reset();
   }
-  std::map<Place, std::int64_t> op_times;
+  std::map<ModulePhase, std::int64_t> op_times;
   for (const auto& op : timed.ops) {
     if (holders.contains(op.key.module)) op_times[{op.key.module, op.key.phase}] += op.time_ns;
   }

@@ -4,6 +4,8 @@
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
 
+#include "observe/parameters.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -12,8 +14,6 @@ template <typename Impl>
 const Impl* as(const at::TensorImpl& tensor) {
   return dynamic_cast<const Impl*>(&tensor);
 }
-
-std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-constexpr std::size_t kMaxTensors = 4096;
+constexpr std::size_t kMaxTensorsInOutput = 4096;
 
 // Calls see(tensor) for each; of modules and other objects, for their attributes'.
 template <typename See>
@@ -18,7 +18,7 @@ class EachTensor {
  public:
   explicit EachTensor(See see) : see_(std::move(see)) {}
 
-  bool full() const { return seen_ >= kMaxTensors; }
+  bool full() const { return seen_ >= kMaxTensorsInOutput; }
   void visit(const at::Tensor& tensor) {
     ++seen_;
     see_(tensor);

@@ -10,9 +10,9 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kMinNameWidth = 63;
+constexpr std::size_t kMinKernelWidth = 63;
 
-const std::vector<UsualColumn>& usual_columns() {
+const std::vector<UsualColumn>& usual_kernel_columns() {
   static const std::vector<UsualColumn> kUsual = {
       {"percent_of_time", 0},
       {"total", 0},
@@ -55,7 +55,7 @@ TextCell cell(const Column<KernelRow>& column, const KernelRow& row) {
 
 std::string kernel_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto columns = choose_columns<KernelRow>(report, options, usual_columns());
+  const auto columns = choose_columns<KernelRow>(report, options, usual_kernel_columns());
   if (report.kernels().empty()) return labelled_paragraph("", "no kernels: nothing was traced on a device", width);
 
   std::vector<const KernelRow*> rows;
@@ -69,7 +69,7 @@ std::string kernel_table(const Report& report, const TableOptions& options) {
   std::vector<TextColumn> layout;
   layout.reserve(columns.size() + 1);
   for (const auto& [column, text] : columns) layout.push_back(text);
-  layout.push_back({"name", true, kMinNameWidth, 0});
+  layout.push_back({"name", true, kMinKernelWidth, 0});
   TextTable table(std::move(layout));
   for (const auto* row : rows) {
     std::vector<TextCell> cells;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMinKeyWidth = 28;
 
-const std::vector<UsualColumn>& usual_columns() {
+const std::vector<UsualColumn>& usual_op_columns() {
   static const std::vector<UsualColumn> kUsual = {
       {"calls", 12},
       {"time", 0},
@@ -66,7 +66,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto keys = split_keys(options.by);
   const auto groups = report.group(keys);
-  const auto columns = choose_columns<GroupRow>(report, options, usual_columns());
+  const auto columns = choose_columns<GroupRow>(report, options, usual_op_columns());
 
   std::vector<const GroupRow*> rows;
   rows.reserve(groups.size());

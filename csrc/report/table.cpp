@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kMinNameWidth = 28;
 
-const std::vector<UsualColumn>& usual_columns() {
+const std::vector<UsualColumn>& usual_module_columns() {
   static const std::vector<UsualColumn> kUsual = {
       {"type", 13},
       {"params", 14},
@@ -159,7 +159,7 @@ std::string left_out_line(std::size_t count, std::string_view what, std::size_t 
 
 std::string module_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto columns = choose_columns<RooflineRow>(report, options, usual_columns());
+  const auto columns = choose_columns<RooflineRow>(report, options, usual_module_columns());
   const Selection selection = select_rows(report, options);
   const bool flat = !options.sort.empty();
   const TreeNames names(report.rows(), report.data().model.empty() ? "model" : report.data().model);

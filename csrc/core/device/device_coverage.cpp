@@ -16,8 +16,7 @@ namespace {
 constexpr double kWorthTelling = 0.05;    // of the time of all kernels
 constexpr int kFirstTensorCores = 70;     // Volta
 constexpr std::size_t kNamedKernels = 3;  // further ones are counted
-constexpr std::size_t kNamedPlaces = 3;
-constexpr std::size_t kNameLength = 80;  // templates' names fill pages
+constexpr std::size_t kNameLength = 80;   // templates' names fill pages
 
 // Names of kernels are ASCII.
 std::string shortened(const std::string& name) {

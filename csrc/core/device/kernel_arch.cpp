@@ -83,7 +83,7 @@ std::optional<int> after_tag(std::string_view text) {
 
 std::optional<int> architecture_in_name(std::string_view kernel) {
   for (const auto& [generation, number] : kGenerations) {
-    if (first_behind(kernel, generation, true, [&](auto) { return std::optional(number); })) return number;
+    if (first_behind(kernel, generation, true, [](auto) { return std::optional(0); })) return number;
   }
   if (const auto found = first_behind(kernel, "sm", true, after_sm)) return found;
   if (const auto found = first_behind(kernel, "cutlass_", true, after_cutlass)) return found;

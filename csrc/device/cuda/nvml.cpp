@@ -9,22 +9,23 @@
 #include <utility>
 
 namespace roofprof::cuda {
-namespace {
 
 using Result = int;  // nvmlReturn_t; 0 is success
 using Gpu = void*;   // nvmlDevice_t
 using Number = unsigned;
+
+struct NvmlUtilization {
+  Number gpu = 0;
+  Number memory = 0;
+};
+
+namespace {
 
 constexpr Result kInvalidArgument = 2;
 constexpr int kSmClock = 1;  // nvmlClockType_t
 constexpr int kMemoryClock = 2;
 constexpr int kGpuTemperature = 0;
 constexpr Number kMostLinks = 18;
-
-struct Utilization {
-  Number gpu = 0;
-  Number memory = 0;
-};
 
 // The names that NVML's errors have, for those that a GPU's owner can do something about.
 std::string error_words(Result result) {
@@ -76,7 +77,7 @@ std::int64_t megahertz(Number value) { return std::int64_t{value} * 1'000'000; }
   FUNCTION(nvmlDeviceGetMaxPcieLinkWidth, (Gpu, Number*))                         \
   FUNCTION(nvmlDeviceGetNvLinkState, (Gpu, Number, Number*))                      \
   FUNCTION(nvmlDeviceGetTemperature, (Gpu, int, Number*))                         \
-  FUNCTION(nvmlDeviceGetUtilizationRates, (Gpu, Utilization*))
+  FUNCTION(nvmlDeviceGetUtilizationRates, (Gpu, NvmlUtilization*))
 
 struct Nvml::Library {
   ~Library() {
@@ -247,8 +248,8 @@ GpuState Nvml::state(const std::string& pci_bus_id) const {
   state.max_pcie_width = converted(told<Number>(nvml.nvmlDeviceGetMaxPcieLinkWidth, gpu), whole);
   state.nvlinks_up = links_up(nvml.nvmlDeviceGetNvLinkState, gpu);
   state.temperature_celsius = converted(told<Number>(nvml.nvmlDeviceGetTemperature, gpu, kGpuTemperature), whole);
-  const auto utilization = told<Utilization>(nvml.nvmlDeviceGetUtilizationRates, gpu);
-  state.utilization_percent = converted(utilization, [](const Utilization& rates) { return whole(rates.gpu); });
+  const auto utilization = told<NvmlUtilization>(nvml.nvmlDeviceGetUtilizationRates, gpu);
+  state.utilization_percent = converted(utilization, [](const NvmlUtilization& rates) { return whole(rates.gpu); });
   return state;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20240229;
 
-at::ScalarType scalar_type(DType dtype) {
+at::ScalarType operand_type(DType dtype) {
   switch (dtype) {
     case DType::fp64:
       return at::kDouble;
@@ -63,7 +63,7 @@ at::Generator own_generator(c10::Device device) {
 Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator) {
   ProductShape shape = asked;
   shape.transposed = shape.transposed || dtype == DType::fp8;  // the only layout that tensor cores take it in
-  const at::ScalarType type = scalar_type(dtype);
+  const at::ScalarType type = operand_type(dtype);
   const at::Tensor left = random_tensor({shape.m, shape.k}, type, device, generator);
   const at::Tensor right = shape.transposed ? random_tensor({shape.n, shape.k}, type, device, generator).t()
                                             : random_tensor({shape.k, shape.n}, type, device, generator);
@@ -85,7 +85,7 @@ Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Ge
 }
 
 Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator) {
-  const at::ScalarType type = scalar_type(dtype);
+  const at::ScalarType type = operand_type(dtype);
   const auto format = dtype == DType::fp32 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
   const at::Tensor image =
       random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator).contiguous(format);

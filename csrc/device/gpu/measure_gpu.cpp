@@ -106,8 +106,8 @@ class RoofMeasurement {
     if (!with_memory(most, std::min(most, kMiB), [&](std::int64_t bytes) {
           auto rates = measured_rates(link_trials(bytes, device_), timer_, kForLink);
           // Copies of pageable memory pass through a pinned buffer: what they reach is not the link's.
-          std::ranges::stable_partition(
-              rates, [](const Rate& rate) { return rate.name.find("pageable") == std::string::npos; });
+          std::stable_partition(rates.begin(), rates.end(),
+                                [](const Rate& rate) { return rate.name.find("pageable") == std::string::npos; });
           result_.ceilings.memory.push_back(memory_ceiling("host link", 0, rates, bytes_text(bytes)));
         })) {
       leave_out("host link", std::min(most, kMiB));
@@ -175,8 +175,6 @@ class RoofMeasurement {
   MeasuredCeilings result_;
 };
 
-std::string giga(double rate) { return number_text(rate / 1e9); }
-
 }  // namespace
 
 MeasuredCeilings measure_roofs(const RoofOptions& options, const std::function<void(std::string_view)>& progress) {
@@ -188,7 +186,7 @@ MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_byt
   const Rate& best = rates.front();
   std::string others;
   for (std::size_t i = 1; i < rates.size(); ++i) {
-    others += (i > 1 ? ", " : "") + rates[i].name + " " + giga(rates[i].per_second);
+    others += (i > 1 ? ", " : "") + rates[i].name + " " + number_text(rates[i].per_second / 1e9);
   }
   std::string method = best.name + " over " + over + ", best of " + std::to_string(best.repeats);
   if (!others.empty()) method += " (" + others + " GB/s)";

@@ -246,12 +246,13 @@ TEST(RecordedData, WhatTheReaderRefusesIsNotWritten) {
 }
 
 TEST(RecordedData, FilesAreWrittenAndRead) {
-  const std::string path = testing::TempDir() + "/recorded_data_test.txt";
+  const std::string path = ::testing::TempDir() + "/recorded_data_test.txt";
   write_recorded_file(sample_data(), path);
   EXPECT_EQ(read_recorded_file(path), sample_data());
   std::filesystem::remove(path);
   EXPECT_THROW(read_recorded_file(path), RecordedDataError);
-  EXPECT_THROW(write_recorded_file(sample_data(), testing::TempDir() + "/no/such/folder/data.txt"), RecordedDataError);
+  EXPECT_THROW(write_recorded_file(sample_data(), ::testing::TempDir() + "/no/such/folder/data.txt"),
+               RecordedDataError);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace torch::nn;
 using Ops = std::map<std::string, std::map<std::string, std::int64_t>>;
 
 template <class Norm>
-void check(Norm norm, const at::Tensor& x, const char* op, std::int64_t counted_batches) {
+void check_norm(Norm norm, const at::Tensor& x, const char* op, std::int64_t counted_batches) {
   torch::nn::Sequential model(norm, ReLU(), norm);
   const Report report = profiled(model, x);
   EXPECT_EQ(report.row("0").calls, 2) << op;
@@ -24,25 +24,25 @@ void check(Norm norm, const at::Tensor& x, const char* op, std::int64_t counted_
 }
 
 TEST(Norms, HaveTheirOpsInTraining) {
-  check(BatchNorm1d(4), torch::rand({3, 4}), "aten::batch_norm", 2);
-  check(BatchNorm2d(4), torch::rand({3, 4, 2, 2}), "aten::batch_norm", 2);
-  check(BatchNorm3d(4), torch::rand({3, 4, 2, 2, 2}), "aten::batch_norm", 2);
-  check(InstanceNorm1d(4), torch::rand({3, 4, 5}), "aten::instance_norm", 0);
-  check(InstanceNorm2d(4), torch::rand({3, 4, 2, 2}), "aten::instance_norm", 0);
-  check(InstanceNorm3d(4), torch::rand({3, 4, 2, 2, 2}), "aten::instance_norm", 0);
+  check_norm(BatchNorm1d(4), torch::rand({3, 4}), "aten::batch_norm", 2);
+  check_norm(BatchNorm2d(4), torch::rand({3, 4, 2, 2}), "aten::batch_norm", 2);
+  check_norm(BatchNorm3d(4), torch::rand({3, 4, 2, 2, 2}), "aten::batch_norm", 2);
+  check_norm(InstanceNorm1d(4), torch::rand({3, 4, 5}), "aten::instance_norm", 0);
+  check_norm(InstanceNorm2d(4), torch::rand({3, 4, 2, 2}), "aten::instance_norm", 0);
+  check_norm(InstanceNorm3d(4), torch::rand({3, 4, 2, 2, 2}), "aten::instance_norm", 0);
 }
 
 TEST(Norms, HaveTheirOpsInEvaluation) {
   BatchNorm2d norm(4);
   norm->eval();
-  check(norm, torch::rand({3, 4, 2, 2}), "aten::batch_norm", 0);
+  check_norm(norm, torch::rand({3, 4, 2, 2}), "aten::batch_norm", 0);
 }
 
 TEST(Norms, CumulativeAveragesAndMissingBatches) {
   // momentum none: reads num_batches_tracked in between.
-  check(BatchNorm1d(BatchNorm1dOptions(4).momentum(std::nullopt)), torch::rand({3, 4}), "aten::batch_norm", 2);
+  check_norm(BatchNorm1d(BatchNorm1dOptions(4).momentum(std::nullopt)), torch::rand({3, 4}), "aten::batch_norm", 2);
   // One image without a batch: its views are made before and after the operator.
-  check(InstanceNorm2d(4), torch::rand({4, 2, 2}), "aten::instance_norm", 0);
+  check_norm(InstanceNorm2d(4), torch::rand({4, 2, 2}), "aten::instance_norm", 0);
 }
 
 TEST(Norms, EndWhereTheirOperatorRaises) {

@@ -33,7 +33,6 @@ namespace {
 
 using namespace testing;
 
-constexpr ModuleId kLayer = 3;
 constexpr ModuleId kOther = 4;
 
 // What is told, and what a launch would be told to belong to.

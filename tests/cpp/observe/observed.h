@@ -8,6 +8,9 @@
 
 namespace roofprof::observe::testing {
 
+// A module of a tree.
+inline constexpr ModuleId kLayer = 3;
+
 inline const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel,
                             Phase phase = Phase::forward) {
   for (const auto& op : pass.ops) {

@@ -18,8 +18,6 @@ namespace {
 
 using namespace testing;
 
-constexpr ModuleId kLayer = 3;
-
 at::Tensor doubles_then_raises(const at::Tensor& x) {
   at::mul(x, 2);
   throw std::domain_error("the user's own");

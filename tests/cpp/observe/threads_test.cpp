@@ -24,7 +24,6 @@ namespace {
 using namespace testing;
 
 constexpr int kThreads = 4;
-constexpr ModuleId kLayer = 3;
 
 void on_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;

@@ -8,8 +8,18 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace roofprof::testing {
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline void expect_golden(const std::string& name, const std::string& text) {
   const auto path = std::filesystem::path(ROOFPROF_TEST_DATA) / "golden" / name;

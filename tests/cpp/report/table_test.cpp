@@ -11,14 +11,8 @@
 namespace roofprof {
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using testing::contains;
+using testing::lines_of;
 
 // The lines of rows, between the rule under the headings and the rule above the total.
 std::vector<std::string> row_lines(const std::string& table) {
