@@ -73,8 +73,8 @@ void write_counters(CounterPlan plan, const RangeTable& table, CounterTrace& tra
     const std::vector<std::size_t> columns = columns_of(counter, plan.groups);
     std::vector<double> values(columns.size());
     auto record = trace.records.begin();
-    for (const auto& [range, metrics] : table) {
-      std::ranges::transform(columns, values.begin(), [&](std::size_t column) { return metrics[column]; });
+    for (const auto& line : table) {
+      std::ranges::transform(columns, values.begin(), [&](std::size_t column) { return line.second[column]; });
       (record++)->values[static_cast<std::size_t>(counter.source.counter)] = evaluate(counter, values);
     }
     trace.sources.push_back(std::move(counter.source));

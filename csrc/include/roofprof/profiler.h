@@ -97,6 +97,24 @@ void call_forward(Model& model, Args&&... args) {
   }
 }
 
+// TorchScript's types, named only where a program uses them: torch's headers may come after this one.
+template <class Model>
+struct ScriptCallOf {
+  ScriptArguments arguments;
+  ScriptKeywords keywords;
+
+  template <class Arg>
+  void add(Arg&& arg) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, ScriptArguments>) {
+      arguments.insert(arguments.end(), arg.begin(), arg.end());
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, ScriptKeywords>) {
+      keywords.insert(arg.begin(), arg.end());
+    } else {
+      arguments.emplace_back(std::forward<Arg>(arg));
+    }
+  }
+};
+
 template <class... Args>
 constexpr bool is_closure = false;
 template <class Arg>
@@ -143,10 +161,9 @@ class RooflineProfiler {
     if constexpr (detail::is_closure<Args...>) {
       return core_.run_once([&] { (static_cast<void>(args()), ...); });
     } else if constexpr (detail::ScriptModule<Model>) {
-      detail::ScriptArguments arguments;
-      detail::ScriptKeywords keywords;
-      (add(std::forward<Args>(args), arguments, keywords), ...);
-      return core_.run_script(std::move(arguments), std::move(keywords));
+      detail::ScriptCallOf<Model> call;
+      (call.add(std::forward<Args>(args)), ...);
+      return core_.run_script(std::move(call.arguments), std::move(call.keywords));
     } else {
       const auto forward = [&model](auto&&... given) {
         detail::call_forward(model, std::forward<decltype(given)>(given)...);
@@ -160,19 +177,15 @@ class RooflineProfiler {
   Report report() const { return core_.report(); }
 
  private:
-  template <class Arg>
-  static void add(Arg&& arg, detail::ScriptArguments& arguments, detail::ScriptKeywords& keywords) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, detail::ScriptArguments>) {
-      arguments.insert(arguments.end(), arg.begin(), arg.end());
-    } else if constexpr (std::is_same_v<std::remove_cvref_t<Arg>, detail::ScriptKeywords>) {
-      keywords.insert(arg.begin(), arg.end());
-    } else {
-      arguments.emplace_back(std::forward<Arg>(arg));
-    }
-  }
-
   std::conditional_t<detail::PlainModule<Model>, Model*, Model> model_;
   detail::ProfilerCore core_;
 };
+
+// What RooflineProfiler prof(model) is a profiler of.
+template <detail::PlainModule Model>
+RooflineProfiler(Model&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
+template <class Model>
+requires(!detail::PlainModule<Model>) RooflineProfiler(Model, ProfilerOptions = {})
+->RooflineProfiler<Model>;
 
 }  // namespace roofprof
