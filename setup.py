@@ -102,7 +102,7 @@ class BuildWithCMake(build_ext):
 
         # By name: a developer's folder may have the tests switched on, and a wheel has no use for them.
         jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or os.cpu_count()
-        self.step("building", cmake, "--build", folder, "--parallel", jobs, "--target", "roofprof", "roofprof_nn", "_C")
+        self.step("building", cmake, "--build", folder, "--parallel", jobs, "--target", "roofprof_package")
 
         package = PACKAGE if self.inplace or self.editable_mode else Path(self.build_lib) / "roofprof"
         self.step("installing", cmake, "--install", folder, "--prefix", package.resolve())

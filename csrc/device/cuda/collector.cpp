@@ -17,8 +17,8 @@ std::unique_ptr<DeviceCollector> collector_of_the_gpu() {
 #ifdef ROOFPROF_HAS_CUPTI
   return cupti::make_collector();
 #else
-  throw CollectorError("this roofprof was built without CUPTI's headers, so it has no kernel times and counters",
-                       "build it beside a CUDA form of torch, or set ROOFPROF_CUPTI_INCLUDE_DIR");
+  throw CollectorError("this roofprof was built without kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
+                       ROOFPROF_WITHOUT_CUPTI_ADVICE);
 #endif
 }
 

@@ -96,16 +96,17 @@ bool admins_only() {
 }
 #endif
 
-void add_cupti(const Driver& driver, std::vector<Finding>& findings) {
+void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vector<Finding>& findings) {
 #ifdef ROOFPROF_HAS_CUPTI
   cupti::examine(!driver.simulated && admins_only(), findings);
-#else
-  (void)driver;
-  try {
-    make_collector("cuda");
-  } catch (const CollectorError& error) {  // which says why
-    findings.push_back({"CUPTI", error.found(), error.advice()});
-  }
+#endif
+}
+
+// Whether this roofprof can measure on a GPU at all; said on machines without one too, where it may have been built.
+void add_build([[maybe_unused]] std::vector<Finding>& findings) {
+#ifndef ROOFPROF_HAS_CUPTI
+  findings.push_back({"this build", "has no kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
+                      ROOFPROF_WITHOUT_CUPTI_ADVICE});
 #endif
 }
 
@@ -140,6 +141,7 @@ bool has_sys_admin(std::string_view proc_status) {
 
 std::vector<Finding> doctor() {
   std::vector<Finding> findings;
+  cuda::add_build(findings);
   try {
     const cuda::Driver& driver = cuda::driver();
     findings.push_back(cuda::driver_finding(driver));

@@ -9,7 +9,7 @@
 namespace roofprof {
 
 struct Finding {
-  std::string what;    // "driver", "cuda:0", "NVML", "CUPTI", "kernel times", "counters", "other profilers"
+  std::string what;  // "this build", "driver", "cuda:0", "NVML", "CUPTI", "kernel times", "counters", "other profilers"
   std::string found;   // in words; what stands in the way, where something does
   std::string advice;  // what to do; empty: nothing needs to be done
 };

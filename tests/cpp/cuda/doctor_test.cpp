@@ -73,10 +73,18 @@ TEST(MakeCollector, WithoutCuptisHeadersSaysSo) {
     make_collector("cuda:0");
     FAIL() << "a collector was made";
   } catch (const CollectorError& error) {
-    EXPECT_STREQ(error.what(),
-                 "this roofprof was built without CUPTI's headers, so it has no kernel times and counters: build it "
-                 "beside a CUDA form of torch, or set ROOFPROF_CUPTI_INCLUDE_DIR");
+    EXPECT_TRUE(error.found().starts_with("this roofprof was built without kernel times and counters of GPUs: "))
+        << error.found();
+    EXPECT_NE(error.advice().find("ROOFPROF_CUPTI_INCLUDE_DIR"), std::string::npos) << error.advice();
   }
+}
+
+TEST(Doctor, WithoutCuptisHeadersSaysSoFirst) {
+  const auto findings = doctor();
+  EXPECT_EQ(findings.front().what, "this build");
+  EXPECT_TRUE(findings.front().found.starts_with("has no kernel times and counters of GPUs: "))
+      << findings.front().found;
+  EXPECT_NE(findings.front().advice.find("ROOFPROF_CUPTI_INCLUDE_DIR"), std::string::npos);
 }
 
 #endif
