@@ -9,6 +9,10 @@ function(roofprof_compile_options target)
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   if(ROOFPROF_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ROOFPROF_SANITIZE} -fno-omit-frame-pointer)
+    # gcc 12 takes members of std::regex's for uninitialised where the address sanitizer's checks stand between.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+    endif()
     # torch's headers have fences, which gcc's thread sanitizer does not see.
     if(ROOFPROF_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(${target} PRIVATE -Wno-tsan)
