@@ -22,7 +22,7 @@ void dropout(const OpCall& call, std::int64_t weight, Work& work) {
   if (call.boolean("train", true)) per_output(call, weight, work);
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kActivationCosts[] = {
     {"aten::relu", per_output, 1, nullptr, "", "max(x, 0)"},
     {"aten::relu6", per_output, 2, nullptr, "", "min(max(x, 0), 6)"},
     {"aten::threshold", per_output, 1, nullptr, "", "x > t ? x : value"},
@@ -77,6 +77,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> activation_costs() { return kCosts; }
+std::span<const OpCost> activation_costs() { return kActivationCosts; }
 
 }  // namespace roofprof::ops

@@ -12,13 +12,13 @@ namespace {
 
 // ---- parts of the formulas
 
-constexpr std::int64_t kSoftmax = 5;       // max, subtract, exp, sum, divide
+constexpr std::int64_t kSoftmaxOps = 5;    // max, subtract, exp, sum, divide
 constexpr std::int64_t kForwardScore = 6;  // scale, softmax
 // Scale, subtract logsumexp, exp; then dS = P * (dP - delta), scale.
 constexpr std::int64_t kBackwardScore = 6;
 constexpr std::int64_t kDropout = 3;          // draw, mask, rescale
 constexpr std::int64_t kDropoutBackward = 2;  // mask, rescale
-constexpr std::int64_t kLayerNorm = 8;        // as aten::layer_norm with weight and bias
+constexpr std::int64_t kLayerNormOps = 8;     // as aten::layer_norm with weight and bias
 constexpr std::int64_t kGelu = 5;             // as aten::gelu
 
 // Where the causal mask's diagonal starts; the numbers are those of custom_mask_type.
@@ -152,7 +152,7 @@ void add_multi_head(const OpCall& call, const TensorDesc& query, const TensorDes
   add_macs(work, product({projected, width, width}), query);
   add_macs(work, product({2, pairs, width}), query);
   add_operations(work, product({saturating_add(projected, query_tokens), width}), query.dtype);
-  add_operations(work, product({heads, pairs, kSoftmax + mask + averaging}), query.dtype);
+  add_operations(work, product({heads, pairs, kSoftmaxOps + mask + averaging}), query.dtype);
 }
 
 void multi_head(const OpCall& call, std::int64_t /*weight*/, Work& work) {
@@ -170,7 +170,7 @@ void encoder_layer(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add_macs(work, product({2, tokens, width, hidden}), source);
   // Bias and activation; bias, two residuals, two norms.
   add_operations(work, product({tokens, hidden, 1 + activation}), source.dtype);
-  add_operations(work, product({tokens, width, 1 + 2 + 2 * kLayerNorm}), source.dtype);
+  add_operations(work, product({tokens, width, 1 + 2 + 2 * kLayerNormOps}), source.dtype);
 }
 
 // Bias for query, key and value, and the scale for the query alone.
@@ -189,11 +189,11 @@ void output_only_bytes(const OpCall& call, Work& work) {
 
 constexpr const char* kForward =
     "MACs = scores x (depth of query + depth of value); per score 6 (scale, softmax 5), mask 1, dropout 3";
-constexpr const char* kBackward =
+constexpr const char* kAttentionBackward =
     "MACs = 5 products, scores recomputed: scores x (3 x depth + 2 x value depth); per score 6, mask 1, dropout 2; "
     "2 per output element";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kAttentionCosts[] = {
     {"aten::scaled_dot_product_attention", attention, 0, nullptr, "is_causal,dropout_p", kForward},
     {"aten::_scaled_dot_product_attention_math", attention, 0, output_only_bytes, "is_causal,dropout_p", kForward},
     {"aten::_scaled_dot_product_attention_math_for_mps", attention, 0, output_only_bytes, "is_causal,dropout_p",
@@ -209,19 +209,20 @@ constexpr OpCost kCosts[] = {
      "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kForward},
 
     {"aten::_scaled_dot_product_flash_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kBackward},
+     kAttentionBackward},
     {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward, 0, nullptr,
-     "is_causal,dropout_p", kBackward},
+     "is_causal,dropout_p", kAttentionBackward},
     {"aten::_scaled_dot_product_efficient_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kBackward},
+     kAttentionBackward},
     {"aten::_scaled_dot_product_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kBackward},
+     kAttentionBackward},
     {"aten::_scaled_dot_product_fused_attention_overrideable_backward", attention_backward, 0, nullptr,
-     "is_causal,dropout_p", kBackward},
-    {"aten::_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p", kBackward},
-    {"aten::_flash_attention_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kBackward},
+     "is_causal,dropout_p", kAttentionBackward},
+    {"aten::_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p", kAttentionBackward},
+    {"aten::_flash_attention_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k",
+     kAttentionBackward},
     {"aten::_efficient_attention_backward", efficient_backward, 0, nullptr,
-     "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kBackward},
+     "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kAttentionBackward},
 
     {"aten::_native_multi_head_attention", multi_head, 0, nullptr, "num_head,need_weights,average_attn_weights",
      "four projections with bias, scale 1 per query element; per score 2 x depth MACs, softmax 5, mask 1, average 1"},
@@ -232,6 +233,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> attention_costs() { return kCosts; }
+std::span<const OpCost> attention_costs() { return kAttentionCosts; }
 
 }  // namespace roofprof::ops

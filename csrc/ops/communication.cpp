@@ -33,7 +33,7 @@ void copied_in_bytes(const OpCall& call, Work& work) {
   work.write_bytes = work.read_bytes;
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kCommunicationCosts[] = {
     {"c10d::allreduce_", no_operations, 0, exchanged_bytes, "", "each tensor read and written"},
     {"c10d::allreduce_coalesced_", no_operations, 0, exchanged_bytes, "", "each tensor read and written"},
     {"c10d::reduce_", no_operations, 0, sent_bytes, "", "each tensor read"},
@@ -93,6 +93,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> communication_costs() { return kCosts; }
+std::span<const OpCost> communication_costs() { return kCommunicationCosts; }
 
 }  // namespace roofprof::ops

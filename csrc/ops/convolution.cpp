@@ -10,10 +10,6 @@ namespace {
 
 // ---- parts of the formulas
 
-// A weight is (Cout, Cin/groups, kernel...), transposed (Cin, Cout/groups, kernel...): all but the first dimension is
-// what one output element (transposed: one input element) is multiplied with.
-std::int64_t taps(const TensorDesc& weight) { return product(std::span<const std::int64_t>(weight.sizes).subspan(1)); }
-
 // By position, because it is (input, weight) in some schemas and (self, weight) in others.
 const TensorDesc& input_of(const OpCall& call) { return call.tensor(std::size_t{0}); }
 const TensorDesc& weight_of(const OpCall& call) { return call.tensor(std::size_t{1}); }
@@ -110,11 +106,11 @@ void backward_bytes(const OpCall& call, Work& work) {
 constexpr const char* kConv = "MACs = outputs x Cin/groups x kernel; bias 1 per output";
 constexpr const char* kTransposed = "MACs = inputs x Cout/groups x kernel; bias 1 per output";
 constexpr const char* kEither = "as conv or conv_transpose; bias 1 per output";
-constexpr const char* kFused = "as conv + what is fused in: 1 per output each";
-constexpr const char* kBackward =
+constexpr const char* kConvolutionFused = "as conv + what is fused in: 1 per output each";
+constexpr const char* kConvolutionBackward =
     "the forward's MACs for each wanted gradient of input and weight; bias gradient 1 per output";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kConvolutionCosts[] = {
     {"aten::conv1d", convolve, 0, nullptr, "", kConv},
     {"aten::conv2d", convolve, 0, nullptr, "", kConv},
     {"aten::conv3d", convolve, 0, nullptr, "", kConv},
@@ -142,25 +138,26 @@ constexpr OpCost kCosts[] = {
     {"aten::mkldnn_convolution", convolve, 0, nullptr, "", kConv},
     {"aten::cudnn_convolution", convolve, 0, nullptr, "", kConv},
     {"aten::cudnn_convolution_transpose", convolve_transposed, 0, nullptr, "", kTransposed},
-    {"aten::cudnn_convolution_relu", convolve, 1, nullptr, "", kFused},
-    {"aten::cudnn_convolution_add_relu", convolve, 2, nullptr, "", kFused},
+    {"aten::cudnn_convolution_relu", convolve, 1, nullptr, "", kConvolutionFused},
+    {"aten::cudnn_convolution_add_relu", convolve, 2, nullptr, "", kConvolutionFused},
     {"aten::miopen_convolution", convolve, 0, nullptr, "", kConv},
     {"aten::miopen_convolution_transpose", convolve_transposed, 0, nullptr, "", kTransposed},
     {"aten::miopen_depthwise_convolution", convolve, 0, nullptr, "", kConv},
-    {"aten::miopen_convolution_relu", convolve, 1, nullptr, "", kFused},
-    {"aten::miopen_convolution_add_relu", convolve, 2, nullptr, "", kFused},
-    {"mkldnn::_convolution_pointwise", convolve_reordered, 1, nullptr, "", kFused},
-    {"mkldnn::_convolution_transpose_pointwise", convolve_reordered_transposed, 1, nullptr, "", kFused},
+    {"aten::miopen_convolution_relu", convolve, 1, nullptr, "", kConvolutionFused},
+    {"aten::miopen_convolution_add_relu", convolve, 2, nullptr, "", kConvolutionFused},
+    {"mkldnn::_convolution_pointwise", convolve_reordered, 1, nullptr, "", kConvolutionFused},
+    {"mkldnn::_convolution_transpose_pointwise", convolve_reordered_transposed, 1, nullptr, "", kConvolutionFused},
 
-    {"aten::convolution_backward", convolve_backward, 0, backward_bytes, "transposed,output_mask", kBackward},
+    {"aten::convolution_backward", convolve_backward, 0, backward_bytes, "transposed,output_mask",
+     kConvolutionBackward},
     {"aten::convolution_backward_overrideable", convolve_backward, 0, backward_bytes, "transposed,output_mask",
-     kBackward},
-    {"aten::_slow_conv2d_backward", slow_convolve_backward, 0, backward_bytes, "output_mask", kBackward},
-    {"aten::conv_tbc_backward", convolve_time_batch_channels_backward, 0, nullptr, "", kBackward},
+     kConvolutionBackward},
+    {"aten::_slow_conv2d_backward", slow_convolve_backward, 0, backward_bytes, "output_mask", kConvolutionBackward},
+    {"aten::conv_tbc_backward", convolve_time_batch_channels_backward, 0, nullptr, "", kConvolutionBackward},
 };
 
 }  // namespace
 
-std::span<const OpCost> convolution_costs() { return kCosts; }
+std::span<const OpCost> convolution_costs() { return kConvolutionCosts; }
 
 }  // namespace roofprof::ops

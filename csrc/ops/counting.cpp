@@ -104,6 +104,8 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
   return product(std::span<const std::int64_t>(factors.begin(), factors.size()));
 }
 
+std::int64_t taps(const TensorDesc& weight) { return product(std::span<const std::int64_t>(weight.sizes).subspan(1)); }
+
 void compulsory_bytes(const OpCall& call, Work& work) {
   const bool out_form = is_out_form(call);
   for (const auto& argument : call.arguments) {

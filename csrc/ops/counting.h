@@ -40,6 +40,10 @@ std::int64_t ceil_log2(std::int64_t n);
 std::int64_t product(std::span<const std::int64_t> factors);
 std::int64_t product(std::initializer_list<std::int64_t> factors);
 
+// The weight of a layer is (Cout, Cin/groups, kernel...), transposed (Cin, Cout/groups, kernel...): all but the first
+// dimension is what one output element (transposed: one input element) is multiplied with.
+std::int64_t taps(const TensorDesc& weight);
+
 // ---- bytes (CountBytes)
 
 // The general rule: each distinct input once as it is held (expanded dimensions once), results once. An argument that

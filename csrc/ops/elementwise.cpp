@@ -120,7 +120,7 @@ void step_bytes(const OpCall& call, Work& work) {
 
 constexpr std::string_view kSgdOptions = "weight_decay,dampening,nesterov,maximize,is_first_step";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kElementwiseCosts[] = {
     // Arithmetic. alpha is not looked at: it changes with every step of a learning-rate schedule.
     {"aten::add", per_component, 1, sum_bytes, "", "x + y; a complex one is 2"},
     {"aten::sub", per_component, 1, sum_bytes, "", "x - y; a complex one is 2"},
@@ -252,6 +252,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> elementwise_costs() { return kCosts; }
+std::span<const OpCost> elementwise_costs() { return kElementwiseCosts; }
 
 }  // namespace roofprof::ops

@@ -228,7 +228,7 @@ void per_mask(const OpCall& call, std::int64_t weight, Work& work) {
   add_operations(work, saturating_multiply(weight, call.tensor("mask").numel()), call.compute_dtype());
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kIndexingCosts[] = {
     // Gathering: no arithmetic; indices, what they select, and the result.
     {"aten::gather", no_operations, 0, gather_bytes, "", "one element per index"},
     {"aten::take", no_operations, 0, gather_bytes, "", "one element per index"},
@@ -275,6 +275,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> indexing_costs() { return kCosts; }
+std::span<const OpCost> indexing_costs() { return kIndexingCosts; }
 
 }  // namespace roofprof::ops

@@ -227,7 +227,7 @@ constexpr const char* kSvd =
 constexpr const char* kLstsq =
     "geqrf + ormqr + trtrs; by singular values (gelsd, gelss) about 4 m n^2 + 8 n^3; no MACs";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kLinalgCosts[] = {
     {"aten::cholesky", cholesky, 0, nullptr, "", kPotrf, kLapack},
     {"aten::linalg_cholesky_ex", cholesky, 0, nullptr, "", kPotrf, kLapack},
     {"aten::cholesky_solve", solve_by_cholesky, 1, nullptr, "", kPotrs, kLapack},
@@ -263,6 +263,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> linalg_costs() { return kCosts; }
+std::span<const OpCost> linalg_costs() { return kLinalgCosts; }
 
 }  // namespace roofprof::ops

@@ -208,9 +208,9 @@ constexpr const char* kLinear = "MACs = outputs x input features; bias 1 per out
 constexpr const char* kBlend =
     "MACs = outputs x contracted length; + self 1 per output, factors beta and alpha if not 1";
 constexpr const char* kScaled = "MACs = outputs x contracted length; scale 1 per output, bias 1";
-constexpr const char* kFused = "linear + one fused operation per output";
+constexpr const char* kLinearFused = "linear + one fused operation per output";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kMatmulCosts[] = {
     {"aten::mm", matmul, 0, nullptr, "", kProduct},
     {"aten::bmm", matmul, 0, nullptr, "", kProduct},
     {"aten::matmul", matmul, 0, nullptr, "", kProduct},
@@ -224,7 +224,7 @@ constexpr OpCost kCosts[] = {
     {"aten::linear", linear, 0, nullptr, "", kLinear},
     {"aten::mkldnn_linear", linear, 0, nullptr, "", kLinear},
     {"mkl::_mkl_linear", linear, 0, prepacked_bytes, "", kLinear},
-    {"mkldnn::_linear_pointwise", linear, 1, nullptr, "", kFused},
+    {"mkldnn::_linear_pointwise", linear, 1, nullptr, "", kLinearFused},
 
     {"aten::addmm", addmm, 0, blend_bytes, "beta,alpha", kBlend},
     {"aten::addmv", addmm, 0, blend_bytes, "beta,alpha", kBlend},
@@ -271,6 +271,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> matmul_costs() { return kCosts; }
+std::span<const OpCost> matmul_costs() { return kMatmulCosts; }
 
 }  // namespace roofprof::ops

@@ -22,7 +22,7 @@ void gradient_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kMovementCosts[] = {
     // No data moves, although the schema does not say that the result is a view, or no tensor comes out at all.
     {"aten::_unsafe_view", no_operations, 0, no_bytes, "", "a view"},
     {"aten::unsafe_split", no_operations, 0, no_bytes, "", "views"},
@@ -154,6 +154,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> movement_costs() { return kCosts; }
+std::span<const OpCost> movement_costs() { return kMovementCosts; }
 
 }  // namespace roofprof::ops

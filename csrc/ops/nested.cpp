@@ -73,7 +73,7 @@ void kept_bytes(const OpCall& call, Work& work) {
   read(work, call.find_tensor("mask"));
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kNestedCosts[] = {
     {"aten::to_padded_tensor", no_operations, 0, nullptr, "", "components copied, padding written"},
     {"aten::_nested_tensor_from_tensor_list", no_operations, 0, nullptr, "", "components copied together"},
     {"aten::_nested_tensor_from_mask", no_operations, 0, kept_bytes, "", "the mask read, what it keeps copied"},
@@ -111,6 +111,6 @@ std::vector<OpCall> calls_on_components(const OpCall& call) {
   return calls;
 }
 
-std::span<const OpCost> nested_costs() { return kCosts; }
+std::span<const OpCost> nested_costs() { return kNestedCosts; }
 
 }  // namespace roofprof::ops

@@ -113,7 +113,7 @@ constexpr const char* kLogSoftmax = "5 per element: max, subtract, exp, add, sub
 constexpr const char* kLayerNorm = "mean 1, variance 3, multiply, add; weight 1, bias 1 per element";
 constexpr const char* kRmsNorm = "square, add, multiply; weight 1 per element";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kNormalizationCosts[] = {
     {"aten::batch_norm", batch_norm, 0, batch_norm_bytes, "training", kBatchNorm},
     {"aten::_batch_norm_impl_index", batch_norm, 0, batch_norm_bytes, "training", kBatchNorm},
     {"aten::native_batch_norm", batch_norm, 0, batch_norm_bytes, "training", kBatchNorm},
@@ -178,6 +178,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> normalization_costs() { return kCosts; }
+std::span<const OpCost> normalization_costs() { return kNormalizationCosts; }
 
 }  // namespace roofprof::ops

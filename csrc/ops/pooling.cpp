@@ -159,7 +159,7 @@ constexpr const char* kAntialiasBackward = "along each dimension 2 x filter leng
 constexpr const char* kGrid = "2 x neighbours - 1 per output; nearest 0";
 constexpr const char* kGridBackward = "2 x neighbours per output gradient for the input, and for each grid coordinate";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kPoolingCosts[] = {
     {"aten::max_pool1d", pool, 1, nullptr, "kernel_size", kPool},
     {"aten::max_pool2d", pool, 2, nullptr, "kernel_size", kPool},
     {"aten::max_pool3d", pool, 3, nullptr, "kernel_size", kPool},
@@ -246,6 +246,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> pooling_costs() { return kCosts; }
+std::span<const OpCost> pooling_costs() { return kPoolingCosts; }
 
 }  // namespace roofprof::ops

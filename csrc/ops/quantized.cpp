@@ -27,9 +27,6 @@ const TensorDesc& packed_weight(const OpCall& call) {
   return tensors.front();
 }
 
-// All but the first dimension: (out, in, ...) or, transposed, (in, out / groups, kernel...).
-std::int64_t taps(const TensorDesc& weight) { return product(std::span<const std::int64_t>(weight.sizes).subspan(1)); }
-
 void add_layer(const OpCall& call, std::int64_t macs, std::int64_t others, bool bias, DType dtype, Work& work) {
   TensorDesc operand = call.tensor(std::size_t{0});
   operand.dtype = dtype;
@@ -126,13 +123,14 @@ void recurrent_bytes(const OpCall& call, Work& work) {
 
 constexpr const char* kLayer = "MACs in int8, as the float layer; per output requantize 1, bias 1, relu or add 1";
 constexpr const char* kHalf = "MACs in fp16, as the float layer; bias 1, relu 1 per output";
-constexpr const char* kFused = "MACs in int8, as the float layer; per output requantize 1, bias 1, each fused op 1";
+constexpr const char* kQuantizedFused =
+    "MACs in int8, as the float layer; per output requantize 1, bias 1, each fused op 1";
 constexpr std::string_view kFusable = "post_op_name,unary_post_op,binary_post_op,attr,unary_attr,binary_attr";
 constexpr const char* kRequantized = "as in floats + requantize 1";
 constexpr const char* kRecurrent = "MACs in int8: steps x weights; per unit as lstm and gru with biases";
 constexpr const char* kQuestion = "a question";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kQuantizedCosts[] = {
     {"quantized::linear", packed_layer, 1, nullptr, "", kLayer},
     {"quantized::linear_relu", packed_layer, 2, nullptr, "", kLayer},
     {"quantized::linear_leaky_relu", packed_layer, 3, nullptr, "", "quantized::linear + leaky relu 2"},
@@ -157,11 +155,11 @@ constexpr OpCost kCosts[] = {
     {"quantized::conv_transpose1d", packed_transposed, 1, nullptr, "", kLayer},
     {"quantized::conv_transpose2d", packed_transposed, 1, nullptr, "", kLayer},
     {"quantized::conv_transpose3d", packed_transposed, 1, nullptr, "", kLayer},
-    {"onednn::qlinear_pointwise", onednn_linear, 1, nullptr, kFusable, kFused},
-    {"onednn::qconv_pointwise", onednn_convolution, 1, nullptr, kFusable, kFused},
-    {"onednn::qconv1d_pointwise", onednn_convolution, 1, nullptr, kFusable, kFused},
-    {"onednn::qconv2d_pointwise", onednn_convolution, 1, nullptr, kFusable, kFused},
-    {"onednn::qconv3d_pointwise", onednn_convolution, 1, nullptr, kFusable, kFused},
+    {"onednn::qlinear_pointwise", onednn_linear, 1, nullptr, kFusable, kQuantizedFused},
+    {"onednn::qconv_pointwise", onednn_convolution, 1, nullptr, kFusable, kQuantizedFused},
+    {"onednn::qconv1d_pointwise", onednn_convolution, 1, nullptr, kFusable, kQuantizedFused},
+    {"onednn::qconv2d_pointwise", onednn_convolution, 1, nullptr, kFusable, kQuantizedFused},
+    {"onednn::qconv3d_pointwise", onednn_convolution, 1, nullptr, kFusable, kQuantizedFused},
     {"quantized::matmul", quantized_matmul, 1, nullptr, "", "MACs in int8; requantize 1 per output"},
     {"aten::quantized_lstm", recurrent, 4, recurrent_bytes<4>, "num_layers,bidirectional", kRecurrent},
     {"aten::quantized_gru", recurrent, 3, recurrent_bytes<3>, "num_layers,bidirectional", kRecurrent},
@@ -207,6 +205,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> quantized_costs() { return kCosts; }
+std::span<const OpCost> quantized_costs() { return kQuantizedCosts; }
 
 }  // namespace roofprof::ops

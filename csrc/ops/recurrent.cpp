@@ -141,7 +141,7 @@ void cudnn_bytes(const OpCall& call, Work& work) {
 
 constexpr std::string_view kLayersBackward = "2 x the forward's MACs; per unit and step LSTM 23, GRU 16, RNN 3 or 1";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kRecurrentCosts[] = {
     {"aten::lstm", layers, kLstm, nullptr, "", "MACs = steps x weight matrices; 22 per unit, 30 with biases"},
     {"aten::gru", layers, kGru, nullptr, "", "MACs = steps x weight matrices; 17 per unit, 23 with biases"},
     {"aten::rnn_tanh", layers, kTanh, nullptr, "", "MACs = steps x weight matrices; 2 per unit, 4 with biases"},
@@ -164,6 +164,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> recurrent_costs() { return kCosts; }
+std::span<const OpCost> recurrent_costs() { return kRecurrentCosts; }
 
 }  // namespace roofprof::ops

@@ -118,7 +118,7 @@ void ctc_backward(const OpCall& call, std::int64_t weight, Work& work) {
   per_output(call, 6, work);
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kReductionCosts[] = {
     // Sums and statistics, per input element.
     {"aten::sum", per_input, 1, nullptr, "", "n additions"},
     {"aten::nansum", per_input, 2, nullptr, "", "n comparisons and additions"},
@@ -198,6 +198,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> reduction_costs() { return kCosts; }
+std::span<const OpCost> reduction_costs() { return kReductionCosts; }
 
 }  // namespace roofprof::ops

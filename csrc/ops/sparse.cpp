@@ -125,7 +125,7 @@ void per_index(const OpCall& call, std::int64_t weight, Work& work) {
 
 constexpr const char* kToSparse = "x != 0 for each dense element; values and places written";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kSparseCosts[] = {
     {"aten::sparse_sampled_addmm", sampled_addmm, 0, nullptr, "beta,alpha",
      "MACs = stored values x contracted length; + self 1, factors beta and alpha if not 1"},
     {"aten::hspmm", sparse_by_dense, 0, nullptr, "", "MACs = stored values x columns"},
@@ -188,6 +188,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> sparse_costs() { return kCosts; }
+std::span<const OpCost> sparse_costs() { return kSparseCosts; }
 
 }  // namespace roofprof::ops

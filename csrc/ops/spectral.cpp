@@ -39,7 +39,7 @@ constexpr const char* kSource = "FFTW's benchmark methodology, fftw.org/speed/me
 constexpr const char* kComplex = "5 N log2 N, N points over all dims; scaling 1 per component of the result";
 constexpr const char* kReal = "2.5 N log2 N, N real points over all dims; scaling 1 per component of the result";
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kSpectralCosts[] = {
     {"aten::_fft_c2c", complex_to_complex, 0, nullptr, "dim,normalization", kComplex, kSource},
     {"aten::_fft_r2c", real_to_complex, 0, nullptr, "dim,normalization", kReal, kSource},
     {"aten::_fft_c2r", complex_to_real, 0, nullptr, "dim,normalization", kReal, kSource},
@@ -47,6 +47,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> spectral_costs() { return kCosts; }
+std::span<const OpCost> spectral_costs() { return kSpectralCosts; }
 
 }  // namespace roofprof::ops

@@ -79,7 +79,7 @@ void deform_backward(const OpCall& call, std::int64_t weight, Work& work) {
   per_input(call, 1, work);
 }
 
-constexpr OpCost kCosts[] = {
+constexpr OpCost kVisionCosts[] = {
     {"torchvision::nms", nms, 13, nullptr, "", "at most 13 per pair of boxes; areas 3 n, sorting n log2 n"},
     {"torchvision::roi_align", roi_align, kSample, roi_align_bytes, "sampling_ratio", "8 per sample, 1 per bin"},
     {"torchvision::ps_roi_align", roi_align, kSample, roi_align_bytes, "sampling_ratio", "as roi_align"},
@@ -95,6 +95,6 @@ constexpr OpCost kCosts[] = {
 
 }  // namespace
 
-std::span<const OpCost> vision_costs() { return kCosts; }
+std::span<const OpCost> vision_costs() { return kVisionCosts; }
 
 }  // namespace roofprof::ops

@@ -73,7 +73,7 @@ build() {
   jobs=$(nproc)
   "$CMAKE" -S "$root" -B "$BUILD/cmake" "${generator[@]}" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" -DROOFPROF_TESTS=OFF \
     -DROOFPROF_ACCEPTANCE=ON &&
-    "$CMAKE" --build "$BUILD/cmake" --parallel "$jobs" --target roofprof roofprof_nn _C &&
+    "$CMAKE" --build "$BUILD/cmake" --parallel "$jobs" --target roofprof_package &&
     mkdir -p "$SITE" &&
     (cd "$root/python" && tar -c --exclude='_C*.so' --exclude=_build_info.py --exclude=__pycache__ --exclude=roofprof/lib \
       --exclude=roofprof/include --exclude=roofprof/share roofprof) | tar -x -C "$SITE" &&
