@@ -71,7 +71,8 @@ bool KeptTensor::restore() {
   const bool written = version_of(tensor_) != version_;
   if (values_.defined() && (written || !at::equal(alias_, values_))) {
     const c10::InferenceMode guard;  // the one mode in which every tensor may be written
-    alias_.copy_(values_);
+    // By variable_data(): the version stays, so that the backward of an earlier call of the user's still runs.
+    alias_.variable_data().copy_(values_);
   }
   if (tensor_.is_leaf()) {
     if (!tensor_.grad().is_same(grad_)) tensor_.mutable_grad() = grad_;

@@ -106,7 +106,8 @@ class KeptTensor:
             self.is_lost = _version(tensor) != self._version
         elif _version(tensor) != self._version or not _equal(self._alias, self._values):
             with torch.inference_mode():  # the one mode in which every tensor may be written
-                self._alias.copy_(self._values)
+                # By .data: the version stays, so that the backward of an earlier call of the user's still runs.
+                self._alias.data.copy_(self._values)
         if tensor.is_leaf:
             if tensor.grad is not self._grad:
                 tensor.grad = self._grad

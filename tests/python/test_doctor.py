@@ -67,7 +67,8 @@ def test_without_a_driver_it_says_so_and_what_to_do():
         torch.__version__.split("+")[0],
     ]
     assert lines[1].startswith(f"torch            {torch.__version__}, ")
-    assert lines[2].startswith("driver           ROOFPROF_CUDA_LIB cannot be loaded (/nowhere/libcuda.so.1: ")
+    assert lines[2] == "this build       has kernel times and counters of GPUs"
+    assert lines[3].startswith("driver           ROOFPROF_CUDA_LIB cannot be loaded (/nowhere/libcuda.so.1: ")
     assert "-> unset it, or name the driver's libcuda.so.1" in text
     assert lines[-1] == "CPU              profiles of it need nothing more"
     assert "CUPTI" not in text

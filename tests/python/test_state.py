@@ -100,6 +100,15 @@ def test_buffer_that_the_first_call_put_there_is_the_one_that_stays():
     assert model.empty is seen[0][1]
 
 
+def test_the_backward_of_an_earlier_call_still_runs():
+    """Batch statistics are put back after each further call, and the graph of the earlier one refers to them."""
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), torch.rand(4, 8)
+    loss = model(x).sum()
+    profiler(model, repeat=2).run(x)
+    loss.backward()
+    assert model[0].weight.grad is not None
+
+
 def test_sentinels_are_handed_over_as_they_are():
     class Sentinel:
         def __init__(self, name):

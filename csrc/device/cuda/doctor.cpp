@@ -103,8 +103,10 @@ void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vect
 }
 
 // Whether this roofprof can measure on a GPU at all; said on machines without one too, where it may have been built.
-void add_build([[maybe_unused]] std::vector<Finding>& findings) {
-#ifndef ROOFPROF_HAS_CUPTI
+void add_build(std::vector<Finding>& findings) {
+#ifdef ROOFPROF_HAS_CUPTI
+  findings.push_back({"this build", "has kernel times and counters of GPUs", ""});
+#else
   findings.push_back({"this build", "has no kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
                       ROOFPROF_WITHOUT_CUPTI_ADVICE});
 #endif

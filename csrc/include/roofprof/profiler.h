@@ -184,6 +184,8 @@ class RooflineProfiler {
 // What RooflineProfiler prof(model) is a profiler of.
 template <detail::PlainModule Model>
 RooflineProfiler(Model&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
+template <detail::PlainModule Model>  // of what is gone before the profiler runs: deleted
+RooflineProfiler(const Model&&, ProfilerOptions = {})->RooflineProfiler<Model>;
 template <class Model>
 requires(!detail::PlainModule<Model>) RooflineProfiler(Model, ProfilerOptions = {})
 ->RooflineProfiler<Model>;

@@ -103,6 +103,15 @@ TEST(Raising, HandsOnTypesThatAreNoExceptions) {
   expect_partial(prof.report());
 }
 
+// Batch statistics are put back after each further call, and the graph of the earlier one refers to them.
+TEST(State, LeavesTheBackwardOfAnEarlierCallAlone) {
+  torch::nn::Sequential model(torch::nn::Linear(16, 8), torch::nn::BatchNorm1d(8));
+  const auto loss = model->forward(input()).sum();
+  RooflineProfiler prof(model, quick());
+  prof.run(input());
+  EXPECT_NO_THROW(loss.backward());
+}
+
 TEST(Raising, InAClosureGivesAPartialReportOfIt) {
   torch::nn::Linear model(16, 8);
   RooflineProfiler prof(model, quick());
