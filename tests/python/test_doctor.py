@@ -114,7 +114,7 @@ def test_lines_are_wrapped_under_their_column():
 def test_all_that_is_there():
     found = examined(**simulated("devices=2,device_name=NVIDIA H100"))
     looked_at = ["driver", "cuda:0", "cuda:1", "NVML", "CUPTI", "kernel times", "counters", "other profilers"]
-    assert list(found) == ["roofprof", "torch", *looked_at]
+    assert list(found) == ["roofprof", "torch", "this build", *looked_at]
     assert found["driver"] == (f"CUDA 13.2 ({FAKES}/all/libcuda.so.1), simulated", "")
     assert found["cuda:1"] == ("NVIDIA H100, compute capability 9.0, 80.0 GiB", "")
     assert found["CUPTI"] == (f"13.2.2, ROOFPROF_CUPTI_LIB ({FAKES}/all/libcupti.so.13), simulated", "")

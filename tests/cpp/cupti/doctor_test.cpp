@@ -34,20 +34,21 @@ class Doctor : public WithFakes {
 TEST_F(Doctor, SaysWhatIsThereInOrder) {
   fake_set_text("device_name", "NVIDIA H100 80GB HBM3");
   const std::vector<Finding> all = doctor();
-  const std::vector<std::string> order = {"driver",       "cuda:0",   "NVML",           "CUPTI",
-                                          "kernel times", "counters", "other profilers"};
+  const std::vector<std::string> order = {"this build", "driver",       "cuda:0",   "NVML",
+                                          "CUPTI",      "kernel times", "counters", "other profilers"};
   ASSERT_EQ(all.size(), order.size());
   for (std::size_t at = 0; at < order.size(); ++at) {
     EXPECT_EQ(all[at].what, order[at]);
     EXPECT_EQ(all[at].advice, "") << all[at].what << ": " << all[at].found;
   }
-  EXPECT_EQ(all[0].found, "CUDA 13.2 (" + cuda::driver().path + "), simulated");
-  EXPECT_EQ(all[2].found, "available");
-  EXPECT_EQ(all[1].found, "NVIDIA H100 80GB HBM3, compute capability 9.0, 80.0 GiB");
-  EXPECT_EQ(all[3].found, version_text(api().version) + ", " + api().how + " (" + api().path + "), simulated");
-  EXPECT_EQ(all[4].found, "available");
-  EXPECT_EQ(all[5].found, "available on cuda:0 (chip GH100)");
-  EXPECT_EQ(all[6].found, "none");
+  EXPECT_EQ(all[0].found, "has kernel times and counters of GPUs");
+  EXPECT_EQ(all[1].found, "CUDA 13.2 (" + cuda::driver().path + "), simulated");
+  EXPECT_EQ(all[3].found, "available");
+  EXPECT_EQ(all[2].found, "NVIDIA H100 80GB HBM3, compute capability 9.0, 80.0 GiB");
+  EXPECT_EQ(all[4].found, version_text(api().version) + ", " + api().how + " (" + api().path + "), simulated");
+  EXPECT_EQ(all[5].found, "available");
+  EXPECT_EQ(all[6].found, "available on cuda:0 (chip GH100)");
+  EXPECT_EQ(all[7].found, "none");
 }
 
 TEST_F(Doctor, NamesAnotherSubscriber) {
