@@ -39,6 +39,7 @@ function(roofprof_room folder)
   endforeach()
   add_library(roofprof_${name} OBJECT ${sources})
   roofprof_compile_options(roofprof_${name})
+  roofprof_compile_together(roofprof_${name} 16)
   target_include_directories(roofprof_${name} PUBLIC ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)
   # Object libraries: a link between rooms hands on include paths, not objects; what is linked names all its rooms.
   target_link_libraries(roofprof_${name} PUBLIC ${room_LINK})

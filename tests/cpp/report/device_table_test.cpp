@@ -15,24 +15,13 @@ namespace {
 
 using testing::contains;
 using testing::lines_of;
+using testing::row_lines;
 
 TableOptions by(const std::string& what, std::int64_t width = 120) {
   TableOptions options;
   options.by = what;
   options.width = width;
   return options;
-}
-
-// The lines between the two rules.
-std::vector<std::string> rows_between_rules(const std::string& table) {
-  std::vector<std::string> rows;
-  int rules = 0;
-  for (const auto& line : lines_of(table)) {
-    const bool rule = line.starts_with("─");
-    rules += rule ? 1 : 0;
-    if (rules == 1 && !rule) rows.push_back(line);
-  }
-  return rows;
 }
 
 TEST(SimulatedDevice, TablesMatchTheGoldenFiles) {
@@ -84,22 +73,22 @@ TEST(KernelTable, HasTheColumnsOfNsysInItsOrder) {
 
 TEST(KernelTable, LongestFirstWhateverElseIsAsked) {
   const Report report = testing::simulated_convnet();
-  const auto rows = rows_between_rules(report.table(by("kernel")));
+  const auto rows = row_lines(report.table(by("kernel")));
   ASSERT_EQ(rows.size(), report.kernels().size());
   EXPECT_TRUE(contains(rows.front(), "maxwell_sgemm_128x64_nn"));
   EXPECT_TRUE(contains(rows.back(), "[memset]"));
   TableOptions options = by("kernel");
   options.limit = 2;
-  EXPECT_EQ(rows_between_rules(report.table(options)).size(), 2);
+  EXPECT_EQ(row_lines(report.table(options)).size(), 2);
   EXPECT_TRUE(contains(report.table(options), "7 more rows after these"));
   options.limit = 1;
   options.width = 200;
   options.sort = "instances";
-  EXPECT_TRUE(contains(rows_between_rules(report.table(options))[0], "at::native::ReLU")) << report.table(options);
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "at::native::ReLU")) << report.table(options);
   options.sort = "time";  // the total
-  EXPECT_TRUE(contains(rows_between_rules(report.table(options))[0], "maxwell"));
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "maxwell"));
   options.sort = "name";
-  EXPECT_TRUE(contains(rows_between_rules(report.table(options))[0], "[memcpy pageable to device]"));
+  EXPECT_TRUE(contains(row_lines(report.table(options))[0], "[memcpy pageable to device]"));
 }
 
 TEST(KernelTable, ShowsTheColumnsAskedFor) {

@@ -19,6 +19,18 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// The lines of rows: between the rule under the headings and the rule above the total.
+inline std::vector<std::string> row_lines(const std::string& table) {
+  std::vector<std::string> rows;
+  int rules = 0;
+  for (const auto& line : lines_of(table)) {
+    const bool rule = line.starts_with("─");
+    rules += rule ? 1 : 0;
+    if (rules == 1 && !rule) rows.push_back(line);
+  }
+  return rows;
+}
+
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline void expect_golden(const std::string& name, const std::string& text) {

@@ -13,15 +13,7 @@ namespace {
 
 using testing::contains;
 using testing::lines_of;
-
-// The lines of rows, between the rule under the headings and the rule above the total.
-std::vector<std::string> row_lines(const std::string& table) {
-  const auto lines = lines_of(table);
-  const auto is_rule = [](const std::string& line) { return line.starts_with("─"); };
-  const auto first = std::find_if(lines.begin(), lines.end(), is_rule);
-  const auto last = std::find_if(first + 1, lines.end(), is_rule);
-  return {first + 1, last};
-}
+using testing::row_lines;
 
 std::string table_of(const Report& report, const std::string& sort, std::vector<std::string> columns = {}) {
   TableOptions options;
