@@ -78,8 +78,9 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
 	@awk '/\[  PASSED  \]/ { n += $$4 } END { print "and of the C++ tests: " n " passed" }' $(BUILD)/Testing/Temporary/LastTest.log
 
-# CUPTI 13.0, whose host half works without a device, for tests/python/test_metric_sets.py. In a folder of its own: in the
-# environment it would take the place of the one that torch loads. Where it cannot be fetched, that test skips itself.
+# CUPTI 13.0, whose host half works without a device, for tests/python/collect/test_metric_sets.py. In a folder of its
+# own: in the environment it would take the place of the one that torch loads. Where it cannot be fetched, that test
+# skips itself.
 CUPTI_13_0 = build/cupti-13.0
 
 $(CUPTI_13_0)/.fetched: | $(VENV)/.created
@@ -93,8 +94,8 @@ FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarc
 
 # The rooms whose tests are run; the thread sanitizer has nothing to see where there is one thread.
 # make sanitize-asan SANITIZED="core ops" takes those alone.
-SANITIZED_asan = core ops report observe cuda cupti profiler
-SANITIZED_tsan = observe cuda cupti profiler
+SANITIZED_asan = values ops join figures json report rule observe nvidia collect cupti run profiler
+SANITIZED_tsan = observe nvidia collect cupti run profiler
 sanitized = $(or $(SANITIZED),$(SANITIZED_$*))
 space = $(subst ,, )
 
@@ -138,10 +139,11 @@ bench-cpp: $(VENV)/.has-bench  ## what profiling costs a C++ program, beside tor
 # ---- lint
 
 CPP_FILES := $(shell find csrc tests examples benchmarks -name '*.h' -o -name '*.cpp')
-TIDY_FILES := $(shell find csrc/core csrc/ops csrc/report -name '*.cpp')
-TIDY_HEADERS := $(shell find csrc/core csrc/ops csrc/report csrc/include -name '*.h')
+TIDY_HEADERS := $(shell find csrc -name '*.h' -o -name '*.def' -o -name '*.inl')
+# What the compiler is given: several sources of a room together (torch's headers take longer than all that is ours), or one.
+TIDY_UNITS = $(shell sed -n 's|^ *"file": "$(CURDIR)/\(.*\)",|\1|p' build/lint/compile_commands.json 2>/dev/null)
 
-lint: lint-format lint-python lint-types lint-tidy  ## clang-format, ruff, mypy, clang-tidy on the torch-free rooms
+lint: lint-format lint-python lint-types lint-tidy  ## clang-format, ruff, mypy, clang-tidy
 
 .PHONY: lint-format lint-python lint-types lint-tidy
 lint-format: $(VENV)/.has-lint
@@ -157,22 +159,25 @@ lint-types: $(VENV)/.has-lint
 	$(say) "mypy"
 	@$(BIN)/mypy
 
-# A file is looked at again when it, a header of these rooms or the settings changed.
 lint-tidy: $(VENV)/.has-lint build/lint/compile_commands.json
 	$(say) "clang-tidy"
-	@$(MAKE) --no-print-directory --silent -j$(JOBS) $(TIDY_FILES:%.cpp=build/tidy/%.ok)
+	@$(MAKE) --no-print-directory --silent -j$(JOBS) lint-tidy-units
 
-build/tidy/%.ok: %.cpp $(TIDY_HEADERS) .clang-tidy
+.PHONY: lint-tidy-units
+lint-tidy-units: $(TIDY_UNITS:%=build/tidy/%.ok)
+
+# A unit is looked at again when one of its sources, a header or the settings changed.
+.SECONDEXPANSION:
+build/tidy/%.ok: % $$(shell sed -n 's|^.include "$(CURDIR)/\(.*\)"|\1|p' $$*) $(TIDY_HEADERS) .clang-tidy
 	@mkdir -p $(@D)
 	@echo 'clang-tidy $<'
 	@$(BIN)/clang-tidy --quiet -p build/lint $<
 	@touch $@
 
-# Each file's own command, which a build that compiles several together does not have. Written by CMake, which leaves it
-# untouched when nothing in it changes.
-build/lint/compile_commands.json: CMakeLists.txt $(wildcard cmake/*.cmake) $(TIDY_FILES) | $(VENV)/.has-requires
+# Written by CMake, which leaves it untouched when nothing in it changes. A folder changes when sources come or go.
+build/lint/compile_commands.json: CMakeLists.txt $(wildcard cmake/*.cmake) $(shell find csrc -type d) | $(VENV)/.has-requires
 	$(say) "configuring"
-	ROOFPROF_BUILD_DIR=build/lint CMAKE_ARGS=-DROOFPROF_UNITY=OFF $(BIN)/python setup.py -q build_ext --configure-only
+	ROOFPROF_BUILD_DIR=build/lint CMAKE_ARGS=-DROOFPROF_UNITY=ON $(BIN)/python setup.py -q build_ext --configure-only
 	@touch $@
 
 format: $(VENV)/.has-lint  ## clang-format and ruff, in place

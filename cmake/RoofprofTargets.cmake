@@ -5,11 +5,11 @@ function(roofprof_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<BOOL:${ROOFPROF_WARNINGS_AS_ERRORS}>:-Werror>)
   # -O3 takes a fifth longer to compile and makes nothing here faster; the loops that measure bandwidth ask for it.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
-  # Nobody is to stand between roofprof's own functions: calls within a library go straight there.
+  # Calls between roofprof's own functions are not interposed: they go straight there.
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   if(ROOFPROF_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ROOFPROF_SANITIZE} -fno-omit-frame-pointer)
-    # gcc 12 takes members of std::regex's for uninitialised where the address sanitizer's checks stand between.
+    # With the address sanitizer's checks, gcc 12 takes members of std::regex for uninitialised.
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     endif()
@@ -21,8 +21,8 @@ function(roofprof_compile_options target)
   endif()
 endfunction()
 
-# The sources of a target are compiled several in one go, as torch's headers take ten times longer than what stands in a
-# file. With ROOFPROF_UNITY=OFF each is compiled by itself: slower from scratch, quicker after a change.
+# The sources of a target are compiled several in one go, as torch's headers take ten times longer than a
+# file's own code. With ROOFPROF_UNITY=OFF each is compiled by itself: slower from scratch, quicker after a change.
 option(ROOFPROF_UNITY "Compile several sources together" ON)
 function(roofprof_compile_together target files)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROOFPROF_UNITY} UNITY_BUILD_BATCH_SIZE ${files})

@@ -1,6 +1,6 @@
-// Stands before libtorch's own torch::nn calls: a library that comes first in a program's link order defines the same
-// member functions, opens the module's scope, and calls on. That is how a C++ model is observed without being changed,
-// as torch::nn has no hooks. Also calls inside libtorch (a Transformer's layers) come through here. So do the steps of
+// Intercepts libtorch's torch::nn calls: this library comes first in a program's link order, defines the same member
+// functions, opens the module's scope, and calls libtorch's. So a C++ model is observed without being changed, as
+// torch::nn has no hooks. Also calls inside libtorch (a Transformer's layers) come through here. So do the steps of
 // torch::optim.
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 namespace roofprof::interpose {
 namespace {
 
-// The function of that (mangled) name that would run without us, as a pointer to a member.
+// The function of that (mangled) name that would run without this library, as a pointer to a member.
 template <class Method>
 Method next_of(const std::string& name) {
   void* next = dlsym(RTLD_NEXT, name.c_str());
@@ -30,7 +30,7 @@ Method next_of(const std::string& name) {
   const std::array<void*, 2> words = {next, nullptr};
   Method method;
   static_assert(sizeof(words) == sizeof(method));
-  std::memcpy(&method, words.data(), sizeof(words));
+  std::memcpy(&method, words.data(), sizeof(words));  // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
   return method;
 }
 
@@ -38,7 +38,7 @@ Method next_of(const std::string& name) {
 template <class Method>
 std::string name_of(Method method) {
   void* address = nullptr;
-  std::memcpy(&address, &method, sizeof(address));
+  std::memcpy(&address, &method, sizeof(address));  // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
   Dl_info symbol{};
   if (dladdr(address, &symbol) == 0 || symbol.dli_sname == nullptr) {
     throw std::runtime_error("roofprof: an intercepted function of torch::nn has no name; was the library stripped?");
@@ -145,7 +145,7 @@ using MaybeVector = std::optional<std::vector<std::int64_t>>;
 
 namespace torch::optim {
 
-// A step's closure runs the model: it is no optimizer's work.
+// A step's closure runs the model: that is not the optimizer's work.
 #define ROOFPROF_CALL(...)
 #define ROOFPROF_PAD(...)
 #define ROOFPROF_NORM(...)
@@ -175,7 +175,7 @@ namespace {
 
 using namespace torch::nn;
 
-// The same list once more: the classes whose calls are seen.
+// The same list again: the classes whose calls are seen.
 #define ROOFPROF_CALL(Class, ...) &typeid(Class),
 #define ROOFPROF_PAD(Template, dimensions, Class) &typeid(Class),
 #define ROOFPROF_NORM(Class) &typeid(Class),
@@ -184,6 +184,7 @@ const std::type_info* const kClasses[] = {
 #include "interpose/calls.def"
 };
 
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): memory is all that can be missing, and then nothing runs.
 [[maybe_unused]] const bool registered = (observe::register_intercepted(kClasses), true);
 
 }  // namespace

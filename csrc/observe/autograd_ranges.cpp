@@ -8,16 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include "observe/rule/evidence.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {
 namespace {
-
-// Nothing was counted, and yet there is memory that an op has not filled: but for functions that return a view of their
-// input and make a constant, somebody else filled it.
-bool function_bypasses(Evidence seen) {
-  return (seen & kWorkSeen) == 0 && (seen & kFreshMemory) != 0 && ((seen & kReadOut) != 0 || (seen & kViewMade) == 0);
-}
 
 bool is_accumulation(std::int64_t sequence_number) { return sequence_number < 0; }
 
@@ -40,7 +35,7 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
     }
     return {state.session, module.value_or(kOutside)};
   }
-  for (auto& session : Session::active_sessions()) {
+  for (const auto& session : Session::active_sessions()) {
     if (const auto module = session->module_of_node(fn.forwardThreadId(), number)) return {session, *module};
   }
   return {nullptr, kOutside};
@@ -69,7 +64,7 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
 }
 
 void start_function(ThreadState& state, const at::RecordFunction& fn) {
-  // They alone come with the sequence number of a node to be, beside the ranges of autograd's engine.
+  // Besides the ranges of autograd's engine, only they come with the sequence number of a future node.
   if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
   state.functions.push_back({&fn, state.evidence});
   state.evidence = 0;

@@ -11,9 +11,9 @@ namespace roofprof::observe {
 bool start_node(ThreadState& state, const at::RecordFunction& fn);
 void finish_node(ThreadState& state, const at::RecordFunction& fn);
 
-// A range that is no op: noted where it is the forward of a Python autograd.Function.
+// A range that is no op. The forward of a Python autograd.Function is noted.
 void start_function(ThreadState& state, const at::RecordFunction& fn);
-// Where functions run; other ranges that end are none of its own.
+// Ends that of a function; other ranges are ignored.
 void finish_function(ThreadState& state, const at::RecordFunction& fn);
 
 }  // namespace roofprof::observe

@@ -1,26 +1,13 @@
 #include "observe/bucket_table.h"
 
-#include <ATen/record_function.h>
-
-#include <exception>
-#include <optional>
-
-#include "observe/op_signature.h"
+#include <algorithm>
 
 namespace roofprof::observe {
 namespace {
 
-// Signatures that no hash is given to but by chance.
+// Signatures with a meaning of their own: a hash equals one of them only by accident.
 constexpr std::uint64_t kOtherShapes = kAnyInputs;
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
-
-std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
-  for (const auto& argument : arguments) {
-    if (argument.tensors.empty()) continue;
-    return argument.tensors.front().is_known() ? argument.tensors.front().numel() : 0;
-  }
-  return 0;
-}
 
 // Inputs read alike in every module and phase.
 BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, key.signature}; }
@@ -57,28 +44,6 @@ BucketTable::Index BucketTable::insert(Bucket bucket) {
     slots_[slot] = static_cast<Index>(buckets_.size() - 1);
   }
   return static_cast<Index>(buckets_.size() - 1);
-}
-
-Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
-  Costed result;
-  result.costed = op.kind == OpKind::view;
-  result.dtype = call.compute_dtype();
-  if (op.kind != OpKind::counted) return result;
-  result.shapes = shapes_of(call);
-  std::optional<at::RecordFunctionGuard> unobserved;
-  if (op.cost != nullptr && op.cost->own != nullptr) unobserved.emplace(false);
-  try {
-    const auto work = ops::cost_of(call, op.cost);
-    result.costed = work.has_value();
-    if (work) result.work = *work;
-    result.work.input_elements = first_elements(call.arguments);
-    result.work.output_elements = first_elements(call.results);
-  } catch (const std::exception& error) {
-    result.failure = error.what();
-  } catch (...) {
-    result.failure = "its cost function threw something that is no std::exception";
-  }
-  return result;
 }
 
 BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, const Costed& costed) {

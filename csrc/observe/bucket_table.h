@@ -10,10 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/profile_data.h"
 #include "observe/clock.h"
-#include "observe/op_info.h"
+#include "observe/costed_call.h"
+#include "observe/operators/op_info.h"
 #include "roofprof/op_call.h"
+#include "values/pass.h"
 
 namespace roofprof::observe {
 
@@ -23,6 +24,8 @@ struct BucketKey {
   Phase phase = Phase::forward;
   std::uint64_t signature = 0;
   bool operator==(const BucketKey&) const = default;
+  // As a pass has it.
+  OpKey plain() const { return {op == nullptr ? 0 : op->number, module, phase, signature}; }
 };
 
 struct BucketKeyHash {
@@ -46,22 +49,6 @@ struct Bucket {
   std::int64_t calls = 0;
   Ticks ticks = 0;
 };
-
-// No hash is that but by chance.
-inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
-
-// What a call costs, and how its bucket is shown.
-struct Costed {
-  bool costed = false;
-  Work work;
-  DType dtype = DType::other;
-  std::string shapes;
-  std::string failure;  // why the cost could not be computed; empty: it could, or there is none
-};
-
-// Runs users' cost functions, which may wait for other threads (for Python's interpreter lock): not to be called with a
-// lock held. What they dispatch themselves is not observed.
-Costed cost_of(const OpInfo& op, const ops::OpCall& call);
 
 struct ModuleClock {
   std::int64_t calls = 0;

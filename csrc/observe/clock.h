@@ -1,6 +1,6 @@
 #pragma once
-// The observer's clock: the processor's time stamp counter where there is one, because two readings stand around every
-// op.
+// The observer's clock: the processor's time stamp counter where there is one, because it is read before and after
+// every op.
 
 #include <c10/util/ApproximateClock.h>
 

@@ -8,7 +8,7 @@
 namespace roofprof::observe {
 namespace {
 
-// Different work of the same name stands in buckets of its own, as different shapes of an op do.
+// Different work of the same name has buckets of its own, as different shapes of an op have.
 std::uint64_t signature_of(const Work& work) {
   std::uint64_t hash = 0x452821E638D01377ULL;
   const auto mix = [&hash](std::int64_t count) {
@@ -41,7 +41,7 @@ BucketTable::Index bucket_of(ThreadState& state, const BucketKey& key, const Wor
 
 bool declare_work(std::string_view name, const Work& work) {
   auto& state = thread_state();
-  if (!state.is_observed() || state.in_closed_op()) return false;
+  if (!state.is_observed() || state.in_owned_work()) return false;
   const auto index = bucket_of(state, key_of(state, name, work), work);
   state.note_work(work);
   state.count(index, 0, work);
@@ -50,12 +50,12 @@ bool declare_work(std::string_view name, const Work& work) {
 
 void open_work(std::string_view name, const Work& work, const void* token) {
   auto& state = thread_state();
-  if (!state.is_observed() || state.in_closed_op()) return;
+  if (!state.is_observed() || state.in_owned_work()) return;
   RunningOp running;
   running.record = token;
   running.key = key_of(state, name, work);
   running.op = running.key.op;
-  running.closed = true;
+  running.nested_work = NestedWork::owned;
   running.declared = bucket_of(state, running.key, work);
   state.mark(running);
   state.ops.push_back(std::move(running));
@@ -72,7 +72,7 @@ void close_work(const void* token) {
   const auto index = open->declared;
   const Ticks ticks = now - open->start;
   state.marks.end(open->mark);
-  state.ops.erase(open, state.ops.end());  // it is closed, so nothing stands above it
+  state.ops.erase(open, state.ops.end());  // it owns what is nested, so nothing stands above it
   if (!state.is_observed()) return;
   if (!state.ops.empty()) state.ops.back().inner_ticks += ticks;
   state.count(index, ticks, Work{}, 0);

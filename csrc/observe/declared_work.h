@@ -7,8 +7,8 @@
 
 namespace roofprof::observe {
 
-// Counts one call of the work, without time. False where nothing observes the calling thread, or an op that counts as a
-// whole runs there.
+// Counts one call of the work, without time. False if the calling thread is not observed, or runs an op that counts as
+// a whole.
 bool declare_work(std::string_view name, const Work& work);
 // What is dispatched on this thread until close_work(token) belongs to that work and is not counted; the time in
 // between is added to it.

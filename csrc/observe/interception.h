@@ -1,15 +1,15 @@
 #pragma once
 // Whether calls of torch::nn modules are seen in this program, and of which classes.
 //
-// They are where libroofprof_nn, which defines libtorch's forward functions anew, comes before libtorch in the
-// program's link order. If it comes later nothing fails and nothing is seen: so one of them is tried.
+// They are seen if libroofprof_nn, which defines libtorch's forward functions again, comes before libtorch in the
+// program's link order. If it comes later, nothing fails and nothing is seen: so one of the calls is tried.
 
 #include <span>
 #include <typeinfo>
 
 namespace roofprof::observe {
 
-// The classes whose calls are intercepted; told by libroofprof_nn when it is loaded.
+// The classes whose calls are intercepted; set by libroofprof_nn when it is loaded.
 void register_intercepted(std::span<const std::type_info* const> classes);
 
 // Whether an intercepted call arrives here; tried once.
@@ -18,7 +18,7 @@ bool interception_works();
 // Whether calls of modules of exactly that class are seen.
 bool is_intercepted(const std::type_info& type);
 
-// A call of a module that no profile knows: it may be the one that is tried.
+// A call of a module that no profile knows: it may be the trial call.
 void note_unknown_call(const void* module);
 
 }  // namespace roofprof::observe

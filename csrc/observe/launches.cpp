@@ -2,7 +2,7 @@
 
 namespace roofprof::observe {
 
-LaunchId LaunchIds::id_of(BucketKey key) {
+LaunchId LaunchRegistry::id_of(BucketKey key) {
   const std::lock_guard lock(mutex_);
   if (ids_.size() >= kMost && !ids_.contains(key)) key.signature = 0;
   const auto [found, fresh] = ids_.try_emplace(key, keys_.size());
@@ -10,9 +10,11 @@ LaunchId LaunchIds::id_of(BucketKey key) {
   return found->second;
 }
 
-std::vector<BucketKey> LaunchIds::keys() const {
+std::vector<LaunchKey> LaunchRegistry::keys() const {
   const std::lock_guard lock(mutex_);
-  return keys_;
+  std::vector<LaunchKey> keys;
+  for (const auto& key : keys_) keys.push_back({key.plain(), key.op == nullptr ? "" : key.op->name});
+  return keys;
 }
 
 void LaunchMarks::move(Mark mark, LaunchId id) {

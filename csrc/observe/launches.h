@@ -1,6 +1,6 @@
 #pragma once
-// What a device's collector is told that launches belong to: ids for a session's modules and ops, and the marks that
-// one thread has open.
+// Whom launches belong to, as a device's collector is told: ids for a session's modules and ops, and the marks that one
+// thread has open.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,21 +8,22 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/device_data.h"
 #include "observe/bucket_table.h"
+#include "values/device_data.h"
+#include "values/observed.h"
 
 namespace roofprof::observe {
 
-// The same id for a key in all passes and threads of a session. A key without an op stands for the module itself, the
+// The same id for a key in all passes and threads of a session. A key without an op means the module itself; the
 // signature is that of the op's inputs.
-class LaunchIds {
+class LaunchRegistry {
  public:
   // Distinct ones; further inputs of an op share an id.
   static constexpr std::size_t kMost = 1 << 14;
 
   LaunchId id_of(BucketKey key);
-  // By id; the first stands for kNoLaunch.
-  std::vector<BucketKey> keys() const;
+  // By id; the first is kNoLaunch's.
+  std::vector<LaunchKey> keys() const;
 
  private:
   mutable std::mutex mutex_;
@@ -30,7 +31,7 @@ class LaunchIds {
   std::vector<BucketKey> keys_ = {BucketKey{nullptr, kOutside, Phase::forward, 0}};
 };
 
-// Whatever ends in whatever order, each mark that was pushed is popped once, the innermost first.
+// Each mark that was pushed is popped exactly once, the innermost first, also when an op ends after its scope.
 class LaunchMarks {
  public:
   using Mark = std::uint32_t;  // how many were open with it; 0: none
@@ -43,7 +44,7 @@ class LaunchMarks {
     marker_->push(id, level);
     return static_cast<Mark>(open_.size());
   }
-  // Ends it and what was left open inside; nothing where it ended already.
+  // Ends the mark and those left open inside it; does nothing if it ended already.
   void end(Mark mark) {
     if (mark == 0) return;
     while (open_.size() >= mark) {
@@ -51,9 +52,9 @@ class LaunchMarks {
       open_.pop_back();
     }
   }
-  // The mark means something else from now on; what is open inside stays open.
+  // The mark means something else from now on; marks inside it stay open.
   void move(Mark mark, LaunchId id);
-  // All that is open, and nobody is told any more.
+  // Forgets all that is open, without popping it.
   void end_all() {
     end(1);
     marker_ = nullptr;

@@ -11,7 +11,7 @@ namespace {
 bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
   for (const auto& session : Session::active_sessions()) {
     const auto* index = session->module_index();
-    if (const auto place = index == nullptr ? std::nullopt : index->place_of(module, state)) {
+    if (const auto place = index == nullptr ? std::nullopt : index->place_of(module, state.scopes)) {
       return session->enter(*place, module, kind);
     }
   }
@@ -21,12 +21,12 @@ bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
 
 bool enter(const void* module, ScopeKind kind) {
   auto& state = thread_state();
-  // A normalisation calls no modules: what raised between its beginning and its operator was caught by its caller.
+  // A normalisation calls no modules: an error between its beginning and its operator was caught by its caller.
   if (!state.scopes.empty() && state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.scopes.back().token == module || state.is_paused() || state.in_closed_op()) return false;
+  if (state.scopes.back().token == module || state.is_paused() || state.in_owned_work()) return false;
   const auto* index = state.session->module_index();
-  const auto place = index == nullptr ? std::nullopt : index->place_of(module, state);
+  const auto place = index == nullptr ? std::nullopt : index->place_of(module, state.scopes);
   if (place) return state.open(*state.session, *place, state.phase_of_call(), kind, module);
   note_unknown_call(module);
   return false;
@@ -36,7 +36,7 @@ void leave(const void* entered) noexcept {
   if (entered != nullptr) thread_state().close(entered);
 }
 
-// What opens a scope on a thread that is observed, and only there.
+// Opens a scope on a thread that is observed, and only there.
 template <bool (Session::*open)(const void*)>
 const void* entered_here(const void* token) {
   if (call_listeners.load(std::memory_order_relaxed) == 0) return nullptr;

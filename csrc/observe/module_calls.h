@@ -1,15 +1,15 @@
 #pragma once
-// Calls of torch::nn modules, told by who sees them: the intercepted forward functions and ROOFPROF_SCOPE(*this).
-// Modules are known by the address of their torch::nn::Module.
+// Calls of torch::nn modules, reported by the intercepted forward functions and ROOFPROF_SCOPE(*this). Modules are
+// known by the address of their torch::nn::Module.
 
 #include <atomic>
 
 namespace roofprof::observe {
 
-// How many passes listen to calls. All that an unobserved call costs is to read this.
+// How many passes listen to calls. An unobserved call reads this and does nothing else.
 extern std::atomic<int> call_listeners;
 
-// Opens the module's scope on this thread where a profile's model has it. False where none was opened, also for a call
+// Opens the module's scope on this thread if a profile's model has it. False where none was opened, also for a call
 // inside the module's own scope (LSTM's forward calls its forward_helper): that is the same call.
 bool enter_module(const void* module);
 void leave_module(const void* module) noexcept;
@@ -50,7 +50,7 @@ class OptimizerStep {
   const void* entered_;
 };
 
-// A run of the closure that a step was given: work as outside of the step.
+// A run of the closure that was passed to a step: its work counts as outside of the step.
 class StepsClosure {
  public:
   explicit StepsClosure(const void* closure);

@@ -7,9 +7,10 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
-#include "observe/op_signature.h"
-#include "observe/parameter_owners.h"
+#include "observe/op_owner.h"
+#include "observe/operators/op_signature.h"
 #include "observe/regions.h"
+#include "observe/rule/counting_rule.h"
 #include "observe/script_scopes.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -17,12 +18,9 @@
 namespace roofprof::observe {
 namespace {
 
-// Muting costs about as much as two nested records.
-constexpr int kWorthMuting = 2;
-
 // Compiled code without a range of its own.
 void start_compiled(ThreadState& state, const void* record) {
-  if (!state.ops.empty() && state.ops.back().closed) return;
+  if (state.in_owned_work()) return;
   RunningOp running;
   running.record = record;
   running.exceptions = std::uncaught_exceptions();
@@ -56,7 +54,7 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
   try {
     const auto signature = signature_of(*running.op, inputs);
     running.key.signature = signature.hash;
-    running.route = signature.route;
+    running.dispatch_path = signature.dispatch_path;
     if (state.table->inputs_of(running.key) != nullptr) return;
     running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs));
   } catch (const std::exception& error) {
@@ -67,43 +65,42 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
   }
 }
 
-// Whether what a running op dispatches now is no part of it, or no work of its own.
-bool is_inside_a_closed_op(const ThreadState& state) {
-  if (state.ops.empty() || !state.ops.back().closed) return false;
-  const auto& outer = state.ops.back();
-  // The kernel runs below autograd. Tangents are worked out above it, and hooks on saved tensors run there, with grad
-  // mode off.
-  const bool above = outer.route.dual || (outer.saves && !c10::GradMode::is_enabled());
-  return !above || c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality);
+// Whether what is dispatched now is part of the work of the op that runs.
+bool is_part_of_running_op(const ThreadState& state) {
+  if (state.ops.empty()) return false;
+  const auto outer = state.ops.back().nested_work;
+  if (outer == NestedWork::looked_at || outer == NestedWork::owned) return outer == NestedWork::owned;
+  return is_part_of(outer, c10::GradMode::is_enabled(),
+                    c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality));
 }
 
 bool hooks_on_saved_tensors() {
   return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
-// A wrapper asks fake tensors for the shapes of its result, before it does the work on its own ones (DTensor).
-bool asks_for_shapes(const ThreadState& state, const Route& route) {
-  if (!route.fake) return false;
+// The dispatch path of the innermost wrapped op that runs; null: there is none.
+const DispatchPath* innermost_wrapper(const ThreadState& state) {
   for (auto outer = state.ops.rbegin(); outer != state.ops.rend(); ++outer) {
-    if (outer->route.wrapped) return !outer->route.fake;
+    if (outer->dispatch_path.wrapped) return &outer->dispatch_path;
   }
-  return false;
+  return nullptr;
 }
 
-// Whether what an op dispatches inside can be the work that it is said to do.
-bool is_handed_on(const OpInfo& op, const Route& route) {
-  return route.wrapped || (route.dual && op.composite_implicit);
-}
-
-// Whether kernels may be launched by the op itself: not by views, nor by what only calls other operators.
-bool may_launch(const RunningOp& running) {
-  const auto kind = running.op->kind;
-  if (running.skipped || kind == OpKind::view || kind == OpKind::transparent) return false;
-  return !is_handed_on(*running.op, running.route);
+// Applies the rule to an op that starts, whose dispatch path is known.
+void decide(const ThreadState& state, RunningOp& running) {
+  const auto& path = running.dispatch_path;
+  running.only_shapes = path.fake && asks_for_shapes(path, innermost_wrapper(state));
+  running.nested_work = nested_work(*running.op, path, running.only_shapes);
+  if (owns_nested(running.nested_work) && hooks_on_saved_tensors()) {
+    running.nested_work = with_saved_tensor_hooks(running.nested_work);
+  }
+  // Thread-local observers (torch.profiler) would lose what is muted.
+  running.muted = is_worth_muting(running.nested_work, running.op->nested.load(std::memory_order_relaxed)) &&
+                  state.session->may_mute() && !at::hasThreadLocalCallbacks();
 }
 
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
-  if (is_inside_a_closed_op(state)) {
+  if (is_part_of_running_op(state)) {
     ++state.ops.back().nested;
     return;
   }
@@ -131,18 +128,11 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
-    running.route = route_of(*op, inputs_of(fn, *op));
+    running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op));
   }
   if (op->kind == OpKind::compiled) running.described = false;
-  running.skipped = asks_for_shapes(state, running.route);
-  const bool has_own_work = op->kind == OpKind::counted || op->kind == OpKind::view;
-  running.closed = running.skipped || (has_own_work && !is_handed_on(*op, running.route));
-  running.saves = running.closed && hooks_on_saved_tensors();
-  // Thread-local observers (torch.profiler) would lose what is muted.
-  running.muted = running.closed && !running.route.dual && !running.saves &&
-                  op->nested.load(std::memory_order_relaxed) >= kWorthMuting && state.session->may_mute() &&
-                  !at::hasThreadLocalCallbacks();
-  if (state.marks.wanted() && may_launch(running)) state.mark(running);
+  decide(state, running);
+  if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
   state.ops.back().start = now_ticks();
@@ -157,36 +147,12 @@ bool makes_buffer(const at::RecordFunction& fn, const OpInfo& op) {
   return buffer.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || buffer.numel() > 1;
 }
 
-// An operator of an extension's makes memory for its own kernel, or hands tensors to NumPy: what it dispatches beside
-// that is a part of its work at most.
-bool fills_itself(const RunningOp& running) {
-  return running.op->of_extension && !running.declared_inside &&
-         (running.evidence_inside & (kBufferMade | kReadOut)) != 0;
-}
-
-// Whether the op itself is counted, now that it is known what it dispatched inside.
-bool is_counted(const RunningOp& running) {
-  if (std::uncaught_exceptions() > running.exceptions) return false;            // it raised: it did not do its work
-  if (running.declared != BucketTable::kNone || running.skipped) return false;  // declared work counts itself
-  // With nothing inside, a tensor subclass did the work where it cannot be seen; a mode had kept the answer (selective
-  // checkpointing).
-  if (is_handed_on(*running.op, running.route) && running.op->kind != OpKind::transparent) {
-    return !running.bytes_inside && !running.operations_inside && !running.uncosted_inside && !running.route.by_mode;
-  }
-  switch (running.op->kind) {
-    case OpKind::counted:
-    case OpKind::view:
-    case OpKind::compiled:
-      return true;
-    case OpKind::unknown:
-      // To be listed as uncosted, unless what was counted inside can be its work: a kernel of its own that allocates
-      // and fills its output through the dispatcher is still unknown.
-      return fills_itself(running) ||
-             (!running.operations_inside && !(running.op->composite_explicit && running.bytes_inside));
-    case OpKind::transparent:
-      break;
-  }
-  return false;
+// What it is now that it ended, and it is known what it dispatched inside.
+Verdict verdict_on(const RunningOp& running) {
+  const OpEnd end{.raised = std::uncaught_exceptions() > running.exceptions,
+                  .declared = running.declared != BucketTable::kNone,
+                  .only_shapes = running.only_shapes};
+  return verdict(*running.op, running.dispatch_path, end, running.inside);
 }
 
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
@@ -228,33 +194,30 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   }
   state.claim_sequence_numbers(running.owned ? std::optional(running.key.module) : std::nullopt);
 
-  if (is_counted(running)) {
+  const auto found = verdict_on(running);
+  if (found == Verdict::count || found == Verdict::list_uncosted) {
     Work work;
     const auto index = bucket_of(state, fn, running, work);
     const Ticks ticks = now - running.start;
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     const auto& bucket = (*state.table)[index];
-    running.bytes_inside |= bucket.per_call || bucket.work.bytes() > 0;
-    running.operations_inside |= bucket.per_call || bucket.work.operations != Work{}.operations;
-    running.uncosted_inside |= !bucket.costed;
-    if (running.bytes_inside || running.operations_inside || running.uncosted_inside) state.evidence |= kWorkSeen;
+    running.inside.add(bucket.work);
+    if (bucket.per_call) running.inside.bytes = running.inside.operations = true;  // of many shapes, which differ
+    running.inside.uncosted |= !bucket.costed;
+    if (running.inside.any()) state.evidence |= kWorkSeen;
   }
   state.evidence |= running.op->evidence;
   if (state.ops.empty()) return;
   auto& outer = state.ops.back();
-  outer.bytes_inside |= running.bytes_inside;
-  outer.operations_inside |= running.operations_inside;
-  outer.uncosted_inside |= running.uncosted_inside;
-  outer.declared_inside |= running.declared_inside;
-  outer.evidence_inside |= running.evidence_inside;
+  outer.inside.add(running.inside);
   if (const auto seen = running.op->evidence; seen == kReadOut || (fn != nullptr && makes_buffer(*fn, *running.op))) {
-    outer.evidence_inside |= seen;
+    outer.inside.evidence |= seen;
   }
   outer.inner_ticks += running.inner_ticks;
 }
 
-// Ops inside a closed one were not put on the stack, nor were nodes but those of compiled code.
+// Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
   const Ticks now = now_ticks();
   for (std::size_t i = state.ops.size(); i-- > 0;) {

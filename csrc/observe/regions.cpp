@@ -47,33 +47,27 @@ std::optional<ModuleId> Regions::find_or_add(ModuleId parent, std::string_view n
     refused_ = true;
     return std::nullopt;
   }
-  const auto id = static_cast<ModuleId>(first_ + static_cast<ModuleId>(regions_.size()));
+  const ModuleId id = first_ + static_cast<ModuleId>(regions_.size());
   regions_.push_back(&ids_.emplace(std::move(key), id).first->first);
   return id;
 }
 
-void Regions::add_to(ProfileData& data) const {
+std::vector<Region> Regions::all() const {
   const std::lock_guard lock(mutex_);
-  for (const auto* region : regions_) {
-    const auto& [parent, name] = *region;
-    const auto& parent_path = data.modules.at(static_cast<std::size_t>(parent)).path;
-    Module module;
-    module.path = parent_path.empty() ? name : parent_path + "." + name;
-    module.type = kRegionType;
-    module.parent = parent;
-    module.has_forward = false;
-    data.modules.push_back(std::move(module));
-  }
-  if (refused_) {
-    data.notes.push_back("more than " + std::to_string(kMost) +
-                         " distinct regions: further ones stand in the rows that they were opened in");
-  }
+  std::vector<Region> all;
+  for (const auto* region : regions_) all.push_back({region->first, region->second});
+  return all;
+}
+
+bool Regions::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
 }
 
 void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
   // What runs inside an op that counts as a whole has no place of its own.
-  if (!state.is_observed() || state.in_closed_op()) return;
+  if (!state.is_observed() || state.in_owned_work()) return;
   const auto [parent, phase] = state.place_now();
   if (const auto id = state.session->regions().find_or_add(parent, name)) {
     state.open(*state.session, *id, phase, ScopeKind::region, token);

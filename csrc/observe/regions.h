@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "values/observed.h"
 
 namespace at {
 struct RecordFunction;
@@ -20,7 +20,7 @@ namespace roofprof::observe {
 // The regions of one session: each (parent, name) has the same id in all of its passes and threads.
 class Regions {
  public:
-  // Distinct ones that get rows; what happens in further ones stands in their parents.
+  // Distinct regions that get rows; the work of further ones is counted in their parents.
   static constexpr std::size_t kMost = 1000;
 
   // Ids begin at `first`, after those of the model's modules.
@@ -28,8 +28,10 @@ class Regions {
 
   // Empty where there are too many.
   std::optional<ModuleId> find_or_add(ModuleId parent, std::string_view name);
-  // Adds their modules to those of the model, and a note where there were too many.
-  void add_to(ProfileData& data) const;
+  // By id.
+  std::vector<Region> all() const;
+  // There were more than get rows.
+  bool refused() const;
 
  private:
   using Key = std::pair<ModuleId, std::string>;

@@ -8,15 +8,15 @@
 #include <atomic>
 #include <cstring>
 
-#include "observe/op_info.h"
-#include "observe/script_places.h"
+#include "observe/operators/op_info.h"
+#include "observe/script/script_places.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
 namespace {
 
-// torch hands debug infos on to the threads that it starts work on. This kind is torch's own tests'.
+// torch passes debug infos on to the threads that it starts work on. This kind is the one of torch's own tests.
 const auto kForksInfo = c10::DebugInfoKind::TEST_INFO_2;
 
 struct ForksInfo : c10::DebugInfoBase {
@@ -46,7 +46,8 @@ std::shared_ptr<Session> session_of(const ThreadState& state) {
   return info == nullptr ? nullptr : info->session.lock();
 }
 
-// What the interpreter was entered with for the op that runs now: it may go on here with what waited elsewhere.
+// The method that the interpreter was entered with for the op that runs now: it may continue one that waited on another
+// thread.
 ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::string& line) {
   for (auto frame = state.script_frames.rbegin(); frame != state.script_frames.rend(); ++frame) {
     if (frame->line == line && is_current(*frame, session)) return *frame;
@@ -88,8 +89,8 @@ void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn,
 
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto session = session_of(state);
-  if (!session || !session->active() || session->scripts() == nullptr || state.script_twins > 0) return;
-  if (!state.scopes.empty() && (state.pass != session->pass() || state.in_closed_op())) return;
+  if (!session || !session->active() || session->scripts() == nullptr || state.instrumented_copies > 0) return;
+  if (!state.scopes.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
   auto lines = torch::jit::currentModuleHierarchy();
   if (lines.size() != 1) return;  // called by the interpreter itself, which names it
 
@@ -101,7 +102,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   frame.method = fn.name();
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
-  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state);
+  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.scopes);
   auto* info = forks_info();
   frame.place = !state.scopes.empty() ? state.scopes.back().module : info != nullptr ? info->place.load() : kModel;
   if (object == nullptr && !state.script_frames.empty() && is_current(state.script_frames.back(), *session)) {
@@ -157,7 +158,7 @@ ScriptForks::~ScriptForks() {
   try {
     c10::ThreadLocalDebugInfo::_pop(kForksInfo);
   } catch (const c10::Error&) {
-    // The block left a newer one open (a profiler of torch's): ours lies below it and says nothing any more.
+    // The block left a newer debug info open (that of torch's profiler): ours is below it and has no effect any more.
     return;
   }
 }

@@ -16,10 +16,10 @@ void finish_script_frame(ThreadState& state, const at::RecordFunction& fn);
 
 // An op starts in an open TorchScript scope, which becomes that of the op's module.
 void enter_script_op(ThreadState& state);
-// The same on a thread of torch::jit::fork's, which has no scope open. False where it is none of ours.
+// The same on a thread of torch::jit::fork, which has no scope open. False if the fork is not of an observed call.
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn);
 
-// While this lives, what this thread forks knows the session.
+// While this lives, forks of this thread know the session.
 class ScriptForks {
  public:
   explicit ScriptForks(const std::shared_ptr<Session>& session);

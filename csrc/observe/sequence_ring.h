@@ -9,7 +9,7 @@
 #include <new>
 #include <optional>
 
-#include "core/profile_data.h"
+#include "values/pass.h"
 
 namespace roofprof::observe {
 
@@ -17,7 +17,7 @@ namespace roofprof::observe {
 // forwards whose backward never comes stays bounded.
 class SequenceRing {
  public:
-  static constexpr std::uint64_t kSize = 1U << 16;
+  static constexpr std::uint64_t kSize = kNodesRemembered;
 
   SequenceRing() : slots_(allocate()) {}
 

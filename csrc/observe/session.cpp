@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <tuple>
+#include <unordered_map>
 
 #include "observe/module_calls.h"
 #include "observe/op_observer.h"
@@ -31,11 +31,30 @@ std::atomic<std::uint64_t> op_elsewhere_after{0};
 // Threads whose backward may still come.
 constexpr std::size_t kMaxRings = 256;
 
-struct KeyLess {
-  bool operator()(const BucketKey& a, const BucketKey& b) const {
-    return std::tie(a.op, a.module, a.phase, a.signature) < std::tie(b.op, b.module, b.phase, b.signature);
+Pass::Op::Kind kind_of(const OpInfo& op) {
+  if (op.kind == OpKind::compiled) return Pass::Op::Kind::compiled_region;
+  switch (op.unobserved) {
+    case Unobserved::function:
+      return Pass::Op::Kind::unobserved_function;
+    case Unobserved::module:
+      return Pass::Op::Kind::unobserved_module;
+    case Unobserved::no:
+      break;
   }
-};
+  return Pass::Op::Kind::op;
+}
+
+// Without the sums.
+Pass::Op op_of(const Bucket& bucket) {
+  Pass::Op op;
+  op.key = bucket.key.plain();
+  op.name = bucket.key.op->name;
+  op.kind = kind_of(*bucket.key.op);
+  op.dtype = bucket.dtype;
+  op.shapes = bucket.shapes;
+  op.inputs = bucket.inputs;
+  return op;
+}
 
 }  // namespace
 
@@ -70,7 +89,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   {
     const std::lock_guard lock(passes.mutex);
     may_mute_ = passes.sessions.empty() && !at::hasGlobalCallbacks();
-    for (auto& other : passes.sessions) other->may_mute_ = false;
+    for (const auto& other : passes.sessions) other->may_mute_ = false;
     if (passes.sessions.empty()) passes.callback = at::addGlobalCallback(op_observer_callback());
     passes.sessions.push_back(shared_from_this());
   }
@@ -114,16 +133,16 @@ Pass Session::stop() {
 Pass Session::collect(double ns_per_tick) {
   const auto to_ns = [ns_per_tick](Ticks ticks) { return std::llround(static_cast<double>(ticks) * ns_per_tick); };
   Pass pass;
-  std::map<BucketKey, std::size_t, KeyLess> places;
+  std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
   std::vector<ModuleClock> clocks;
   const std::lock_guard lock(mutex_);
   for (auto& table : tables_) {
     const std::lock_guard table_lock(table->lock);
     for (const auto& bucket : table->buckets()) {
       if (bucket.calls == 0) continue;
-      const auto [place, fresh] = places.try_emplace(bucket.key, pass.ops.size());
-      if (fresh) pass.ops.push_back({bucket.key, bucket.dtype, bucket.costed, bucket.shapes, 0, {}, 0, bucket.inputs});
-      auto& op = pass.ops[place->second];
+      const auto [index, fresh] = indices.try_emplace(bucket.key, pass.ops.size());
+      if (fresh) pass.ops.push_back(op_of(bucket));
+      auto& op = pass.ops[index->second];
       op.costed &= bucket.costed;
       op.calls += bucket.calls;
       op.work += bucket.per_call ? bucket.work_sum : bucket.work.times(bucket.calls);
@@ -181,7 +200,7 @@ std::optional<ModuleId> Session::leave(const void* token) {
 
 Evidence Session::evidence_inside(const void* token) const {
   const auto& state = thread_state();
-  if (state.session.get() != this || state.scopes.back().token != token || state.in_closed_op()) return kWorkSeen;
+  if (state.session.get() != this || state.scopes.back().token != token || state.in_owned_work()) return kWorkSeen;
   return state.evidence;
 }
 

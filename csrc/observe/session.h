@@ -7,60 +7,31 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
 #include "observe/bucket_table.h"
 #include "observe/launches.h"
-#include "observe/module_index.h"
-#include "observe/parameter_owners.h"
+#include "observe/modules/module_index.h"
+#include "observe/modules/parameter_owners.h"
+#include "observe/modules/scope_kind.h"
 #include "observe/regions.h"
-#include "observe/scope_kind.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
+#include "values/pass.h"
 
 namespace roofprof::observe {
 
 class ScriptPlaces;
-
-// The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
-struct Pass {
-  struct Op {
-    BucketKey key;
-    DType dtype = DType::other;
-    bool costed = true;
-    std::string shapes;
-    std::int64_t calls = 0;
-    Work work;
-    std::int64_t time_ns = 0;
-    std::uint64_t inputs = 0;  // as Bucket::inputs
-  };
-  struct Clock {
-    ModuleId module = kModel;
-    Phase phase = Phase::forward;
-    std::int64_t calls = 0;
-    std::int64_t self_ns = 0;
-  };
-  std::vector<Op> ops;
-  std::vector<Clock> clocks;
-  std::int64_t wall_ns = 0;
-  std::int64_t unknown_backward_nodes = 0;
-  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
-  bool ops_elsewhere = false;                   // on threads that no scope was open on
-  std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
-  std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
-};
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
-  // The model's modules by their addresses, so that calls of them are seen wherever they are told (module_calls.h). To
-  // be given before the first pass.
+  // The model's modules by their addresses, so that their calls are found (module_calls.h). To be given before the
+  // first pass.
   void know(ModuleIndex modules, ParameterOwners owners);
   const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
   // Null where no op has to be attributed by its parameters.
@@ -78,7 +49,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Pass stop();
   bool active() const { return active_.load(std::memory_order_acquire); }
 
-  // Scopes on the calling thread; quietly ignored while no pass is active. `token` identifies the scope to leave().
+  // Scopes on the calling thread; ignored while no pass is active. `token` identifies the scope to leave().
   bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
@@ -97,12 +68,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // The module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
+  const Regions& regions() const { return regions_; }
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
   const ScriptPlaces* scripts() const { return scripts_.get(); }
-  LaunchIds& launches() { return launches_; }
-  const LaunchIds& launches() const { return launches_; }
-  // Null where nobody is to be told of launches.
+  LaunchRegistry& launches() { return launches_; }
+  const LaunchRegistry& launches() const { return launches_; }
+  // Null while no device is traced.
   LaunchMarker* marker() const { return marker_.load(std::memory_order_relaxed); }
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
@@ -128,7 +100,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool observes_this_thread() const;
 
   Regions regions_;
-  LaunchIds launches_;
+  LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;

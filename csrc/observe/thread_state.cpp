@@ -53,8 +53,8 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     scope.grad_mode = c10::GradMode::is_enabled();
     scope.graph_task = torch::autograd::get_current_graph_task_id();
   }
-  // What a closed op launches is its own, whatever it calls.
-  if (marks.wanted() && !in_closed_op()) {
+  // What is launched inside owned work is the op's, whatever it calls.
+  if (marks.wanted() && !in_owned_work()) {
     scope.mark = marks.push(launch_of({nullptr, module, phase, 0}), LaunchLevel::module);
   }
   scopes.push_back(scope);
@@ -177,9 +177,8 @@ void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work,
 void ThreadState::note_work(const Work& work) {
   evidence |= kWorkSeen;
   if (ops.empty()) return;
-  ops.back().bytes_inside |= work.bytes() > 0;
-  ops.back().operations_inside |= work.operations != Work{}.operations;
-  ops.back().declared_inside = true;
+  ops.back().inside.add(work);
+  ops.back().inside.declared = true;
 }
 
 void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {

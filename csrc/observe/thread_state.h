@@ -12,9 +12,10 @@
 
 #include "observe/bucket_table.h"
 #include "observe/launches.h"
-#include "observe/op_signature.h"
-#include "observe/scope_kind.h"
-#include "observe/script_frame.h"
+#include "observe/modules/scope_kind.h"
+#include "observe/operators/op_signature.h"
+#include "observe/rule/counting_rule.h"
+#include "observe/script/script_frame.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -39,20 +40,15 @@ struct Scope {
 struct RunningOp {
   const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work or of compiled code
   OpInfo* op = nullptr;
-  BucketKey key;         // its signature is that of the inputs until the op ends
-  bool closed = false;   // what it dispatches inside is not counted
-  bool muted = false;    // ... and not even reported
-  bool skipped = false;  // no work at all: it only asks for shapes
-  bool saves = false;    // a user's hooks are handed what it saves for its backward
-  bool owned = false;    // it belongs to the module whose parameters it takes, not to the one that runs
-  Route route;
-  bool bytes_inside = false;       // an op that moves bytes was counted inside
-  bool operations_inside = false;  // an op that computes was counted inside
-  bool uncosted_inside = false;    // an op of which nothing is known was inside
-  Evidence evidence_inside = 0;    // of all that was looked at inside
-  bool declared_inside = false;    // the user said what it does
-  int nested = 0;                  // records seen inside, while closed
-  int exceptions = 0;              // in flight when it started
+  BucketKey key;  // its signature is that of the inputs until the op ends
+  NestedWork nested_work = NestedWork::looked_at;
+  bool muted = false;        // what it dispatches inside is not even reported
+  bool only_shapes = false;  // no work at all: it asks for shapes
+  bool owned = false;        // it belongs to the module whose parameters it takes, not to the one that runs
+  DispatchPath dispatch_path;
+  WorkInside inside;
+  int nested = 0;      // records seen inside, while they are its own work
+  int exceptions = 0;  // in flight when it started
   Ticks start = 0;
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
@@ -67,7 +63,7 @@ struct RunningFunction {
   Evidence evidence_before = 0;
 };
 
-// Where what happens now belongs.
+// The module and phase that work belongs to now.
 struct Place {
   ModuleId module;
   Phase phase;
@@ -85,7 +81,7 @@ struct ThreadState {
   std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
   const void* script_place_frame = nullptr;  // the record of its frame
-  int script_twins = 0;                      // at work here (script_twin.h): they tell their scopes themselves
+  int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their scopes themselves
   Evidence evidence = 0;                     // seen since the innermost scope or function began
   int nodes = 0;                             // among scopes: running autograd nodes
   Ticks last_switch = 0;                     // when the innermost scope last changed
@@ -104,11 +100,11 @@ struct ThreadState {
   void close_all();
   // The innermost scope is that of another module from now on.
   void move_scope(ModuleId module);
-  // Forgets everything without charging anybody: the pass that it belongs to is over.
+  // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
 
-  // Hands sequence numbers made since the last call to the module that runs now, or to that one.
+  // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
   void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
   bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
@@ -117,12 +113,12 @@ struct ThreadState {
   Place place_now() const;
   // The phase of a module that is called now.
   Phase phase_of_call() const;
-  // A profile observes this thread, and it is the one that its scopes belong to.
+  // Whether a profile observes this thread, and it is the one that the scopes belong to.
   bool is_observed() const;
-  // What runs here is part of an op that counts as a whole.
-  bool in_closed_op() const { return !ops.empty() && ops.back().closed; }
+  // Whether what runs here is part of an op that counts as a whole.
+  bool in_owned_work() const { return !ops.empty() && owns_nested(ops.back().nested_work); }
 
-  // What is launched until the op ends belongs to it, but for what ops inside it say; where a device is traced.
+  // While a device is traced: launches until the op ends belong to it, except those of ops inside that say otherwise.
   void mark(RunningOp& running) {
     if (marks.wanted()) running.mark = marks.push(launch_of(running.key), LaunchLevel::op);
   }

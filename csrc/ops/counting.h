@@ -33,7 +33,7 @@ bool wants_gradient(const OpCall& call, std::size_t position);
 // line has to declare both.
 std::int64_t blend_operations(const OpCall& call);
 
-// How often n has to be halved: comparisons that find a place among n.
+// How often n can be halved: the comparisons of a binary search among n.
 std::int64_t ceil_log2(std::int64_t n);
 
 // Products of sizes saturate, as every count does. An empty product is 1.

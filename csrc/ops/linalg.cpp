@@ -91,7 +91,7 @@ std::int64_t matrices(const TensorDesc& tensor) {
   return tensor.numel() == 0 ? 0 : tensor.numel() / product({tensor.size(-1), tensor.size(-2)});
 }
 
-// Vectors of that length in the solution, whatever dimension they lie along.
+// Vectors of that length in the solution, along any dimension.
 std::int64_t right_hand_sides(const OpCall& call, const TensorDesc& matrix) {
   return matrix.size(-1) == 0 ? 0 : call.result().numel() / matrix.size(-1);
 }

@@ -5,11 +5,11 @@
 
 #include <optional>
 
-#include "observe/nn_attribution.h"
-#include "observe/nn_tree.h"
-#include "observe/script_places.h"
-#include "observe/script_tree.h"
-#include "observe/script_twin.h"
+#include "observe/instrumented_copy.h"
+#include "observe/nn/nn_attribution.h"
+#include "observe/nn/nn_tree.h"
+#include "observe/script/script_places.h"
+#include "observe/script/script_tree.h"
 
 namespace roofprof::detail {
 namespace {
@@ -27,22 +27,22 @@ class NnModel : public Model {
     attribution_.emplace(tree);
     attribution_->attach(tree, session);
   }
-  void describe(ProfileData& data) const override { attribution_->describe(data); }
+  void describe(Observed& observed) const override { observed.torch_nn = attribution_->sights(); }
 
  private:
   std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
 
-// The caller's containers go in as they are: Rewind puts their contents back.
+// The caller's containers go in as they are: StateSnapshot puts their contents back.
 class ForwardCall : public ScriptCall {
  public:
   ForwardCall(torch::jit::Module module, ScriptArguments arguments, ScriptKeywords keywords)
       : module_(std::move(module)), arguments_(std::move(arguments)), keywords_(std::move(keywords)) {
     try {
-      twin_.emplace(module_, "forward");
+      copy_.emplace(module_, "forward");
     } catch (const c10::Error& error) {
-      no_twin_ = observe::note_without_twin("", error.what_without_backtrace());
+      no_copy_ = observe::note_without_copy("", error.what_without_backtrace());
     }
   }
   void first() override { module_.forward(arguments_, keywords_); }
@@ -52,8 +52,8 @@ class ForwardCall : public ScriptCall {
   std::vector<const at::Tensor*> inputs() const override { return {}; }
 
   void count(const Counted& counted) override {
-    if (!twin_) {
-      counted.notes.push_back(no_twin_);
+    if (!copy_) {
+      add_note(counted.notes, no_copy_);
       hide_script_calls(counted);
       first();
       return;
@@ -62,7 +62,7 @@ class ForwardCall : public ScriptCall {
     const auto on_call = [&](const observe::ScriptCall& seen) { observe::keep_shapes(seen, counted.modules); };
     observe::ScriptCall own;
     for (const auto& input : inputs) observe::read_shapes(input, own.input_shapes);
-    own.output_bytes = observe::read_shapes(twin_->run(counted.session, inputs, on_call), own.output_shapes);
+    own.output_bytes = observe::read_shapes(copy_->run(counted.session, inputs, on_call), own.output_shapes);
     on_call(own);
   }
 
@@ -79,8 +79,8 @@ class ForwardCall : public ScriptCall {
   torch::jit::Module module_;
   ScriptArguments arguments_;
   ScriptKeywords keywords_;
-  std::optional<observe::ScriptTwin> twin_;
-  std::string no_twin_;  // why there is none
+  std::optional<observe::InstrumentedCopy> copy_;
+  Note no_copy_;  // why there is none
 };
 
 class ScriptModel : public Model {
@@ -93,8 +93,8 @@ class ScriptModel : public Model {
     places->add(module_, kModel, tree.modules);
     session.set_scripts(std::move(places));
   }
-  void describe(ProfileData& data) const override {
-    if (auto note = observe::frozen_note(module_, ""); !note.empty()) data.notes.push_back(std::move(note));
+  void describe(Observed& observed) const override {
+    if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));
   }
   std::unique_ptr<ScriptCall> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
     return std::make_unique<ForwardCall>(module_, std::move(arguments), std::move(keywords));

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "observe/model_tree.h"
+#include "observe/modules/model_tree.h"
 #include "observe/session.h"
 #include "roofprof/profiler.h"
+#include "values/observed.h"
 
 namespace roofprof::detail {
 
@@ -31,7 +32,7 @@ struct Reach {
 struct Counted {
   const std::shared_ptr<observe::Session>& session;
   std::vector<Module>& modules;
-  std::vector<std::string>& notes;
+  std::vector<Note>& notes;
 };
 
 // A call that is counted in a way of its own.
@@ -51,8 +52,8 @@ class Model {
   virtual Reach reach() const = 0;
   // Before a session's first pass.
   virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
-  // What is to be said of the rows once everything else is known.
-  virtual void describe(ProfileData& data) const = 0;
+  // Adds what it knows of its modules' calls, and what is to be said of it.
+  virtual void describe(Observed& observed) const = 0;
   // A call of its forward with TorchScript's values; null where it takes none.
   virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
     return nullptr;

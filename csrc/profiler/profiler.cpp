@@ -1,11 +1,10 @@
-// The C++ profiler. Its room is the composition root, which knows everyone; Python's profiler composes the same parts
-// from its side.
+// The C++ profiler: what its templates call.
 
 #include "roofprof/profiler.h"
 
 #include <stdexcept>
 
-#include "profiler/run.h"
+#include "profiler/profiler_run.h"
 
 namespace roofprof::detail {
 namespace {
@@ -40,17 +39,17 @@ ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions opti
 Report ProfilerCore::run(Call& call) {
   Reach inputs;
   for (const auto* tensor : call.inputs()) inputs.tensors.push_back(*tensor);
-  return Run(state_).repeated(call, std::move(inputs), [&](const Counted& /*counted*/) { call.first(); });
+  return ProfilerRun(state_).repeated(call, std::move(inputs), [&](const Counted& /*counted*/) { call.first(); });
 }
 
 Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords) {
   Reach inputs{{}, arguments};
   for (const auto& [name, value] : keywords) inputs.values.push_back(value);
   const auto call = state_->model->script_call(std::move(arguments), std::move(keywords));
-  return Run(state_).repeated(*call, std::move(inputs), [&](const Counted& counted) { call->count(counted); });
+  return ProfilerRun(state_).repeated(*call, std::move(inputs), [&](const Counted& counted) { call->count(counted); });
 }
 
-Report ProfilerCore::run_once(const std::function<void()>& closure) { return Run(state_).once(closure); }
+Report ProfilerCore::run_once(const std::function<void()>& closure) { return ProfilerRun(state_).once(closure); }
 
 Report ProfilerCore::report() const {
   const std::lock_guard lock(state_->mutex);

@@ -5,38 +5,32 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "device/cuda/core_peak.h"
-#include "device/gpu/environment.h"
-#include "device/measure.h"
-#include "read_data.h"
+#include "json/members.h"
+#include "nvidia/core_peak.h"
 #include "report/ceilings_table.h"
 #include "roofprof/ceilings.h"
+#include "roofs/cache.h"
+#include "roofs/gpu/environment.h"
+#include "roofs/measure.h"
 
 namespace py = pybind11;
 
 namespace roofprof::python {
 namespace {
 
-py::dict to_dict(const Provenance& provenance) {
-  using namespace pybind11::literals;
-  return py::dict("source"_a = provenance.source, "method"_a = provenance.method, "date"_a = provenance.date,
-                  "spread"_a = provenance.spread);
+// By Python's json, so that both sides have the keys of a file.
+py::object to_dict(const Ceilings& ceilings) {
+  JsonWriter json;
+  write_value(json, ceilings);
+  return py::module_::import("json").attr("loads")(json.take());
 }
 
-py::dict to_dict(const Ceilings& ceilings) {
-  using namespace pybind11::literals;
-  py::list compute;
-  for (const auto& ceiling : ceilings.compute) {
-    compute.append(py::dict("dtype"_a = std::string(name_of(ceiling.dtype)),
-                            "operations_per_second"_a = ceiling.operations_per_second,
-                            "provenance"_a = to_dict(ceiling.provenance)));
-  }
-  py::list memory;
-  for (const auto& ceiling : ceilings.memory) {
-    memory.append(py::dict("level"_a = ceiling.level, "bytes_per_second"_a = ceiling.bytes_per_second,
-                           "capacity_bytes"_a = ceiling.capacity_bytes, "provenance"_a = to_dict(ceiling.provenance)));
-  }
-  return py::dict("device"_a = ceilings.device, "compute"_a = compute, "memory"_a = memory);
+Ceilings from_dict(const py::dict& from) {
+  const auto text = py::module_::import("json").attr("dumps")(from).cast<std::string>();
+  Ceilings ceilings;
+  JsonReader json(text);
+  read_value(json, ceilings);
+  return ceilings;
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("device", &Ceilings::device)
       .def_readonly("compute", &Ceilings::compute)
       .def_readonly("memory", &Ceilings::memory)
-      .def("to_dict", [](const Ceilings& self) { return to_dict(self); })
+      .def("to_dict", &to_dict)
       .def(
           "table",
           [](const Ceilings& self, std::size_t width, const Ceilings* published) {
@@ -69,16 +63,26 @@ void bind_ceilings(py::module_& module) {
           },
           py::arg("width") = 120, py::arg("published") = nullptr)
       .def("__str__", [](const Ceilings& self) { return ceilings_table(self, 120); })
-      .def(py::self == py::self)
+      .def(py::self == py::self)  // NOLINT(misc-redundant-expression)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });
-  module.def("ceilings_from_dict", &read_ceilings);
+  module.def("ceilings_from_dict", &from_dict);
   module.def(
       "measure_ceilings",
-      [](const std::string& device, const std::function<void(std::string_view)>& progress) {
-        auto measured = measure_ceilings(device, progress);
+      [](const std::string& device, const Progress& progress) {
+        MeasuredCeilings measured = measure_ceilings(device, progress);
         return py::make_tuple(std::move(measured.ceilings), std::move(measured.notes));
       },
       py::arg("device"), py::arg("progress") = nullptr);
+  module.def(
+      "cached_ceilings",
+      [](const std::string& device, const Progress& progress, bool again) {
+        CachedCeilings cached = cached_ceilings(device, progress, again);
+        return py::make_tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
+      },
+      py::arg("device"), py::arg("progress"), py::arg("again"));
+  module.def("ceilings_cache_folder", &ceilings_cache_folder);
+  module.def("load_ceilings", &Ceilings::load, py::arg("path"));
+  module.def("save_ceilings", &Ceilings::save, py::arg("ceilings"), py::arg("path"));
   module.def("gpu_environment", &gpu_environment, py::arg("device"));
   module.def("cuda_core_fp32_peak", &cuda::cuda_core_fp32_peak, py::arg("sm_count"), py::arg("clock_hz"),
              py::arg("compute_major"), py::arg("compute_minor"));

@@ -1,4 +1,4 @@
-// Costs that Python functions give: the call of an op as Python values, and what was counted back.
+// Costs computed by Python functions: an op's call as Python values, and the counts that come back.
 
 #include <pybind11/stl.h>
 #include <torch/csrc/Dtype.h>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "observe/element_type.h"
+#include "observe/operators/element_type.h"
 #include "ops/counting.h"
 #include "read_data.h"
 #include "roofprof/op_costs.h"
@@ -58,7 +58,7 @@ py::object value_of(const ops::Argument& argument) {
 // (positional arguments, keyword arguments, results)
 py::tuple values_of(const OpCall& call) {
   py::list positional;
-  py::dict keywords;
+  py::dict keywords;  // NOLINT(misc-const-correctness): it is filled in
   py::list results;
   for (const auto& argument : call.arguments) {
     if (argument.keyword_only) {
@@ -122,8 +122,7 @@ void bind_costs(py::module_& module) {
       [](const std::string& op, py::object evaluate, std::string formula) {
         // Kept for good: it may be running on another thread, and is not to end after Python has.
         const py::handle kept = evaluate.release();
-        OpCosts::add(
-            op, [kept](const OpCall& call, Work& work) { call_python(kept, call, work); }, std::move(formula));
+        OpCosts::add(op, [kept](const OpCall& call, Work& work) { call_python(kept, call, work); }, std::move(formula));
       },
       py::arg("op"), py::arg("evaluate"), py::arg("formula"));
   module.def("remove_op_cost", &OpCosts::remove, py::arg("op"));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bindings.h"
-#include "device/cuda/doctor.h"
+#include "collect/doctor.h"
 
 namespace roofprof::python {
 

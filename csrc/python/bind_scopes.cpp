@@ -14,8 +14,7 @@ void bind_scopes(py::module_& module) {
   module.def(
       "open_region", [](std::string_view name, const py::object& token) { observe::open_region(name, token.ptr()); },
       py::arg("name"), py::arg("token"));
-  module.def(
-      "close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
+  module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
 
   module.def(
       "declare_work",
@@ -27,8 +26,7 @@ void bind_scopes(py::module_& module) {
         observe::open_work(name, read_work(counts), token.ptr());
       },
       py::arg("name"), py::arg("counts"), py::arg("token"));
-  module.def(
-      "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
+  module.def("close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
 }
 
 }  // namespace roofprof::python

@@ -1,4 +1,4 @@
-// TorchScript modules of a model: their tree, their twins that count, their attributes.
+// TorchScript modules of a model: their tree, the instrumented copies that count, their attributes.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,23 +8,23 @@
 
 #include "bindings.h"
 #include "module_hooks.h"
-#include "observe/script_tree.h"
-#include "observe/script_twin.h"
-#include "observe/script_values.h"
+#include "observe/instrumented_copy.h"
+#include "observe/script/script_tree.h"
+#include "observe/script/script_values.h"
 
 namespace py = pybind11;
 
 namespace roofprof::python {
 namespace {
 
-// Calls a method's twin as Python calls the method.
-class PythonTwin {
+// Calls a method's copy as Python calls the method.
+class PythonCopy {
  public:
-  PythonTwin(std::shared_ptr<ModuleHooks> hooks, const torch::jit::Module& module, const std::string& method)
+  PythonCopy(std::shared_ptr<ModuleHooks> hooks, const torch::jit::Module& module, const std::string& method)
       : hooks_(std::move(hooks)),
         schema_(module.get_method(method).function().getSchema()),
         self_(module._ivalue()),
-        twin_(module, method) {}
+        copy_(module, method) {}
 
   py::object call(const py::args& args, const py::kwargs& kwargs) const {
     HANDLE_TH_ERRORS
@@ -33,7 +33,7 @@ class PythonTwin {
     c10::IValue result;
     {
       const py::gil_scoped_release released;
-      result = twin_.run(hooks_->session(), std::move(stack), [this](const auto& seen) { hooks_->keep_shapes(seen); });
+      result = copy_.run(hooks_->session(), std::move(stack), [this](const auto& seen) { hooks_->keep_shapes(seen); });
     }
     return torch::jit::toPyObject(std::move(result));
     END_HANDLE_TH_ERRORS_PYBIND
@@ -43,7 +43,7 @@ class PythonTwin {
   std::shared_ptr<ModuleHooks> hooks_;
   c10::FunctionSchema schema_;
   c10::IValue self_;
-  observe::ScriptTwin twin_;
+  observe::InstrumentedCopy copy_;
 };
 
 py::list script_tree(const torch::jit::Module& module) {
@@ -70,11 +70,11 @@ void bind_scripts(py::module_& module) {
   // `module` is a ScriptModule's `_c`.
   module.def("script_tree", &script_tree, py::arg("module"));
   module.def("frozen_note", &observe::frozen_note, py::arg("module"), py::arg("path"));
-  module.def("note_without_twin", &observe::note_without_twin, py::arg("path"), py::arg("reason"));
-  py::class_<PythonTwin>(module, "ScriptTwin")
+  module.def("note_without_copy", &observe::note_without_copy, py::arg("path"), py::arg("reason"));
+  py::class_<PythonCopy>(module, "InstrumentedCopy")
       .def(py::init<std::shared_ptr<ModuleHooks>, const torch::jit::Module&, const std::string&>(), py::arg("session"),
            py::arg("module"), py::arg("method"))
-      .def("__call__", &PythonTwin::call);
+      .def("__call__", &PythonCopy::call);
   py::class_<observe::ScriptValues>(module, "ScriptAttributes")
       .def(py::init([](const torch::jit::Module& script) {
              return observe::ScriptValues(std::vector<c10::IValue>{script._ivalue()});

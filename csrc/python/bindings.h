@@ -5,10 +5,13 @@
 
 namespace roofprof::python {
 
+void bind_rows(pybind11::module_& module);
+void bind_notes(pybind11::module_& module);
 void bind_report(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
-void bind_device(pybind11::module_& module);
+void bind_run(pybind11::module_& module);
+void bind_state(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 void bind_costs(pybind11::module_& module);
 void bind_scopes(pybind11::module_& module);

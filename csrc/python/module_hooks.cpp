@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "observe/operators/tensor_bytes.h"
 #include "observe/thread_state.h"
 #include "tensor_walk.h"
 #include "unobserved.h"
@@ -37,7 +38,7 @@ class ShapeReader {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
     if (count_ == shapes_.size()) shapes_.emplace_back();
     shapes_[count_++].assign(tensor.sizes().begin(), tensor.sizes().end());
-    bytes_ += tensor.numel() * static_cast<std::int64_t>(tensor.dtype().itemsize());
+    bytes_ += observe::bytes_of(tensor);
   }
 
   // Of objects, dataclasses.
@@ -107,8 +108,8 @@ void ModuleHooks::enter(PyObject* module) {
     const auto wrapper = wrapped_.find(state.scopes.back().token);
     if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
   }
-  auto place = index_.place_of(module, state);
-  if (!place && adopt(module)) place = index_.place_of(module, state);
+  auto place = index_.place_of(module, state.scopes);
+  if (!place && adopt(module)) place = index_.place_of(module, state.scopes);
   if (place) session_->enter(*place, module);
 }
 
@@ -116,7 +117,7 @@ bool ModuleHooks::adopt(PyObject* wrapper) {
   if (std::strcmp(Py_TYPE(wrapper)->tp_name, "OptimizedModule") != 0) return false;
   const auto module = py::reinterpret_steal<py::object>(PyObject_GetAttrString(wrapper, "_orig_mod"));
   if (!module) PyErr_Clear();
-  const auto place = module ? index_.place_of(module.ptr(), observe::thread_state()) : std::nullopt;
+  const auto place = module ? index_.place_of(module.ptr(), observe::thread_state().scopes) : std::nullopt;
   if (place) add_wrapper(py::reinterpret_borrow<py::object>(wrapper), module, *place);
   return place.has_value();
 }

@@ -1,55 +1,32 @@
 #pragma once
-// Reading one value of a report's JSON.
+// Observed data from Python's dicts, by the member lists of values/members.h.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/profile_data.h"
+#include "values/members.h"
 
 namespace roofprof::python {
 
-// Every key must be there: a report that misses one was not written by roofprof.
+// Every key must be there.
 template <class Value>
-void read(const pybind11::dict& from, const char* key, Value& to) {
-  if (!from.contains(key)) throw pybind11::key_error(key);
+void read(const pybind11::dict& from, std::string_view key, Value& to) {
+  const pybind11::str name(key.data(), key.size());
+  if (!from.contains(name)) throw pybind11::key_error(std::string(key));
   try {
-    to = from[key].cast<Value>();
+    to = from[name].template cast<Value>();
   } catch (const pybind11::cast_error&) {
-    throw pybind11::type_error(std::string("'") + key + "' has the wrong type");
+    throw pybind11::type_error("'" + std::string(key) + "' has the wrong type");
   }
 }
 
-inline pybind11::dict child(const pybind11::dict& from, const char* key) {
-  pybind11::dict result;
-  read(from, key, result);
+template <class Struct>
+Struct read_members(const pybind11::dict& from) {
+  Struct result;
+  for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) { read(from, name, result.*member); });
   return result;
 }
-
-template <class Item, class ReadItem>
-std::vector<Item> read_list(const pybind11::dict& from, const char* key, ReadItem&& read_item) {
-  pybind11::list items;
-  read(from, key, items);
-  std::vector<Item> result;
-  result.reserve(items.size());
-  for (const auto item : items) result.push_back(read_item(pybind11::cast<pybind11::dict>(item)));
-  return result;
-}
-
-// The entry of that name in a list of an enumeration's names.
-template <class Enum, class Names>
-Enum read_named(const pybind11::dict& from, const char* key, const Names& names) {
-  std::string name;
-  read(from, key, name);
-  const auto found = std::find(names.begin(), names.end(), std::string_view(name));
-  if (found == names.end()) throw pybind11::value_error("'" + std::string(key) + "' cannot be '" + name + "'");
-  return static_cast<Enum>(found - names.begin());
-}
-
-inline Phase read_phase(const pybind11::dict& from) { return read_named<Phase>(from, "phase", kPhaseNames); }
 
 }  // namespace roofprof::python

@@ -3,7 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
-#include "observe/symbolic_size.h"
+#include "observe/operators/symbolic_size.h"
 
 namespace py = pybind11;
 

@@ -67,7 +67,7 @@ bool overlap(const Memory& a, const Memory& b) {
 bool is_unobserved(observe::Evidence seen, PyObject* module, PyObject* arguments, PyObject* keywords,
                    PyObject* output) {
   const bool handed_out = (seen & observe::kReadOut) != 0;
-  if ((seen & observe::kWorkSeen) != 0 || (!handed_out && (seen & observe::kFreshMemory) == 0)) return false;
+  if (!observe::module_may_bypass(seen)) return false;
   std::vector<Memory> unknown;
   for_each_tensor(output, [&](const at::Tensor& tensor) {
     // A single number may be a constant: torch.tensor(0.0).

@@ -1,9 +1,9 @@
 #pragma once
-// Whether what a module returned can have come from the ops that were seen in its call.
+// Whether a module's output can have come from the ops that were seen in its call.
 
 #include <pybind11/pybind11.h>
 
-#include "observe/op_info.h"
+#include "observe/rule/evidence.h"
 
 namespace roofprof::python {
 

@@ -5,11 +5,11 @@
 
 #include <stdexcept>
 
-#include "core/fields.h"
-#include "core/profile_data.h"
-#include "report/file.h"
-#include "report/json_writer.h"
+#include "json/file.h"
+#include "json/writer.h"
 #include "report/units.h"
+#include "values/fields.h"
+#include "values/profile_data.h"
 
 namespace roofprof {
 
@@ -55,32 +55,17 @@ class Line {
   bool first_ = true;
 };
 
-std::string header() {
-  Line line;
-  for_each_row_field([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
-  for_each_figure([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
-  for_each_figure([&](std::string_view name, Unit unit, auto) { line.add("self_" + key_of(name, unit)); });
-  return line.take();
-}
-
-std::string line_of(const RooflineRow& row) {
-  Line line;
-  for_each_row_field([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
-  for_each_figure([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
-  for_each_figure([&](std::string_view, Unit, auto member) { line.add(cell(row.self.*member)); });
-  return line.take();
-}
-
-std::string kernel_header() {
-  Line line;
-  for_each_kernel_field([&](std::string_view name, Unit unit, auto) { line.add(key_of(name, unit)); });
-  return line.take();
-}
-
-std::string line_of(const KernelRow& row) {
-  Line line;
-  for_each_kernel_field([&](std::string_view, Unit, auto member) { line.add(cell(row.*member)); });
-  return line.take();
+template <class Row>
+std::string csv_of(const std::vector<Row>& rows) {
+  Line header;
+  for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) { header.add(info.key_in(of_self)); });
+  std::string text = header.take();
+  for (const Row& row : rows) {
+    Line line;
+    for_each_field<Row>([&](const FigureInfo&, bool, auto value_of) { line.add(cell(value_of(row))); });
+    text += line.take();
+  }
+  return text;
 }
 
 }  // namespace
@@ -89,13 +74,7 @@ std::string Report::to_csv(std::string_view by) const {
   if (by != "module" && by != "kernel") {
     throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module' and one by 'kernel'", by));
   }
-  std::string text = by == "module" ? header() : kernel_header();
-  if (by == "module") {
-    for (const auto& row : rows_) text += line_of(row);
-  } else {
-    for (const auto& row : kernels_) text += line_of(row);
-  }
-  return text;
+  return by == "module" ? csv_of(rows_) : csv_of(kernels_);
 }
 
 void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }

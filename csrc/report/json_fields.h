@@ -1,46 +1,62 @@
 #pragma once
-// The fields of core/fields.h as members of a JSON object.
+// Rows as JSON, by the lists of values/fields.h.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
-#include "core/fields.h"
-#include "report/json_writer.h"
+#include "json/members.h"
+#include "values/fields.h"
 
 namespace roofprof {
 
-using ByDType = std::array<std::int64_t, kDTypeCount>;
-
-inline void write_by_dtype(JsonWriter& json, const ByDType& counts) {
-  json.begin_object();
-  for (std::size_t i = 0; i < kDTypeCount; ++i) {
-    if (counts[i] != 0) json.member(kDTypeNames[i], counts[i]);
+// Which fields of a list are written: those that any row knows. So every row of a report has the same keys.
+class KnownFields {
+ public:
+  template <class Row, class Value>
+  void look_at(std::size_t index, const Row& row, Value Row::* member) {
+    if (index >= known_.size()) known_.resize(index + 1);
+    if (!known_[index]) known_[index] = is_known(row.*member);
   }
-  json.end_object();
-}
+  bool operator[](std::size_t index) const { return index < known_.size() && known_[index]; }
 
-inline void write_blocks(JsonWriter& json, const std::array<std::int32_t, 3>& blocks) {
-  json.begin_array();
-  for (const auto count : blocks) json.write(count);
-  json.end_array();
-}
+ private:
+  template <class Value>
+  static bool is_known(const Value&) {
+    return true;
+  }
+  template <class Value>
+  static bool is_known(const std::optional<Value>& value) {
+    return value.has_value();
+  }
 
-// Writes each field of the lists in core/fields.h under its key.
+  std::vector<bool> known_;
+};
+
+// A visitor for the lists of values/fields.h that looks at each field of a row.
 template <class Object>
-auto field_writer(JsonWriter& json, const Object& object, const std::string& prefix) {
-  return [&json, &object, prefix](std::string_view name, Unit unit, auto member) {
-    json.key(prefix + key_of(name, unit));
-    const auto& value = object.*member;
-    if constexpr (std::is_same_v<decltype(value), const Bound&>) {
-      json.write(to_string(value));
-    } else if constexpr (std::is_same_v<decltype(value), const ByDType&>) {
-      write_by_dtype(json, value);
-    } else if constexpr (std::is_same_v<decltype(value), const std::array<std::int32_t, 3>&>) {
-      write_blocks(json, value);
-    } else {
-      json.write(value);
-    }
+auto field_finder(KnownFields& known, const Object& object) {
+  return [&known, &object, index = std::size_t{0}](std::string_view, Unit, auto member) mutable {
+    known.look_at<Object>(index++, object, member);
   };
+}
+
+// One that writes each known field under its key.
+template <class Object>
+auto field_writer(JsonWriter& json, const KnownFields& known, const Object& object, const std::string& prefix) {
+  return
+      [&json, &known, &object, prefix, index = std::size_t{0}](std::string_view name, Unit unit, auto member) mutable {
+        if (!known[index++]) return;
+        json.key(prefix + key_of(name, unit));
+        const auto& value = object.*member;
+        if constexpr (std::is_same_v<decltype(value), const Bound&>) {
+          json.write(to_string(value));
+        } else {
+          write_value(json, value);
+        }
+      };
 }
 
 }  // namespace roofprof

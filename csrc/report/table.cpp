@@ -8,10 +8,10 @@
 #include <ostream>
 #include <set>
 
-#include "core/profile_data.h"
-#include "report/surroundings.h"
+#include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/utf8.h"
+#include "values/profile_data.h"
 
 namespace roofprof {
 
@@ -129,27 +129,25 @@ Selection select_rows(const Report& report, const TableOptions& options) {
 
 }  // namespace
 
-bool has_shares(const Report& report) {
-  return std::any_of(report.rows().begin(), report.rows().end(), [](const auto& row) { return row.work_share; });
-}
-
-bool has_counters(const Report& report) {
-  return std::any_of(report.rows().begin(), report.rows().end(),
-                     [](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; });
-}
-
-bool counted_by_kernel(const Report& report) {
-  return has_counters(report) && report.data().counter_ranges == CounterRanges::kernels;
-}
-
-bool can_fill(std::string_view name, Unit unit, const Report& report) {
-  const bool timed = report.total().time_ns || report.total().op_time_ns;
-  const bool needs_roof = name == "percent_of_roof" || name == "wasted_time" || name == "lower_bound_time";
-  if (needs_time(name, unit) && !timed) return false;
-  if (name == "work_share") return has_shares(report);
-  if (name == "utilization") return report.total().utilization.has_value();
-  if (is_measured(name)) return has_counters(report);
-  return !needs_roof || !report.ceilings().empty();
+Facts facts_of(const Report& report, TableKind kind) {
+  const auto& rows = report.rows();
+  const RooflineRow& total = report.total();
+  const auto any = [&](auto holds) { return std::any_of(rows.begin(), rows.end(), holds); };
+  const bool of_modules = kind == TableKind::modules;
+  Facts known = 0;
+  const auto add = [&](bool holds, Facts fact) { known |= holds ? fact : 0; };
+  add(total.int_ops > total.flops, facts::integers);
+  add(total.time_ns || total.op_time_ns, facts::time);
+  add(report.data().device_timed, facts::device);
+  add(of_modules && total.utilization, facts::intervals);
+  add((of_modules || report.data().counter_ranges == CounterRanges::kernels) &&
+          any([](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; }),
+      facts::counters);
+  add(!report.ceilings().empty(), facts::roofs);
+  add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
+  add(total.incomplete, facts::incomplete);
+  add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
+  return known;
 }
 
 std::string left_out_line(std::size_t count, std::string_view what, std::size_t width) {

@@ -28,15 +28,9 @@ std::string group_table(const Report& report, const TableOptions& options);
 // One line for each kernel in each place, as nsys shows them.
 std::string kernel_table(const Report& report, const TableOptions& options);
 
-// Whether modules ran inside compiled regions, so that their part of the work is known in place of their time.
-bool has_shares(const Report& report);
-// Whether hardware counters gave DRAM bytes of any module.
-bool has_counters(const Report& report);
-// ... kernel by kernel, and not by whole modules alone.
-bool counted_by_kernel(const Report& report);
-// Which of the usual columns this report can fill: all without a time go where nothing was timed, and what needs roofs
-// goes where there are none.
-bool can_fill(std::string_view name, Unit unit, const Report& report);
+// What holds for the report, as far as that kind of table shows it: a group's ops have no intervals and no regions, and
+// counters of whole modules tell nothing of ops.
+Facts facts_of(const Report& report, TableKind kind);
 
 struct UsualColumn {
   std::string_view name;
@@ -57,9 +51,9 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
   const auto all = columns_of<Row>();
   std::vector<std::pair<Column<Row>, TextColumn>> chosen;
   const auto add = [&](const Column<Row>& column, int drop_rank) {
-    const bool textual = is_textual(column.unit);
-    const std::size_t min_width = column.name == "type" ? 12 : textual && column.unit != Unit::bound ? 12 : 0;
-    chosen.push_back({column, TextColumn{heading_of(column.name), textual, min_width, drop_rank}});
+    const bool textual = is_textual(column.info->unit);
+    const std::size_t min_width = textual && column.info->unit != Unit::bound ? 12 : 0;
+    chosen.push_back({column, TextColumn{column.heading, textual, min_width, drop_rank}});
   };
   const auto has = [&](const std::string& name) {
     return std::any_of(chosen.begin(), chosen.end(), [&](const auto& c) { return c.first.name == name; });
@@ -69,6 +63,7 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
     if (column.name != naming_column<Row>() && !has(column.name)) add(column, 0);
   }
   if (options.columns.empty()) {
+    const Facts known = facts_of(report, kind_of(options.by));
     for (const auto& [name, rank] : usual) {
       const auto& column = column_named(all, name);
       bool filled = false;
@@ -78,9 +73,7 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
           return value.number || !value.text.empty();
         });
       } else {
-        filled = can_fill(column.name, column.unit, report);
-        // Counters of whole modules tell nothing of ops.
-        if (std::is_same_v<Row, GroupRow> && is_measured(column.name)) filled = filled && counted_by_kernel(report);
+        filled = (column.info->needs & ~known) == 0;
       }
       if (filled) add(column, rank);
     }

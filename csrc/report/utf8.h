@@ -1,14 +1,13 @@
 #pragma once
-// Just enough UTF-8 for names and columns: validity and length in code points.
+// Just enough UTF-8 for names and columns: length in code points.
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace roofprof {
+#include "json/utf8.h"
 
-// Bytes of the valid sequence at the front of `text`; 0 where it is none (stray, truncated, overlong, surrogate).
-std::size_t utf8_sequence(std::string_view text);
+namespace roofprof {
 
 // Code points; each is taken to be one column wide. An invalid byte counts as one.
 std::size_t display_width(std::string_view text);

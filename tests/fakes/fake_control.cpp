@@ -111,6 +111,7 @@ fake::Ran run(const FakeLaunch& launch) {
 extern "C" {
 
 const int roofprof_simulated = 1;
+const unsigned long fake_launch_size = sizeof(FakeLaunch);
 
 void fake_reset(void) {
   State fresh = fresh_state();

@@ -62,6 +62,8 @@ typedef struct FakeLaunch {
   int from_memory;    /* of a copy: CUpti_ActivityMemoryKind; 0: its record does not say */
   int to_memory;
 } FakeLaunch;
+/* For who mirrors it: fake_launch.py. */
+extern const unsigned long fake_launch_size;
 
 /* Launches it from this thread, now: the host's clock moves by the setting launch_ns, the work starts when its stream
  * is free. Returns its correlation id. Makes the device's primary context active, as torch does. */

@@ -9,8 +9,6 @@
 
 namespace fake {
 
-inline constexpr CUpti_CallbackId kWholeDomain = 0xffffffff;
-
 // Who subscribed to callbacks, and to which.
 struct Subscriber {
   bool subscribed = false;
@@ -19,7 +17,7 @@ struct Subscriber {
   std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> enabled;
 
   bool wants(CUpti_CallbackDomain domain, CUpti_CallbackId id) const {
-    return subscribed && (enabled.contains({domain, id}) || enabled.contains({domain, kWholeDomain}));
+    return subscribed && enabled.contains({domain, id});
   }
 };
 Subscriber subscribed();

@@ -74,18 +74,4 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle giv
   }
   return CUPTI_SUCCESS;
 }
-
-CUptiResult cuptiEnableDomain(std::uint32_t enable, CUpti_SubscriberHandle given, CUpti_CallbackDomain domain) {
-  FAKE(CUptiResult, cuptiEnableDomain);
-  const std::lock_guard lock(mutex);
-  if (!subscriber.subscribed || given != reinterpret_cast<CUpti_SubscriberHandle>(&handle)) {
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  }
-  if (enable != 0) {
-    subscriber.enabled.insert({domain, fake::kWholeDomain});
-  } else {
-    std::erase_if(subscriber.enabled, [&](const auto& callback) { return callback.first == domain; });
-  }
-  return CUPTI_SUCCESS;
-}
 }

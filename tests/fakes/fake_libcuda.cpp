@@ -26,12 +26,8 @@ const char* setting_of(CUdevice_attribute attribute) {
       return "clock_khz";
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return "sm_count";
-    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
-      return "integrated";
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       return "memory_clock_khz";
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-      return "memory_bus_bits";
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       return "l2_bytes";
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:

@@ -62,7 +62,7 @@ fi
 
 rm -rf "$PARTS" "$RECORDED"
 mkdir -p "$PARTS" "$RECORDED" || exit 1
-export PYTHONPATH=$root/tests/gpu
+export PYTHONPATH=$root/tests/gpu:$root/tests/fakes
 export ROOFPROF_CACHE_DIR=$BUILD/cache  # roofs are measured here and now
 
 # ---- build: what setup.py does, without touching the source tree

@@ -2,6 +2,7 @@
 // The roofs of a machine: peak operation rates by dtype, peak bandwidths by memory level, each with its provenance.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ struct MemoryCeiling {
   bool operator==(const MemoryCeiling&) const = default;
 };
 
+// Told what a measurement is doing, a line at a time.
+using Progress = std::function<void(std::string_view)>;
+
 struct Ceilings {
   std::string device;  // what was measured, in words
   std::vector<ComputeCeiling> compute;
@@ -52,6 +56,16 @@ struct Ceilings {
   const MemoryCeiling* memory_for(std::int64_t footprint_bytes) const;
   // The roof of the level of that name; null where there is none.
   const MemoryCeiling* memory_level(std::string_view level) const;
+
+  // Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes about ten seconds,
+  // and at most twenty. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument
+  // for a device that cannot be measured.
+  static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
+  // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
+  // names the file and says what is wrong with it.
+  static Ceilings load(const std::string& path);
+  // Written whole or not at all; throws std::runtime_error naming the path.
+  void save(const std::string& path) const;
 
   bool operator==(const Ceilings&) const = default;
 };

@@ -23,11 +23,12 @@ struct TensorDesc {
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
-  // Its place in the list of tensors that it came in; what is None there has a place too.
+  // Its index in the list of tensors that it came in; a None there has an index too.
   std::size_t place = 0;
   // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
   int element_type = -1;
-  // Sparse formats hold some of the elements only (non-zeros; whole blocks where there are blocks), and their places.
+  // Sparse formats hold only some of the elements (non-zeros; whole blocks where there are blocks), and their
+  // positions.
   std::optional<std::int64_t> stored;
   std::int64_t index_bytes = 0;
   // A nested tensor: the sizes of each component. `sizes` then is their number, and kRagged where they differ.
@@ -47,7 +48,7 @@ struct TensorDesc {
   int dim() const { return static_cast<int>(sizes.size()); }
 };
 
-// monostate: None, or a value that no cost of this op declared that it reads. A list of booleans is one of 0 and 1.
+// monostate: None, or a value that no cost of this op declares. A list of booleans is a list of 0 and 1.
 using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                             std::vector<double>>;
 
@@ -70,7 +71,7 @@ struct Argument {
   bool unknown = false;  // the scalar is a symbolic integer without a value in this run
 };
 
-// What the operator's schema and tags tell about it without a cost of its own.
+// What the operator's schema and tags say about one that has no cost of its own.
 enum class Trait : std::uint8_t { none, view, view_copy, pointwise, reduction };
 
 struct OpCall {

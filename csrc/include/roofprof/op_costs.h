@@ -20,8 +20,8 @@ class OpCosts {
  public:
   // Adds the MACs and operations of one call to `work`, which comes with the call's compulsory bytes (each distinct
   // input once, each result once); they may be overwritten. All scalar arguments of the call can be read. Runs once per
-  // operator, module and shapes, on the thread that called the operator and possibly on several at a time. What it
-  // throws is said in the report, and the op listed there as uncosted.
+  // operator, module and shapes, on the thread that called the operator and possibly on several at a time. If it
+  // throws, a note in the report says so, and the op is listed as uncosted.
   using Function = std::function<void(const OpCall& call, Work& work)>;
 
   // Sets the cost of an operator: "mylib::op" for all its overloads, "mylib::op.overload" for one ("mylib::op.default"

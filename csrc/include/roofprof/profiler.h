@@ -41,10 +41,12 @@ struct ProfilerOptions {
   std::int64_t warmup = 3;                  // calls that are not timed
   std::optional<std::int64_t> repeat = {};  // timed calls; empty: at most 10 or 5 seconds
   std::optional<std::int64_t> depth = {};   // deepest row of the report's tables; empty: as many as stay readable
-  std::optional<Ceilings> ceilings = {};    // roofs to use; empty: this machine's own, measured once per process (10 s)
+  std::optional<Ceilings> ceilings = {};    // roofs to use; empty: this machine's own, measured once (10 s) and kept
   Counters counters = Counters::automatic;
-  std::string device =
-      {};  // whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are
+  // Whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
+  std::string device = {};
+  // Told what is measured where this machine's roofs are not known yet; empty: stderr is.
+  Progress progress = {};
 };
 
 namespace detail {
@@ -67,7 +69,7 @@ class ProfilerCore {
   Report report() const;
 
  private:
-  std::shared_ptr<ProfilerState> state_;  // a run keeps it: the profiler may go while it is under way
+  std::shared_ptr<ProfilerState> state_;  // a run keeps it, because the profiler may be destroyed meanwhile
 };
 
 template <class Model>
@@ -75,8 +77,8 @@ concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
 concept ScriptModule = std::is_same_v<std::remove_const_t<Model>, torch::jit::Module>;
 template <class Model>
-concept ModuleHandle = std::copyable<Model> &&(
-    requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
+concept ModuleHandle =
+    std::copyable<Model> && (requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
 
 // `model` is what a profiler keeps: a pointer to a module, or a handle.
 template <class Model>
@@ -123,22 +125,25 @@ constexpr bool is_closure<Arg> = std::is_invocable_v<Arg&>;
 }  // namespace detail
 
 // Profiles calls of a model, or closures around it. Can be moved, not copied. One profiler at a time on a thread, and
-// one thread at a time in a profiler: what is against that throws std::logic_error and leaves the run under way alone.
+// one thread at a time in a profiler: a call that breaks this rule throws std::logic_error and does not disturb the run
+// under way.
 template <class Model>
 class RooflineProfiler {
  public:
   // A module, by reference: it outlives the profiler's runs.
-  explicit RooflineProfiler(Model& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
+  explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
+    requires detail::PlainModule<Model>
       : model_(&model), core_(model_, std::move(options)) {}
-  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {}) requires detail::PlainModule<Model>
+  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
+    requires detail::PlainModule<Model>
   = delete;
   // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires(!detail::PlainModule<Model> &&
-                                                                                !detail::ScriptModule<Model> &&
-                                                                                detail::ModuleHandle<Model>)
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
+    requires(!detail::PlainModule<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
       : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
   // A torch::jit::Module, which is a handle too.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires detail::ScriptModule<Model>
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
+    requires detail::ScriptModule<Model>
       : model_(std::move(model)), core_(model_, std::move(options)) {}
 
   RooflineProfiler(RooflineProfiler&&) noexcept = default;  // what was moved from can only be assigned to or destroyed
@@ -147,7 +152,7 @@ class RooflineProfiler {
   RooflineProfiler& operator=(const RooflineProfiler&) = delete;
 
   // Profiles model.forward(args...): one call counts, further ones warm up and are timed. What the model registers, the
-  // arguments, gradients and the CPU's random numbers are left as the first call leaves them; each further one gets
+  // arguments, gradients and the random numbers are left as the first call leaves them; each further one gets
   // copies of the arguments, and where they can only be moved there is none. TorchScript takes what an IValue can be
   // made of (tensors, numbers, dicts, lists, tuples, std::optional); a std::vector<IValue> stands for that many
   // arguments and an std::unordered_map<std::string, IValue> for keyword arguments, as in torch::jit::Module::forward.
@@ -157,7 +162,7 @@ class RooflineProfiler {
   // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
   Report run(Args&&... args) {
-    [[maybe_unused]] auto model = model_;  // as the profiler may go while the run is under way
+    [[maybe_unused]] auto model = model_;  // because the profiler may be destroyed while the run is under way
     if constexpr (detail::is_closure<Args...>) {
       return core_.run_once([&] { (static_cast<void>(args()), ...); });
     } else if constexpr (detail::ScriptModule<Model>) {
@@ -181,13 +186,13 @@ class RooflineProfiler {
   detail::ProfilerCore core_;
 };
 
-// What RooflineProfiler prof(model) is a profiler of.
+// Deduction for RooflineProfiler prof(model).
 template <detail::PlainModule Model>
 RooflineProfiler(Model&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
-template <detail::PlainModule Model>  // of what is gone before the profiler runs: deleted
-RooflineProfiler(const Model&&, ProfilerOptions = {})->RooflineProfiler<Model>;
+template <detail::PlainModule Model>  // a temporary, gone before the profiler runs: deleted
+RooflineProfiler(const Model&&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 template <class Model>
-requires(!detail::PlainModule<Model>) RooflineProfiler(Model, ProfilerOptions = {})
-->RooflineProfiler<Model>;
+  requires(!detail::PlainModule<Model>)
+RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 
 }  // namespace roofprof

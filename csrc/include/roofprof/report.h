@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "roofprof/ceilings.h"
+#include "roofprof/note.h"
 #include "roofprof/work.h"
 
 namespace roofprof {
@@ -50,7 +51,7 @@ struct Figures {
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
-  std::optional<std::int64_t> idle_ns;     // GPU: it stood still until a kernel of these began
+  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began
   std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
@@ -142,7 +143,7 @@ struct KernelRow {
   std::optional<double> l1_intensity;
 };
 
-// An op that nothing is known of, and how much that hides.
+// An op without a known cost, and how much that hides.
 struct UncostedOp {
   std::string op;
   std::int64_t calls = 0;
@@ -159,7 +160,7 @@ struct Coverage {
   std::int64_t unattributed_kernels = 0;
   std::int64_t dropped_records = 0;
   std::map<std::string, std::int64_t> unobserved;  // module or function -> calls whose work bypassed the dispatcher
-  std::vector<std::string> notes;
+  std::vector<Note> notes;
   bool operator==(const Coverage&) const = default;
 };
 
@@ -203,7 +204,7 @@ class Report {
   // Wall times of the timed runs under observation, and of the same runs without any observer.
   const std::vector<std::int64_t>& run_times_ns() const;
   const std::vector<std::int64_t>& bare_times_ns() const;
-  // What the report was made of (core/profile_data.h, not installed).
+  // What the report was made of (values/profile_data.h, not installed).
   const ProfileData& data() const { return *data_; }
 
   std::string table(const TableOptions& options = {}) const;
@@ -213,6 +214,11 @@ class Report {
   // Written whole or not at all; throws std::runtime_error naming the path.
   void write_json(const std::string& path) const;
   void write_csv(const std::string& path, std::string_view by = "module") const;
+
+  // The report that wrote that file, or that text. Throw std::runtime_error: one sentence that names the file (not of a
+  // text) and says what is wrong with it.
+  static Report from_json(const std::string& path);
+  static Report from_json_text(std::string_view text);
 
  private:
   std::shared_ptr<const ProfileData> data_;

@@ -21,19 +21,19 @@ class Module;
 
 namespace roofprof {
 
-// While it lives, what this thread does stands in a row of its own.
+// While it lives, what this thread does is counted in a row of its own.
 class Scope {
  public:
   // A region: a row of that name below the module or region that runs here.
   explicit Scope(std::string_view name);
-  // A call of that module: its row, where the profiled model has it.
+  // A call of that module: its row, if the profiled model has it.
   explicit Scope(const torch::nn::Module& module);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
  private:
-  const void* token_;  // what its end is known by; null where nothing was opened
+  const void* token_;  // identifies the scope when it ends; null if none was opened
 };
 
 // Declares work that bypasses torch's dispatcher, such as an extension's own kernel: it counts as one call of an

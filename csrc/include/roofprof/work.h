@@ -24,7 +24,7 @@ constexpr std::int64_t saturating_multiply(std::int64_t a, std::int64_t b) {
 }
 
 struct Work {
-  // Multiply-accumulates of contractions, dense, whatever the dtype.
+  // Multiply-accumulates of contractions, dense, of every dtype.
   std::int64_t macs = 0;
   // The same with causal attention counted exactly; equal to macs everywhere else.
   std::int64_t causal_macs = 0;

@@ -20,13 +20,15 @@
 #include <thread>
 #include <vector>
 
-#include "observe/assemble.h"
+#include "join/host_profile.h"
+#include "join/launch_owners.h"
+#include "join/regions.h"
 #include "observe/declared_work.h"
 #include "observe/observed.h"
 #include "observe/op_observer.h"
 #include "observe/regions.h"
-#include "observe/script_places.h"
-#include "observe/script_tree.h"
+#include "observe/script/script_places.h"
+#include "observe/script/script_tree.h"
 
 namespace roofprof::observe {
 namespace {
@@ -116,25 +118,19 @@ at::Tensor call(const char* name, const at::Tensor& x) {
       .call(x);
 }
 
-ProfileData data_of(std::size_t modules = 5) {
-  ProfileData data;
-  data.modules.resize(modules);
-  return data;
-}
-
-std::string described(const LaunchPlace& place) {
-  return std::to_string(place.module) + " " + std::string(kPhaseNames[static_cast<std::size_t>(place.phase)]) + " " +
-         place.op;
+std::string described(const LaunchOwner& owner) {
+  return std::to_string(owner.module) + " " + std::string(kPhaseNames[static_cast<std::size_t>(owner.phase)]) + " " +
+         owner.op;
 }
 
 struct Told {
-  ProfileData data;
-  std::vector<LaunchPlace> places;
+  std::vector<OpBucket> ops;
+  std::vector<LaunchOwner> owners;
   Recorder& recorder;
 
   std::vector<std::string> described_by(const std::vector<LaunchId>& ids) const {
     std::vector<std::string> result;
-    for (const auto id : ids) result.push_back(described(places.at(id)));
+    for (const auto id : ids) result.push_back(described(owners.at(id)));
     return result;
   }
   std::vector<std::string> pushed() const { return described_by(recorder.ids); }
@@ -142,7 +138,7 @@ struct Told {
 };
 
 Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std::function<void()>& body,
-          ProfileData data = data_of()) {
+          std::vector<Module> modules = std::vector<Module>(5)) {
   session->start(kOutside, &recorder);
   try {
     body();
@@ -151,9 +147,10 @@ Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std
     throw;
   }
   const auto pass = session->stop();
-  session->regions().add_to(data);
-  auto places = assemble(pass, {pass}, data).find(session->launches().keys(), data);
-  return {std::move(data), std::move(places), recorder};
+  modules = modules_with_regions(std::move(modules), session->regions().all());
+  auto host = host_profile(std::move(modules), pass, {pass}, /*in_block=*/false);
+  auto owners = launch_owners(session->launches().keys(), host.ops, host.inputs);
+  return {std::move(host.ops), std::move(owners), recorder};
 }
 
 Told told(const std::function<void()>& body) {
@@ -174,15 +171,15 @@ TEST(Launches, BelongToTheOpThatCounts) {
   const auto seen = told([&] { at::linear(input, weight, bias); });
   EXPECT_EQ(seen.pushed(), (Strings{"1 forward ", "3 forward ", "3 forward aten::linear"}));
   EXPECT_TRUE(seen.recorder.balanced());
-  const auto& bucket = seen.data.ops.at(static_cast<std::size_t>(seen.places.at(seen.recorder.ids[2]).bucket));
+  const auto& bucket = seen.ops.at(static_cast<std::size_t>(seen.owners.at(seen.recorder.ids[2]).bucket));
   EXPECT_EQ(bucket.op, "aten::linear");
   EXPECT_EQ(bucket.module, kLayer);
 }
 
-TEST(Launches, FirstPlaceStandsForNone) {
+TEST(Launches, TheFirstOwnerStandsForNone) {
   const auto seen = told([] {});
-  EXPECT_EQ(seen.places.at(kNoLaunch).module, kOutside);
-  EXPECT_TRUE(seen.places.at(kNoLaunch).op.empty());
+  EXPECT_EQ(seen.owners.at(kNoLaunch).module, kOutside);
+  EXPECT_TRUE(seen.owners.at(kNoLaunch).op.empty());
 }
 
 TEST(Launches, NobodyIsToldWithoutAMarker) {
@@ -218,13 +215,13 @@ TEST(Launches, OfTheSameOpWithOtherShapesAreToldApart) {
   });
   std::map<LaunchId, int> pushes;
   for (const auto id : seen.recorder.ids) {
-    if (seen.places[id].op == "aten::neg") ++pushes[id];
+    if (seen.owners[id].op == "aten::neg") ++pushes[id];
   }
   ASSERT_EQ(pushes.size(), 2U);
   Strings shapes;
   for (const auto& [id, count] : pushes) {
     EXPECT_EQ(count, 3);
-    shapes.push_back(seen.data.ops.at(static_cast<std::size_t>(seen.places[id].bucket)).shapes);
+    shapes.push_back(seen.ops.at(static_cast<std::size_t>(seen.owners[id].bucket)).shapes);
   }
   EXPECT_EQ(shapes, (Strings{"1", "2"}));
 }
@@ -233,8 +230,8 @@ TEST(Launches, OfShapesTooManyForBucketsOfTheirOwnGoToTheSharedOne) {
   const auto seen = told([] {
     for (int n = 1; n <= 200; ++n) at::neg(at::empty({n}));
   });
-  const auto last = seen.places.at(seen.recorder.ids.back());
-  EXPECT_EQ(seen.data.ops.at(static_cast<std::size_t>(last.bucket)).shapes, "other shapes");
+  const auto last = seen.owners.at(seen.recorder.ids.back());
+  EXPECT_EQ(seen.ops.at(static_cast<std::size_t>(last.bucket)).shapes, "other shapes");
 }
 
 TEST(Launches, HaveNoBucketWhereTheSameInputsHadOtherResults) {
@@ -243,7 +240,7 @@ TEST(Launches, HaveNoBucketWhereTheSameInputsHadOtherResults) {
     at::nonzero(mostly_zero);
     at::nonzero(at::ones({100}));
   });
-  const auto last = seen.places.at(seen.recorder.ids.back());
+  const auto last = seen.owners.at(seen.recorder.ids.back());
   EXPECT_EQ(last.op, "aten::nonzero");
   EXPECT_EQ(last.bucket, -1);
 }
@@ -400,8 +397,6 @@ TEST(Launches, OfAScriptFollowItsModules) {
   auto places = std::make_shared<ScriptPlaces>();
   places->add(model, kModel, tree.modules);
   session->set_scripts(std::move(places));
-  ProfileData data;
-  data.modules = tree.modules;
   ASSERT_EQ(tree.modules.at(3).path, "inner");
   const auto seen = told(
       session, new_recorder(),
@@ -410,7 +405,7 @@ TEST(Launches, OfAScriptFollowItsModules) {
         model.forward({at::ones({3})});
         session->leave(&model);
       },
-      data);
+      tree.modules);
   EXPECT_TRUE(seen.recorder.balanced());
   const auto pushed = seen.pushed();
   for (const auto* place : {"0 forward aten::sin", "3 forward aten::neg", "0 forward aten::exp"}) {

@@ -1,4 +1,4 @@
-#include "observe/module_index.h"
+#include "observe/modules/module_index.h"
 
 #include <gtest/gtest.h>
 
@@ -30,16 +30,16 @@ class ModuleIndexTest : public ::testing::Test {
   ThreadState state;
 };
 
-TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state), 3); }
+TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state.scopes), 3); }
 
-TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state), std::nullopt); }
+TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state.scopes), std::nullopt); }
 
 TEST_F(ModuleIndexTest, OfSeveralPlacesTheOneUnderTheRunningParent) {
   state.scopes = {{.module = 0}, {.module = 8}};
   // The container "right.items" is never on the stack; its parent is.
-  EXPECT_EQ(index.place_of(&shared, state), 10);
+  EXPECT_EQ(index.place_of(&shared, state.scopes), 10);
   state.scopes = {{.module = 0}, {.module = 3}};
-  EXPECT_EQ(index.place_of(&shared, state), 4);
+  EXPECT_EQ(index.place_of(&shared, state.scopes), 4);
 }
 
 // In C++ calls in between may not be seen.
@@ -49,7 +49,7 @@ TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
        place("right", 0), place("right.silent", 5), place("right.silent.shared", 6)},
       {&model, nullptr, nullptr, &left, &shared, &right, nullptr, &shared}};
   state.scopes = {{.module = 0}, {.module = 5}};
-  EXPECT_EQ(silent.place_of(&shared, state), 7);
+  EXPECT_EQ(silent.place_of(&shared, state.scopes), 7);
   EXPECT_TRUE(silent.is_below(7, 5));
   EXPECT_FALSE(silent.is_below(5, 5));
   EXPECT_FALSE(silent.is_below(4, 5));
@@ -57,7 +57,7 @@ TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
 
 TEST_F(ModuleIndexTest, ElseTheFirst) {
   state.scopes = {{.module = 0}};
-  EXPECT_EQ(index.place_of(&shared, state), 4);
+  EXPECT_EQ(index.place_of(&shared, state.scopes), 4);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // What is read off the operators' schemas.
 
-#include "observe/op_info.h"
+#include "observe/operators/op_info.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

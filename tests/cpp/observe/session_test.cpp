@@ -7,7 +7,6 @@
 
 #include <thread>
 
-#include "observe/assemble.h"
 #include "observe/observed.h"
 
 namespace roofprof::observe {
@@ -72,7 +71,7 @@ TEST(Session, SharesABucketWhenShapesAreMany) {
   std::int64_t calls = 0;
   std::int64_t flops = 0;
   for (const auto& op : pass.ops) {
-    if (op.key.op->name != "aten::neg") continue;
+    if (op.name != "aten::neg") continue;
     ++buckets;
     calls += op.calls;
     flops += op.work.flops();
@@ -101,7 +100,7 @@ TEST(Session, CostsEachCallWhereResultsDependOnValues) {
   });
   std::int64_t written = 0;
   for (const auto& op : pass.ops) {
-    if (op.key.op->name == "aten::nonzero") written += op.work.write_bytes;
+    if (op.name == "aten::nonzero") written += op.work.write_bytes;
   }
   EXPECT_EQ(written, 8 * (7 + 100));
 }

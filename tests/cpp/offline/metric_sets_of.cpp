@@ -1,6 +1,6 @@
 // Prints, as JSON, what each chip of a libcupti's makes of our metric sets: metric_sets_of LIBCUPTI. Works without a
 // driver or device, by the host half of CUPTI's profiler; a process of its own, as torch has another libcupti loaded.
-// tests/python/test_metric_sets.py says what must come out.
+// tests/python/collect/test_metric_sets.py says what must come out.
 
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/cupti/counter_plan.h"
+#include "collect/cupti/counter_plan.h"
 
 namespace roofprof::cupti {
 namespace {
@@ -36,7 +36,7 @@ Api open_without_driver(void* library) {
 #define ACTIVITY FUNCTION
 #define COUNTERS FUNCTION
 #define OPTIONAL FUNCTION
-#include "device/cupti/functions.def"
+#include "collect/cupti/functions.def"
 #undef REQUIRED
 #undef ACTIVITY
 #undef COUNTERS

@@ -77,7 +77,7 @@ TEST(OwnOps, MayGetTheirCostAfterTheyWereSeen) {
   EXPECT_EQ(failed.coverage().uncosted.at("own_test::other"), 1);
   EXPECT_TRUE(failed.total().incomplete);
   const auto& notes = failed.coverage().notes;
-  EXPECT_NE(std::ranges::find(notes, "no cost for own_test::other: no idea"), notes.end());
+  EXPECT_NE(std::ranges::find(notes, "no cost for own_test::other: no idea", &Note::text), notes.end());
   OpCosts::remove("own_test::other");
   EXPECT_EQ(calls_of(profile(run), "aten::add"), 1);
 }

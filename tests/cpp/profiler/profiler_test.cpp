@@ -90,7 +90,7 @@ TEST(RooflineProfiler, PrintsAndWrites) {
   EXPECT_NE(report.to_json().find("\"schema_version\""), std::string::npos);
 }
 
-// tests/python/test_cpp_report.py runs this and compares the file with Python's report of the same model.
+// tests/python/report/test_cpp_report.py runs this and compares the file with Python's report of the same model.
 TEST(RooflineProfiler, WritesTheReportThatPythonComparesWithItsOwn) {
   torch::nn::Sequential model(torch::nn::Linear(16, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
   RooflineProfiler prof(model, quick());

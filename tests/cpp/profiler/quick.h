@@ -27,7 +27,8 @@ inline constexpr std::int64_t kLinearMacs = 4 * 16 * 8;
 
 // Whether one of the report's notes has these words in it.
 inline bool says(const Report& report, std::string_view words) {
-  return std::ranges::any_of(report.coverage().notes, [&](const auto& note) { return note.find(words) != note.npos; });
+  return std::ranges::any_of(report.coverage().notes,
+                             [&](const auto& note) { return note.text.find(words) != std::string::npos; });
 }
 
 }  // namespace roofprof::testing

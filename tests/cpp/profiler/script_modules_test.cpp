@@ -203,7 +203,7 @@ TEST(ScriptModules, FrozenModelsAreOneRowAndSaySo) {
   const auto report = prof.run(input());
   EXPECT_EQ(report.total().macs, 6 * kLinear);
   ASSERT_EQ(report.coverage().notes.size(), 1U);
-  EXPECT_EQ(report.coverage().notes[0].rfind("frozen TorchScript (the model)", 0), 0U);
+  EXPECT_EQ(report.coverage().notes[0].text.rfind("frozen TorchScript (the model)", 0), 0U);
 }
 
 }  // namespace

@@ -77,12 +77,12 @@ inline ProfilerOptions on_the_gpu(Counters counters = Counters::off) {
 // How many of the report's notes have these words in them.
 inline std::int64_t notes_with(const Report& report, std::string_view words) {
   return std::ranges::count_if(report.coverage().notes,
-                               [&](const auto& note) { return note.find(words) != note.npos; });
+                               [&](const auto& note) { return note.text.find(words) != std::string::npos; });
 }
 
 inline std::string all_notes(const Report& report) {
   std::string text;
-  for (const auto& note : report.coverage().notes) text += note + "\n";
+  for (const auto& note : report.coverage().notes) text += note.text + "\n";
   return text;
 }
 

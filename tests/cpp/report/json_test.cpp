@@ -1,58 +1,26 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <limits>
+#include <unistd.h>
 
-#include "core/fields.h"
-#include "report/json_check.h"
-#include "report/json_writer.h"
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <stdexcept>
+
+#include "json/file.h"
+#include "json/reader.h"
+#include "report/sample_device.h"
 #include "report/sample_models.h"
+#include "support/json_check.h"
+#include "values/fields.h"
+#include "values/profile_data.h"
 
 namespace roofprof {
 namespace {
 
 using testing::is_json;
-
-TEST(JsonText, EscapesWhatMustBe) {
-  EXPECT_EQ(json_quoted("plain µ"), "\"plain µ\"");
-  EXPECT_EQ(json_quoted("a\"b\\c\n\r\t\x01\x7F"), R"("a\"b\\c\n\r\t\u0001\u007f")");
-  EXPECT_EQ(json_quoted(std::string_view("\0", 1)), R"("\u0000")");
-  EXPECT_EQ(json_quoted("a\xFFz\xC3"), R"("a\ufffdz\ufffd")");
-}
-
-TEST(JsonText, DoublesReadBackEqual) {
-  for (const double value : {0.1, 1.0 / 3, 1e300, 5e-324, 105e9, -2.5}) {
-    EXPECT_EQ(std::strtod(json_number(value).c_str(), nullptr), value);
-  }
-  EXPECT_EQ(json_number(1), "1.0");
-  EXPECT_EQ(json_number(1e30), "1e+30");
-  EXPECT_EQ(json_number(std::nan("")), "null");
-  EXPECT_EQ(json_number(-std::numeric_limits<double>::infinity()), "null");
-}
-
-TEST(JsonText, NestsObjectsAndArrays) {
-  JsonWriter json;
-  json.begin_object();
-  json.member("none", std::optional<std::int64_t>());
-  json.key("list");
-  json.begin_array();
-  json.break_line();
-  json.write(true);
-  json.break_line();
-  json.write(std::vector<std::int64_t>{1, 2});
-  json.end_array();
-  json.member("empty", std::map<std::string, std::int64_t>{});
-  json.end_object();
-  EXPECT_EQ(json.take(), "{\"none\": null, \"list\": [\ntrue,\n[1, 2]], \"empty\": {}}\n");
-}
-
-TEST(JsonCheck, KnowsJson) {
-  EXPECT_TRUE(is_json(R"({"a": [1, -2.5e+3, null, true, "\u00ff"], "b": {}})"));
-  for (const char* broken : {"", "{", "[1,]", "{\"a\" 1}", "nan", "[1] 2", "\"\n\"", "[.5]"}) {
-    EXPECT_FALSE(is_json(broken)) << broken;
-  }
-}
 
 TEST(ReportJson, IsJsonForEverySample) {
   EXPECT_TRUE(is_json(testing::sample_toy().to_json()));
@@ -71,12 +39,134 @@ TEST(ReportJson, NamesAndFiguresThatJsonCannotSayDoNotBreakIt) {
   EXPECT_NE(json.find(R"("path": "a\"b\n\ufffd")"), std::string::npos);
 }
 
-TEST(ReportJson, HoldsEveryFieldUnderItsKey) {
+TEST(ReportJson, NotesAreObjects) {
+  testing::ProfileBuilder builder;
+  for (const auto* place : {"a", "b"}) add_note(builder.data.notes, "cost-failed", "no idea", {place});
+  const std::string note =
+      R"({"level": "warning", "code": "cost-failed", "where": ["a", "b"], "text": "no idea", "count": 2})";
+  const std::string json = builder.report().to_json();
+  EXPECT_NE(json.find("\n\"notes\": [\n" + note), std::string::npos);
+  EXPECT_NE(json.find(", \"notes\": [\n" + note), std::string::npos);  // in coverage
+}
+
+// The keys of an object that stands on one line.
+std::set<std::string> keys_of(JsonReader& json) {
+  std::set<std::string> keys;
+  json.begin_object();
+  while (const auto key = json.next_key()) {
+    keys.emplace(*key);
+    json.skip();
+  }
+  return keys;
+}
+
+std::vector<std::set<std::string>> keys_of_rows(const std::string& text) {
+  std::vector<std::set<std::string>> keys;
+  JsonReader json(text);
+  json.begin_object();
+  while (const auto key = json.next_key()) {
+    if (*key != "rows") {
+      json.skip();
+      continue;
+    }
+    json.begin_array();
+    while (json.next_item()) keys.push_back(keys_of(json));
+  }
+  return keys;
+}
+
+TEST(ReportJson, EveryRowHasEachFigureThatAnyKnows) {
+  for (const Report& report :
+       {testing::sample_toy(), testing::simulated_convnet(), testing::ProfileBuilder().report()}) {
+    const auto rows = keys_of_rows(report.to_json());
+    ASSERT_EQ(rows.size(), report.rows().size());
+    for_each_figure([&](std::string_view name, Unit unit, auto member) {
+      const auto known = [&](const Figures& figures) {
+        if constexpr (requires { (figures.*member).has_value(); }) {
+          return (figures.*member).has_value();
+        } else {
+          return true;
+        }
+      };
+      bool any = known(report.total()) || known(report.total().self);
+      for (const RooflineRow& row : report.rows()) any = any || known(row) || known(row.self);
+      for (const auto& keys : rows) {
+        EXPECT_EQ(keys.contains(key_of(name, unit)), any) << name;
+        EXPECT_EQ(keys.contains("self_" + key_of(name, unit)), any && keys.contains("self_macs")) << name;
+      }
+    });
+  }
+}
+
+TEST(ReportJson, ARowWithoutChildrenHasNoFiguresOfItsOwn) {
+  const Report report = testing::sample_toy();
+  const auto rows = keys_of_rows(report.to_json());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string& path = report.rows()[i].path;
+    const bool has_children = std::ranges::any_of(
+        report.rows(), [&](const RooflineRow& row) { return path.empty() || row.path.starts_with(path + '.'); });
+    EXPECT_TRUE(has_children || !rows[i].contains("self_macs")) << path;
+    EXPECT_TRUE(rows[i].contains("self_macs") || report.rows()[i].time_ns == report.rows()[i].self.time_ns) << path;
+  }
+}
+
+TEST(ReportJson, ReadsBackAsTheSameReport) {
+  for (const Report& report : {testing::sample_toy(), testing::sample_cooperative(), testing::sample_transformer(false),
+                               testing::simulated_convnet(), testing::ProfileBuilder().report()}) {
+    const std::string text = report.to_json();
+    const Report again = Report::from_json_text(text);
+    EXPECT_EQ(again.data(), report.data());
+    EXPECT_EQ(again.to_json(), text);
+    EXPECT_EQ(again.table(), report.table());
+  }
+}
+
+std::string problem_of(const std::string& text) {
+  try {
+    static_cast<void>(Report::from_json_text(text));
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "(it was read)";
+}
+
+TEST(ReportJson, WhatIsNoReportIsRefusedInASentence) {
+  EXPECT_EQ(problem_of("[]"), "not a roofprof report: its outermost value is not an object");
+  EXPECT_EQ(problem_of("{}"), "not a roofprof report: it lacks the key 'schema_version'");
+  EXPECT_EQ(problem_of(R"({"schema_version": 4})"), "not a roofprof report: it lacks the key 'model'");
+  EXPECT_EQ(problem_of(R"({"model": 3, "schema_version": 7})"),
+            "not a report of schema version 4, which this roofprof reads, but 7: read it with the roofprof that wrote "
+            "it, or make it again");
+  const std::string text = testing::sample_toy().to_json();
+  EXPECT_TRUE(problem_of(text.substr(0, text.size() / 2)).starts_with("not a roofprof report: it is not JSON (line "));
+  std::string spoiled = text;
+  const std::string phase = "\"phase\": \"forward\"";
+  spoiled.replace(spoiled.rfind(phase), phase.size(), "\"phase\": \"sideways\"");
+  EXPECT_TRUE(problem_of(spoiled).ends_with(".phase' cannot be 'sideways'")) << problem_of(spoiled);
+}
+
+TEST(ReportJson, FilesAreWrittenAndReadByName) {
+  const std::string path = ::testing::TempDir() + "/json_test_" + std::to_string(::getpid()) + ".json";
+  const Report report = testing::sample_toy();
+  report.write_json(path);
+  EXPECT_EQ(read_whole_file(path), report.to_json());
+  EXPECT_EQ(Report::from_json(path).data(), report.data());
+  write_whole_file(path, "{}");
+  try {
+    static_cast<void>(Report::from_json(path));
+    FAIL() << "no exception";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), path + ": not a roofprof report: it lacks the key 'schema_version'");
+  }
+  report.write_csv(path);
+  EXPECT_EQ(read_whole_file(path), report.to_csv());
+  std::filesystem::remove(path);
+  EXPECT_THROW(static_cast<void>(Report::from_json(path)), std::runtime_error);
+  EXPECT_THROW(report.write_json(path + "/missing/report.json"), std::runtime_error);
+}
+
+TEST(ReportJson, HoldsEveryPartUnderItsKey) {
   const std::string json = testing::sample_toy().to_json();
-  for_each_figure([&](std::string_view name, Unit unit, auto) {
-    EXPECT_NE(json.find("\"" + key_of(name, unit) + "\":"), std::string::npos) << name;
-    EXPECT_NE(json.find("\"self_" + key_of(name, unit) + "\":"), std::string::npos) << name;
-  });
   for (const char* key : {"schema_version",
                           "generator",
                           "units",

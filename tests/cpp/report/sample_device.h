@@ -34,7 +34,7 @@ class SimulatedGpu : public SampleModel {
               int instances = 1) {
     const OpBucket& bucket = data.ops[static_cast<std::size_t>(op)];
     const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_ns);
-    const auto place = run.place(bucket.module, bucket.op, op);
+    const auto place = run.owner(bucket.module, bucket.op, op);
     for (int i = 0; i < instances; ++i) {
       const auto ns = static_cast<std::int64_t>(least / efficiency / instances) + 40 * i;
       now_ns += wait_ns;
@@ -54,7 +54,7 @@ class SimulatedGpu : public SampleModel {
     data.runs.warmup = 3;
     time(kModel, {});
     for (auto& time : data.times) time.self_ns = {12'000};
-    add_device({run.run}, with_counters ? std::optional(dram_counters(dram)) : std::nullopt, data);
+    data = with_runs(std::move(data), {run.run}, with_counters ? std::optional(dram_counters(dram)) : std::nullopt);
     return report();
   }
 
@@ -67,7 +67,7 @@ inline Report simulated_convnet(bool with_counters = true) {
   SimulatedGpu net("ConvNet");
   std::int64_t side = 224;
   const OpBucket copy = net.op("aten::_to_copy", kOutside, work_of(0, 4 * 3 * 224 * 224, 4 * 3 * 224 * 224));
-  net.run.copy(Memory::pageable, Memory::device, net.run.place(kOutside, copy.op, net.last_op()), net.now_ns,
+  net.run.copy(Memory::pageable, Memory::device, net.run.owner(kOutside, copy.op, net.last_op()), net.now_ns,
                net.now_ns + 15'000, 4LL * 3 * 224 * 224);
   net.now_ns += 15'000;
   net.conv("conv1", kModel, 3, 64, 7, 2, side);
@@ -85,7 +85,7 @@ inline Report simulated_convnet(bool with_counters = true) {
              3);
   net.linear("head", kModel, 1, 200'704, 10);
   net.launch("maxwell_sgemm_128x64_nn", net.last_op(), 2'000, 0.05, 100);
-  net.run.fill(net.run.place(kModel), net.now_ns, net.now_ns + 1'200, 4'096);
+  net.run.fill(net.run.owner(kModel), net.now_ns, net.now_ns + 1'200, 4'096);
   net.run.kernel("void extension::finish(float*)", kNoLaunch, net.now_ns + 1'200, net.now_ns + 3'000);
   net.dram.push_back(10'000);
   net.now_ns += 3'000;

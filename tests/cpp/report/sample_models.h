@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "core/roofline.h"
+#include "figures/roofline.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {
@@ -205,7 +205,8 @@ inline Report sample_cooperative() {
   net.data.partial = true;
   net.data.unobserved = {{"spconv::SubMConv3d", 12}};
   net.data.notes = {
-      "the second call dispatched other ops than the first (a cache grew?): repeats stopped after one run"};
+      make_note("timing-stopped",
+                "the second call dispatched other ops than the first (a cache grew?): repeats stopped after one run")};
   net.time(kOutside, {90'000, 91'000, 95'000}, 0);
   return net.finish();
 }

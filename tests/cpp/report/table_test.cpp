@@ -22,6 +22,11 @@ std::string table_of(const Report& report, const std::string& sort, std::vector<
   return report.table(options);
 }
 
+TEST(Report, NeedsDataThatDoesNotContradictItself) {
+  EXPECT_THROW(Report(nullptr), std::invalid_argument);
+  EXPECT_THROW(Report(std::make_shared<ProfileData>()), std::invalid_argument);
+}
+
 TEST(TableLayout, MatchesTheGoldenFiles) {
   TableOptions by_op;
   by_op.by = "op";
@@ -34,6 +39,23 @@ TEST(TableLayout, MatchesTheGoldenFiles) {
   testing::expect_golden("table_toy.txt", testing::sample_toy().table());
   testing::expect_golden("table_cooperative.txt", testing::sample_cooperative().table());
   testing::expect_golden("table_cooperative_narrow.txt", testing::sample_cooperative().table(narrow));
+}
+
+TEST(Table, ShowsNotesByTheirLevelAndEqualOnesOnceWithTheirPlaces) {
+  testing::ProfileBuilder builder;
+  auto& notes = builder.data.notes;
+  add_note(notes, "simulated-device", "no GPU ran");
+  for (const auto* place : {"", "b", "c", "d"}) add_note(notes, "cost-failed", "no idea", {place});
+  for (int i = 0; i < 3; ++i) add_note(notes, "kernels-missing", "a buffer was full");
+  for (int i = 0; i < 3; ++i) add_note(notes, "replayed", "no device ran");
+  TableOptions options;
+  options.width = 200;
+  const std::string table = builder.report().table(options);
+  EXPECT_LT(table.find("ATTENTION no GPU ran\n"), table.find("coverage"));
+  EXPECT_EQ(table.find("note: no GPU ran"), std::string::npos);
+  EXPECT_TRUE(contains(table, "note: no idea (4 times: the model, b, c, ...)\n")) << table;
+  EXPECT_TRUE(contains(table, "note: a buffer was full (3 times)\n")) << table;
+  EXPECT_TRUE(contains(table, "note: no device ran\n")) << table;
 }
 
 TEST(Table, KeepsItsWidth) {

@@ -8,16 +8,6 @@
 namespace roofprof {
 namespace {
 
-TEST(Utf8, TellsValidFromInvalid) {
-  EXPECT_EQ(utf8_sequence("a"), 1U);
-  EXPECT_EQ(utf8_sequence("µ"), 2U);
-  EXPECT_EQ(utf8_sequence("…"), 3U);
-  EXPECT_EQ(utf8_sequence("😀"), 4U);
-  for (const char* invalid : {"\x80", "\xC3", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"}) {
-    EXPECT_EQ(utf8_sequence(invalid), 0U) << invalid;
-  }
-}
-
 TEST(Utf8, WidthCountsCodePoints) {
   EXPECT_EQ(display_width("34µs…"), 5U);
   EXPECT_EQ(display_width("\xFF\xFE"), 2U);

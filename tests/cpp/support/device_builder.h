@@ -4,18 +4,37 @@
 #include <string>
 #include <vector>
 
-#include "core/device/device_join.h"
+#include "join/device_join.h"
+#include "join/launch_owners.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {
 
+// The trace of one run, and what its launches belong to.
+struct TracedRun {
+  DeviceTrace trace;
+  std::vector<LaunchOwner> owners = {LaunchOwner{}};
+};
+
+// Runs of one session: the owners are those of the run that has most.
+inline ProfileData with_runs(ProfileData data, const std::vector<TracedRun>& runs,
+                             const std::optional<CounterTrace>& counters = {}) {
+  std::vector<const DeviceTrace*> traces;
+  std::vector<LaunchOwner> owners;
+  for (const auto& run : runs) {
+    traces.push_back(&run.trace);
+    if (run.owners.size() > owners.size()) owners = run.owners;
+  }
+  return with_device(std::move(data), traces, owners, counters);
+}
+
 // Launches in the order in which they are added.
 class RunBuilder {
  public:
-  // The id that launches from that place get. Ids begin with 1, as 0 is no place.
-  LaunchId place(ModuleId module, const std::string& op = "", std::int64_t bucket = -1, Phase phase = Phase::forward) {
-    run.places.push_back({module, phase, op, bucket});
-    return run.places.size() - 1;
+  // The id of launches that belong there. Ids begin with 1, as 0 is nobody's.
+  LaunchId owner(ModuleId module, const std::string& op = "", std::int64_t bucket = -1, Phase phase = Phase::forward) {
+    run.owners.push_back({module, phase, op, bucket});
+    return run.owners.size() - 1;
   }
 
   KernelRecord& kernel(const std::string& name, LaunchId launch, std::int64_t start_ns, std::int64_t end_ns) {
@@ -44,7 +63,7 @@ class RunBuilder {
     return record;
   }
 
-  DeviceRun run{{}, {LaunchPlace{}}};
+  TracedRun run;
 
  private:
   KernelRecord& add(LaunchId launch, std::int64_t start_ns, std::int64_t end_ns) {
@@ -58,7 +77,7 @@ class RunBuilder {
   }
 };
 
-// A model on a device whose clock's times are there, as add_device wants it: one run for each wall time.
+// A model on a device whose clock's times are there, as with_device wants it: one run for each wall time.
 class DeviceProfileBuilder : public ProfileBuilder {
  public:
   explicit DeviceProfileBuilder(std::vector<std::int64_t> wall_ns = {100'000}) {
@@ -77,8 +96,12 @@ class DeviceProfileBuilder : public ProfileBuilder {
     return static_cast<std::int64_t>(data.ops.size()) - 1;
   }
 
-  Report report_of(const std::vector<DeviceRun>& runs, const std::optional<CounterTrace>& counters = {}) {
-    add_device(runs, counters, data);
+  Derived derived_of(const std::vector<TracedRun>& runs, const std::optional<CounterTrace>& counters = {}) {
+    data = with_runs(std::move(data), runs, counters);
+    return derived();
+  }
+  Report report_of(const std::vector<TracedRun>& runs, const std::optional<CounterTrace>& counters = {}) {
+    data = with_runs(std::move(data), runs, counters);
     return report();
   }
 };

@@ -15,7 +15,7 @@ inline std::string fake_library(const std::string& folder, const std::string& fi
   return std::string(ROOFPROF_FAKES) + "/" + folder + "/" + file;
 }
 
-class WithFakes : public testing::Test {
+class WithFakes : public ::testing::Test {
  protected:
   void SetUp() override {
     use("ROOFPROF_CUDA_LIB", fake_library("all", "libcuda.so.1"));
@@ -32,7 +32,7 @@ class WithFakes : public testing::Test {
 };
 
 // EXPECT_SAYS("cuInit", message): the part is in it.
-#define EXPECT_SAYS(part, text) EXPECT_PRED_FORMAT2(testing::IsSubstring, part, text)
+#define EXPECT_SAYS(part, text) EXPECT_PRED_FORMAT2(::testing::IsSubstring, part, text)
 
 // The message of the error that the call ends with.
 template <class Error, class Call>

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "figures/derived_figures.h"
+#include "values/profile_data.h"
 
 namespace roofprof::testing {
 
@@ -35,6 +36,26 @@ inline Work work_of(std::int64_t flops, std::int64_t read_bytes, std::int64_t wr
   work.write_bytes = write_bytes;
   return work;
 }
+
+// A profile and what follows from it: a report without its printers.
+class Derived {
+ public:
+  explicit Derived(ProfileData profile) : data_(std::move(profile)), figures_(derive_figures(data_)) {}
+
+  const ProfileData& data() const { return data_; }
+  const std::vector<RooflineRow>& rows() const { return figures_.rows; }
+  const RooflineRow& total() const { return figures_.total; }
+  const RooflineRow& row(std::string_view path) const { return row_named(path, figures_.rows, data_); }
+  const std::vector<KernelRow>& kernels() const { return figures_.kernels; }
+  const Coverage& coverage() const { return figures_.coverage; }
+  std::vector<GroupRow> group(const std::vector<std::string>& keys) const {
+    return group_rows(data_, figures_.total, keys);
+  }
+
+ private:
+  ProfileData data_;
+  DerivedFigures figures_;
+};
 
 // Starts with the three roots; everything else is added by the test.
 class ProfileBuilder {
@@ -81,6 +102,8 @@ class ProfileBuilder {
     data.times.push_back({module, phase, calls, std::move(self_ns), {}});
   }
 
+  Derived derived() const { return Derived(data); }
+  // For what prints it.
   Report report() const { return Report(std::make_shared<ProfileData>(data)); }
 
   ProfileData data;

@@ -102,4 +102,4 @@ class Machine:
 
 def notes(report: roofprof.Report) -> str:
     """What a report says about what it lacks."""
-    return " | ".join(report.coverage.notes) or "the report has no note"
+    return " | ".join(str(note) for note in report.coverage.notes) or "the report has no note"

@@ -10,8 +10,8 @@ import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
+from fake_launch import FakeLaunch, load
 from torch import nn
 
 KERNEL, COPY = 0, 1
@@ -19,43 +19,16 @@ _DEVICE_TO_DEVICE = 8
 _NANOSECONDS = 20_000
 
 
-class _Launch(ctypes.Structure):
-    """FakeLaunch in tests/fakes/fake_control.h; room at the end for what is added there."""
-
-    _fields_: ClassVar = [
-        ("kind", ctypes.c_int),
-        ("name", ctypes.c_char_p),
-        ("device", ctypes.c_uint),
-        ("stream", ctypes.c_uint),
-        ("duration_ns", ctypes.c_longlong),
-        ("grid", ctypes.c_int * 3),
-        ("block", ctypes.c_int * 3),
-        ("bytes", ctypes.c_ulonglong),
-        ("copy_kind", ctypes.c_int),
-        ("graph", ctypes.c_uint),
-        ("graph_node", ctypes.c_ulonglong),
-        ("correlation", ctypes.c_uint),
-        ("incomplete", ctypes.c_int),
-        ("dram_read_bytes", ctypes.c_double),
-        ("dram_write_bytes", ctypes.c_double),
-        ("l2_bytes", ctypes.c_double),
-        ("l1_bytes", ctypes.c_double),
-        ("flops", ctypes.c_double),
-        ("further", ctypes.c_char * 128),
-    ]
-
-
 class Simulation:
     """The stand-ins' control, found beside the library that ROOFPROF_CUDA_LIB names."""
 
     def __init__(self) -> None:
         folder = Path(os.environ["ROOFPROF_CUDA_LIB"]).resolve().parent
-        self._library = ctypes.CDLL(str(folder.parent / "libroofprof_fakes.so"))
-        self._library.fake_launch.argtypes = [ctypes.POINTER(_Launch)]
+        self._library = load(folder.parent / "libroofprof_fakes.so")
 
     def launch(self, name: str, *, dram_bytes: float = 0, flops: float = 0, copied: int = 0) -> None:
         """One kernel that reads half of its DRAM bytes and writes half; or, with `copied`, a copy on the device."""
-        launch = _Launch(
+        launch = FakeLaunch(
             kind=COPY if copied else KERNEL,
             name=name.encode(),
             duration_ns=_NANOSECONDS,

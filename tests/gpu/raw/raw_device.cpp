@@ -16,13 +16,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device/recorded_data.h"
-#include "device/cuda/driver.h"
-#include "device/cupti/api.h"
-#include "device/cupti/host_profiler.h"
-#include "device/cupti/range_profiler.h"
-#include "device/cupti/range_session.h"
-#include "device/cupti/tracer.h"
+#include "collect/cupti/api.h"
+#include "collect/cupti/host_profiler.h"
+#include "collect/cupti/range_profiler.h"
+#include "collect/cupti/range_session.h"
+#include "collect/cupti/tracer.h"
+#include "collect/replay/recorded_data.h"
+#include "nvidia/driver.h"
 
 namespace {
 
@@ -121,7 +121,8 @@ std::string trace_json(const DeviceTrace& trace) {
            ", \"ns\": " + std::to_string(of.end_ns - of.start_ns) + "}";
   };
   return "{\"records\": " + list(trace.records, record) + ", \"dropped\": " + std::to_string(trace.dropped) +
-         ", \"incomplete\": " + std::to_string(trace.incomplete) + ", \"notes\": " + list(trace.notes, quoted) + "}";
+         ", \"incomplete\": " + std::to_string(trace.incomplete) +
+         ", \"notes\": " + list(trace.notes, [](const Note& note) { return quoted(note.text); }) + "}";
 }
 
 void wait() { cuda::synchronize_all(cuda::driver()); }
@@ -247,7 +248,7 @@ const char* raw_trace_stop() {
   });
 }
 
-// A trace of one run of the body and the counters of its kernels, as recorded data (core/device/recorded_data.h).
+// A trace of one run of the body and the counters of its kernels, as recorded data (collect/replay/recorded_data.h).
 const char* raw_record(const char* path, void (*body)()) {
   return answered([&] {
     const cuda::PrimaryContext context(cuda::driver(), 0);

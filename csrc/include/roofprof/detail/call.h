@@ -46,11 +46,11 @@ constexpr bool can_copy() {
 }
 
 // Whether a further call gets a copy of an argument (`Arg` as a forwarding reference deduces it), made before the first
-// call and again before each: what one call does to it, no other sees. Constants need none; a reference to a base class
-// would lose what it refers to.
+// call and again before each: no call sees what another did to it. Constants need no copy; a reference to a base class
+// gets none, because a copy would be sliced.
 template <class Arg, class Value = std::remove_reference_t<Arg>>
 constexpr bool is_copied = !std::is_const_v<Value> && std::is_object_v<Value> && !std::is_array_v<Value> &&
-                           !(std::is_lvalue_reference_v<Arg> && std::is_polymorphic_v<Value>)&&can_copy<Value>();
+                           !(std::is_lvalue_reference_v<Arg> && std::is_polymorphic_v<Value>) && can_copy<Value>();
 
 template <class Arg>
 constexpr bool is_used_up = !std::is_lvalue_reference_v<Arg> && !std::is_const_v<Arg> && !is_copied<Arg>;
@@ -85,6 +85,7 @@ void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
                   std::is_class_v<std::remove_cvref_t<Item>>) {
       for (const auto& item : value) collect_tensors(item, found);
     }
+    // tuple_size_v of anything else is an error. NOLINTNEXTLINE(modernize-type-traits)
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
     std::apply([&](const auto&... items) { (collect_tensors(items, found), ...); }, value);
   }

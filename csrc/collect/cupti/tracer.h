@@ -1,0 +1,49 @@
+#pragma once
+// Kernel times by CUPTI's activity records.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collect/cupti/activity_inbox.h"
+#include "collect/cupti/api.h"
+#include "values/device_data.h"
+
+namespace roofprof::cupti {
+
+// One trace at a time in a process, because CUPTI's records are the process's. Its destructor ends a trace under way.
+class Tracer {
+ public:
+  // `synchronize` waits for the devices and throws CollectorError where one is lost.
+  Tracer(const Api& api, std::function<void()> synchronize, TraceLimits limits = {});
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // Throws CollectorError; nothing is enabled or subscribed then.
+  void start();
+  // Null while nothing is traced.
+  LaunchMarker* marker();
+  // Waits for the devices. Errors become notes, and what was recorded is returned all the same.
+  DeviceTrace stop();
+
+ private:
+  void subscribe();
+  void enable();
+  void skip_calls_that_launch_nothing();
+  void watch_graphs();
+  std::int64_t now() const;
+  void flush(DeviceTrace& trace);
+  void release(std::vector<Note>& notes);
+
+  const Api& api_;
+  std::function<void()> synchronize_;
+  TraceLimits limits_;
+  bool tracing_ = false;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  std::vector<CUpti_ActivityKind> enabled_;
+  std::vector<CUpti_CallbackIdResource> watched_;  // of graphs
+  std::int64_t start_ns_ = 0;
+};
+
+}  // namespace roofprof::cupti

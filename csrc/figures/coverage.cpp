@@ -1,0 +1,214 @@
+#include "figures/coverage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "figures/device_coverage.h"
+#include "figures/roofline.h"
+#include "figures/rows.h"
+#include "values/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kListedModules = 8;  // likewise of an op without a cost
+
+double spread_of(const Provenance* provenance) { return provenance ? provenance->spread.value_or(0) : 0; }
+
+const Provenance* provenance_of(const Bound& bound, const Ceilings& ceilings) {
+  if (bound.kind == BoundKind::memory) {
+    const auto* level = ceilings.memory_level(bound.resource);
+    return level ? &level->provenance : nullptr;
+  }
+  const auto* peak = ceilings.compute_for(dtype_from_name(bound.resource));
+  return peak ? &peak->provenance : nullptr;
+}
+
+struct AboveRoof {
+  double ratio = 0;  // lower bound / time
+  std::string place;
+};
+
+struct RoofFinding {
+  std::string what;  // op name
+  Bound roof;
+  bool operator<(const RoofFinding& other) const {
+    return std::tie(what, roof.kind, roof.resource) < std::tie(other.what, other.roof.kind, other.roof.resource);
+  }
+};
+
+Note describe(const RoofFinding& finding, std::vector<AboveRoof> places, double spread) {
+  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
+  std::vector<std::string> named;
+  for (const auto& place : places) named.push_back(display_path(place.place) + " (" + percent(place.ratio) + ")");
+  std::string note = "above its roof: " + finding.what + " in " + listed(named, kNamedPlaces);
+  note += " of the " + finding.roof.resource + " roof";
+  note += spread > 0 ? ", whose spread is " + percent(spread) : std::string(", which states no spread");
+  note += "; this roof is too low, or the data came from a faster level";
+  std::vector<std::string> where;
+  for (const auto& place : places) where.push_back(place.place);
+  return make_note("above-roof", std::move(note), std::move(where));
+}
+
+// A bucket that ran faster than its lower bound allows, by more than the roof's own uncertainty, says that the roof is
+// wrong. The reader must see that, so it is a note, and nothing is cut at 100%.
+void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
+  std::map<RoofFinding, std::vector<AboveRoof>> findings;
+  for (const auto& bucket : data.ops) {
+    const std::int64_t time_ns = bucket.time_ns.value_or(0);
+    if (!bucket.costed || time_ns <= 0) continue;
+    const RoofShares shares = roof_shares(bucket, data.ceilings);
+    if (!shares.known || shares.lower_bound_ns == 0) continue;
+    const Bound roof = largest_share(shares);
+    const double ratio = static_cast<double>(shares.lower_bound_ns) / static_cast<double>(time_ns);
+    if (ratio <= 1 + spread_of(provenance_of(roof, data.ceilings))) continue;
+    findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path});
+  }
+  for (const auto& [finding, places] : findings) {
+    add_note(notes, describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  }
+}
+
+// The same for modules, for data in which ops have no times of their own.
+void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow>& rows, std::vector<Note>& notes) {
+  const bool ops_timed = std::any_of(data.ops.begin(), data.ops.end(), [](const auto& op) { return op.time_ns; });
+  if (ops_timed) return;
+  std::map<RoofFinding, std::vector<AboveRoof>> findings;
+  for (const auto& row : rows) {
+    if (!row.self.percent_of_roof || row.self.bound.resource.empty()) continue;
+    const double ratio = *row.self.percent_of_roof / 100;
+    if (ratio > 1 + spread_of(provenance_of(row.self.bound, data.ceilings))) {
+      findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path});
+    }
+  }
+  for (const auto& [finding, places] : findings) {
+    add_note(notes, describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  }
+}
+
+void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
+  if (data.ceilings.empty()) return;
+  std::set<DType> unknown;
+  std::set<DType> by_bytes_alone;
+  bool no_level = false;
+  bool no_link = false;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed) continue;
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
+      (needs_roof(bucket.work, dtype) ? unknown : by_bytes_alone).insert(dtype);
+    }
+    if (memory_roof(bucket, data.ceilings) != nullptr) continue;
+    no_link = no_link || bucket.link_bytes > 0;
+    no_level =
+        no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);
+  }
+  const auto list = [](const std::set<DType>& dtypes) {
+    std::string names;
+    for (const DType dtype : dtypes) add_item(names, name_of(dtype));
+    return names;
+  };
+  if (!unknown.empty()) {
+    add_note(notes, "no-roof", "no roof for " + list(unknown) + ": rows with such work have no lower bound");
+  }
+  if (no_level) add_note(notes, "no-roof", "no memory roof holds the largest ops: rows with them have no lower bound");
+  if (no_link) {
+    add_note(notes, "no-roof",
+             "no roof for the host link: rows with copies between host and device have no lower bound");
+  }
+  if (!by_bytes_alone.empty()) {
+    add_note(notes, "roof-by-bytes-alone",
+             "no roof for " + list(by_bytes_alone) +
+                 " operations outside matrix products: their lower bound comes from their bytes alone");
+  }
+}
+
+// Longest time first, then most calls; the modules in the model's order.
+std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow& total) {
+  struct Found {
+    std::int64_t calls = 0;
+    std::optional<std::int64_t> time_ns;
+    std::set<ModuleId> modules;
+  };
+  std::map<std::string, Found> found;
+  for (const auto& bucket : data.ops) {
+    if (bucket.costed || data.unobserved.contains(bucket.op)) continue;
+    Found& op = found[bucket.op];
+    op.calls = saturating_add(op.calls, bucket.calls);
+    op.modules.insert(bucket.module);
+    if (bucket.time_ns) op.time_ns = saturating_add(op.time_ns.value_or(0), *bucket.time_ns);
+  }
+
+  std::vector<std::pair<std::int64_t, UncostedOp>> ranked;  // by time
+  const auto all_ops_ns = total.op_time_ns.value_or(0);
+  for (const auto& [name, op] : found) {
+    UncostedOp entry{name, op.calls, std::nullopt, {}, std::ssize(op.modules)};
+    if (op.time_ns && all_ops_ns > 0) {
+      entry.percent_of_time = 100.0 * static_cast<double>(*op.time_ns) / static_cast<double>(all_ops_ns);
+    }
+    for (const ModuleId id : op.modules) {
+      if (entry.modules.size() == kListedModules) break;
+      entry.modules.push_back(data.modules[static_cast<std::size_t>(id)].path);
+    }
+    ranked.emplace_back(op.time_ns.value_or(0), std::move(entry));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.calls) > std::tie(b.first, b.second.calls);
+  });
+  std::vector<UncostedOp> ops;
+  ops.reserve(ranked.size());
+  for (auto& [time_ns, op] : ranked) ops.push_back(std::move(op));
+  return ops;
+}
+
+bool is_saturated(const Figures& figures) {
+  return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
+}
+
+}  // namespace
+
+Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
+  Coverage coverage;
+  coverage.unobserved = data.unobserved;
+  coverage.dropped_records = data.dropped_records;
+  coverage.unattributed_kernels = data.unattributed_kernels;
+  coverage.uncosted_ops = uncosted_ops(data, total);
+  for (const auto& op : coverage.uncosted_ops) coverage.uncosted.emplace(op.op, op.calls);
+
+  const auto calls = calls_by_module(data);
+  // A module with several places ran if it did at one of them.
+  std::vector<bool> ran(data.modules.size());
+  const auto first_place = [&](std::size_t id) {
+    const ModuleId first = data.modules[id].same_as;
+    return first < 0 ? id : static_cast<std::size_t>(first);
+  };
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    if (calls[id] > 0) ran[first_place(id)] = true;
+  }
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    const Module& module = data.modules[id];
+    const bool pseudo = id == kOutside || id == kOptimizer;
+    if (!pseudo && module.has_forward && module.calls_visible && !ran[first_place(id)]) {
+      coverage.uncalled_modules.push_back(module.path);
+    }
+  }
+
+  coverage.notes = data.notes;
+  if (data.partial) add_note(coverage.notes, "partial", "partial: the model raised; only what ran before is counted");
+  if (is_saturated(total)) {
+    add_note(coverage.notes, "count-saturated",
+             "a count reached the largest 64-bit integer; it and its sums are lower limits");
+  }
+  note_counters(data, coverage.notes);
+  note_older_kernels(data, coverage.notes);
+  note_missing_roofs(data, coverage.notes);
+  note_ops_above_roof(data, coverage.notes);
+  note_rows_above_roof(data, rows, coverage.notes);
+  return coverage;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,38 @@
+#pragma once
+// What is summed over modules and subtrees before any figure is derived.
+
+#include <vector>
+
+#include "figures/device_sums.h"
+#include "figures/roofline.h"
+
+namespace roofprof {
+
+// Self times of one module or subtree, one figure for each run.
+struct RunTimes {
+  std::vector<std::int64_t> by_run;
+
+  // Entries that cover fewer runs leave the later runs without a figure for the whole sum.
+  void add(const std::vector<std::int64_t>& times);
+  // Of the chosen run; empty where it was not timed.
+  std::optional<std::int64_t> at(std::int64_t chosen) const;
+  Timing timing(std::int64_t chosen) const;
+};
+
+struct ModuleSums {
+  Tally tally;
+  RunTimes times;
+  RunTimes host_times;
+  DeviceSums device;
+
+  void add(const ModuleSums& other);
+};
+
+// By module id.
+std::vector<ModuleSums> sum_self(const ProfileData& data);
+std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self);
+
+// All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives.
+Figures figures_of(const ModuleSums& sums, std::int64_t busy_ns, const ProfileData& data);
+
+}  // namespace roofprof

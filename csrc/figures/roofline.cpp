@@ -1,0 +1,221 @@
+#include "figures/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace roofprof {
+
+namespace {
+
+constexpr double kNanosecondsPerSecond = 1e9;
+
+bool has_work(const Work& work) {
+  return work.bytes() > 0 || std::any_of(work.operations.begin(), work.operations.end(), [](auto n) { return n > 0; });
+}
+
+// Over the roof that holds the bucket.
+std::int64_t moved_bytes(const OpBucket& bucket) {
+  return bucket.link_bytes > 0 ? bucket.link_bytes : bucket.work.bytes();
+}
+
+std::int64_t rounded_ns(double seconds) {
+  const double ns = seconds * kNanosecondsPerSecond;
+  return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
+}
+
+DType largest_dtype(const std::array<double, kDTypeCount>& seconds) {
+  return static_cast<DType>(std::max_element(seconds.begin(), seconds.end()) - seconds.begin());
+}
+
+std::string largest_level(const std::map<std::string, double>& seconds) {
+  const auto largest = std::max_element(seconds.begin(), seconds.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  return largest == seconds.end() ? std::string() : largest->first;
+}
+
+// min(peak, AI x bandwidth); only one of the two where the other does not apply.
+std::optional<double> attainable_rate(const Figures& figures, const RoofShares& shares, const Ceilings& ceilings) {
+  if (!shares.known || (figures.flops == 0 && figures.bytes == 0)) return std::nullopt;
+  if (figures.flops == 0) return 0.0;
+  double rate = std::numeric_limits<double>::infinity();
+  auto floating = shares.at_dtype;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if (!is_floating(static_cast<DType>(i))) floating[i] = 0;
+  }
+  if (const auto* peak = ceilings.compute_for(largest_dtype(floating))) rate = peak->operations_per_second;
+  if (const auto* level = ceilings.memory_level(largest_level(shares.at_level)); level && figures.intensity) {
+    rate = std::min(rate, *figures.intensity * level->bytes_per_second);
+  }
+  return rate;
+}
+
+Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures) {
+  if (!figures.time_ns) return {};
+  Bound overhead{BoundKind::overhead, ""};
+  if (timing.device && timing.device->idle_ns > timing.device->busy_ns) return overhead;
+  if (!has_work(tally.work)) {
+    // Nothing is known of an uncosted op's work, nor of a kernel's that no op launched: such a row is not called
+    // overhead.
+    const bool unknown_work = tally.incomplete || (timing.of_device && *figures.time_ns > 0);
+    return unknown_work ? Bound{} : overhead;
+  }
+  const bool mostly_outside_ops = figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns;
+  if (!timing.of_device && mostly_outside_ops) return overhead;
+  return tally.roof.known ? largest_share(tally.roof) : Bound{};
+}
+
+}  // namespace
+
+std::string to_string(const Bound& bound) {
+  switch (bound.kind) {
+    case BoundKind::compute:
+      return "compute " + bound.resource;
+    case BoundKind::memory:
+      return "memory " + bound.resource;
+    case BoundKind::overhead:
+      return "overhead";
+    case BoundKind::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+RoofShares& RoofShares::operator+=(const RoofShares& other) {
+  known = known && other.known;
+  lower_bound_ns = saturating_add(lower_bound_ns, other.lower_bound_ns);
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    at_dtype[i] += other.at_dtype[i];
+    bound_by_dtype[i] += other.bound_by_dtype[i];
+  }
+  for (const auto& [level, seconds] : other.at_level) at_level[level] += seconds;
+  for (const auto& [level, seconds] : other.bound_by_level) bound_by_level[level] += seconds;
+  return *this;
+}
+
+bool needs_roof(const Work& work, DType dtype) {
+  return work.operations_in(dtype) > 0 && (is_floating(dtype) || work.macs > 0);
+}
+
+const MemoryCeiling* memory_roof(const OpBucket& bucket, const Ceilings& ceilings) {
+  if (bucket.link_bytes > 0) {
+    const auto* link = ceilings.memory_level(kHostLink);
+    return link != nullptr && link->bytes_per_second > 0 ? link : nullptr;
+  }
+  return ceilings.memory_for(bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1));
+}
+
+RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
+  RoofShares shares;
+  const Work& work = bucket.work;
+  double compute_seconds = 0;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (work.operations[i] <= 0) continue;
+    if (const auto* roof = ceilings.compute_for(dtype)) {
+      shares.at_dtype[i] = static_cast<double>(work.operations[i]) / roof->operations_per_second;
+      compute_seconds += shares.at_dtype[i];
+    } else if (needs_roof(work, dtype)) {
+      shares.known = false;
+    }
+  }
+
+  double memory_seconds = 0;
+  std::string level;
+  if (const std::int64_t bytes = moved_bytes(bucket); bytes > 0) {
+    if (const auto* roof = memory_roof(bucket, ceilings)) {
+      memory_seconds = static_cast<double>(bytes) / roof->bytes_per_second;
+      level = roof->level;
+      shares.at_level[level] = memory_seconds;
+    } else {
+      shares.known = false;
+    }
+  }
+
+  if (!shares.known) return shares;
+  shares.lower_bound_ns = rounded_ns(std::max(compute_seconds, memory_seconds));
+  if (compute_seconds > memory_seconds) {
+    shares.bound_by_dtype = shares.at_dtype;
+  } else if (memory_seconds > 0) {
+    shares.bound_by_level[level] = memory_seconds;
+  }
+  return shares;
+}
+
+Bound largest_share(const RoofShares& shares) {
+  double compute = 0;
+  double memory = 0;
+  for (const double seconds : shares.bound_by_dtype) compute += seconds;
+  for (const auto& [level, seconds] : shares.bound_by_level) memory += seconds;
+  if (compute <= 0 && memory <= 0) return {};
+  if (compute > memory) return {BoundKind::compute, std::string(name_of(largest_dtype(shares.bound_by_dtype)))};
+  return {BoundKind::memory, largest_level(shares.bound_by_level)};
+}
+
+void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
+  ++buckets;
+  if (bucket.time_ns) op_time_ns = saturating_add(op_time_ns.value_or(0), *bucket.time_ns);
+  if (!bucket.costed) {
+    incomplete = true;
+    return;
+  }
+  work += bucket.work;
+  roof += roof_shares(bucket, ceilings);
+}
+
+Tally& Tally::operator+=(const Tally& other) {
+  work += other.work;
+  roof += other.roof;
+  if (other.op_time_ns) op_time_ns = saturating_add(op_time_ns.value_or(0), *other.op_time_ns);
+  incomplete = incomplete || other.incomplete;
+  buckets += other.buckets;
+  return *this;
+}
+
+Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings) {
+  Figures figures;
+  const Work& work = tally.work;
+  figures.macs = work.macs;
+  figures.causal_macs = work.causal_macs;
+  figures.flops = work.flops();
+  figures.int_ops = work.int_ops();
+  figures.operations_by_dtype = work.operations;
+  figures.read_bytes = work.read_bytes;
+  figures.write_bytes = work.write_bytes;
+  figures.bytes = work.bytes();
+  figures.incomplete = tally.incomplete;
+  if (figures.bytes > 0) figures.intensity = static_cast<double>(figures.flops) / static_cast<double>(figures.bytes);
+  figures.attainable = attainable_rate(figures, tally.roof, ceilings);
+
+  figures.time_ns = timing.time_ns;
+  figures.time_spread = timing.spread;
+  figures.op_time_ns = tally.op_time_ns;
+  if (figures.time_ns && tally.buckets == 0 && !timing.of_device) figures.op_time_ns = 0;
+  figures.host_time_ns = timing.host_ns;
+  if (timing.device) {
+    figures.busy_ns = timing.device->busy_ns;
+    figures.idle_ns = timing.device->idle_ns;
+    const auto both = saturating_add(timing.device->busy_ns, timing.device->idle_ns);
+    if (both > 0) figures.utilization = 100.0 * static_cast<double>(timing.device->busy_ns) / static_cast<double>(both);
+  }
+  if (const auto time_ns = figures.time_ns.value_or(0); time_ns > 0) {
+    const double seconds = static_cast<double>(time_ns) / kNanosecondsPerSecond;
+    figures.achieved_flops = static_cast<double>(figures.flops) / seconds;
+    figures.achieved_bandwidth = static_cast<double>(figures.bytes) / seconds;
+  }
+
+  // A row of uncosted ops alone has no lower bound: 0 would call all of its time wasted.
+  const bool only_uncosted = tally.incomplete && !has_work(work);
+  if (tally.roof.known && !only_uncosted) figures.lower_bound_ns = tally.roof.lower_bound_ns;
+  if (figures.time_ns && figures.lower_bound_ns) {
+    figures.wasted_ns = *figures.time_ns - *figures.lower_bound_ns;
+    if (has_work(work) && *figures.time_ns > 0) {
+      figures.percent_of_roof =
+          100.0 * static_cast<double>(*figures.lower_bound_ns) / static_cast<double>(*figures.time_ns);
+    }
+  }
+  figures.bound = bound_of(tally, timing, figures);
+  return figures;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,254 @@
+#include "figures/rows.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "figures/module_sums.h"
+#include "values/median.h"
+
+namespace roofprof {
+
+namespace {
+
+// What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
+Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
+  auto tally = sums.tally;
+  tally.op_time_ns.reset();
+  return derive_figures(tally, {}, data.ceilings);
+}
+
+// What was measured, without figures that compare it with the work.
+void copy_measured(const Figures& from, Figures& to) {
+  to.time_ns = from.time_ns;
+  to.time_spread = from.time_spread;
+  to.busy_ns = from.busy_ns;
+  to.idle_ns = from.idle_ns;
+  to.utilization = from.utilization;
+  to.host_time_ns = from.host_time_ns;
+  to.dram_bytes = from.dram_bytes;
+  to.l2_bytes = from.l2_bytes;
+  to.l1_bytes = from.l1_bytes;
+  to.dram_bandwidth = from.dram_bandwidth;
+  to.executed_flops = from.executed_flops;
+  to.kernel_count = from.kernel_count;
+}
+
+// A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region, std::int64_t busy_ns,
+                        const ProfileData& data) {
+  if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
+    self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
+  }
+  Figures own = figures_of(self, busy_ns, data);
+  if (!holds_region) return own;
+  // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
+  Figures figures = figures_in_region(self, data);
+  copy_measured(own, figures);
+  figures.op_time_ns = self.tally.op_time_ns;
+  return figures;
+}
+
+std::vector<bool> region_holders(const ProfileData& data) {
+  std::vector<bool> holds(data.modules.size());
+  for (const auto& module : data.modules) {
+    if (module.compiled_region >= 0) holds[index_of(module.compiled_region)] = true;
+  }
+  return holds;
+}
+
+// The work of a part as a percentage of the whole's: of its lower bound, or of its FLOPs where there are no roofs.
+std::optional<double> share_of(const Figures& part, const Figures& whole) {
+  const auto percent = [](std::int64_t some, std::int64_t all) -> std::optional<double> {
+    if (all <= 0) return std::nullopt;
+    return 100.0 * static_cast<double>(some) / static_cast<double>(all);
+  };
+  if (whole.incomplete) return std::nullopt;
+  if (part.lower_bound_ns && whole.lower_bound_ns) return percent(*part.lower_bound_ns, *whole.lower_bound_ns);
+  return percent(part.flops, whole.flops);
+}
+
+std::vector<ModuleId> tree_order(const ProfileData& data) {
+  std::vector<std::vector<ModuleId>> children(data.modules.size());
+  std::vector<ModuleId> pending;
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  for (ModuleId id = count - 1; id >= 0; --id) {
+    const ModuleId parent = data.modules[index_of(id)].parent;
+    if (parent >= 0) {
+      children[index_of(parent)].push_back(id);
+    } else if (id != kModel) {
+      pending.push_back(id);
+    }
+  }
+  pending.push_back(kModel);
+  std::vector<ModuleId> order;
+  order.reserve(data.modules.size());
+  while (!pending.empty()) {
+    const ModuleId id = pending.back();
+    pending.pop_back();
+    order.push_back(id);
+    pending.insert(pending.end(), children[index_of(id)].begin(), children[index_of(id)].end());
+  }
+  return order;
+}
+
+void copy_facts(const Module& module, RooflineRow& row) {
+  row.path = module.path;
+  row.type = module.type;
+  row.params = module.params;
+  row.trainable_params = module.trainable_params;
+  row.param_bytes = module.param_bytes;
+  row.buffer_bytes = module.buffer_bytes;
+  row.input_shapes = module.input_shapes;
+  row.output_shapes = module.output_shapes;
+  row.output_bytes = module.output_bytes;
+  row.inferred = module.inferred;
+}
+
+std::optional<std::int64_t> chosen_wall(const Runs& runs) {
+  if (runs.chosen < 0) return std::nullopt;
+  return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
+}
+
+void check_device(const ProfileData& data, ModuleId modules) {
+  const auto check = [&](ModuleId id, const std::string& what) {
+    if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
+  };
+  for (const auto& kernel : data.kernels) {
+    check(kernel.module, "kernel '" + kernel.name + "'");
+    if (kernel.bucket >= std::ssize(data.ops)) {
+      throw std::invalid_argument("kernel '" + kernel.name + "' belongs to no op of the profile");
+    }
+  }
+  for (const auto& time : data.device_times) check(time.module, "a time of the device");
+  for (const auto& counters : data.module_counters) check(counters.module, "a counter");
+}
+
+}  // namespace
+
+std::optional<double> observer_overhead(const Runs& runs) {
+  const auto wall = chosen_wall(runs);
+  const double bare = median(runs.bare_ns);
+  if (!wall || bare <= 0) return std::nullopt;
+  return (static_cast<double>(*wall) - bare) / bare;
+}
+
+void check_consistent(const ProfileData& data) {
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  if (count <= kOptimizer) {
+    throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
+  }
+  for (ModuleId id = 0; id < count; ++id) {
+    const auto& module = data.modules[index_of(id)];
+    if (module.same_as >= id) {
+      throw std::invalid_argument("module '" + module.path + "' stands before the place that it repeats");
+    }
+    if (module.compiled_region >= count || module.compiled_region == id) {
+      throw std::invalid_argument("module '" + module.path + "' runs in no region of the profile");
+    }
+    if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
+      throw std::invalid_argument("module '" + module.path + "' stands before its parent");
+    }
+  }
+  for (const auto& bucket : data.ops) {
+    if (bucket.module < 0 || bucket.module >= count) {
+      throw std::invalid_argument("op '" + bucket.op + "' belongs to no module of the profile");
+    }
+  }
+  for (const auto& time : data.times) {
+    if (time.module < 0 || time.module >= count) {
+      throw std::invalid_argument("a time belongs to no module of the profile");
+    }
+  }
+  check_device(data, count);
+  if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
+    throw std::invalid_argument("the chosen run is not among the profile's runs");
+  }
+}
+
+std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
+  std::vector<std::int64_t> calls(data.modules.size());
+  for (const auto& time : data.times) {
+    // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
+    // but regions are opened there.
+    if (time.phase != Phase::backward || data.modules[index_of(time.module)].type == kRegionType)
+      calls[index_of(time.module)] = saturating_add(calls[index_of(time.module)], time.calls);
+  }
+  return calls;
+}
+
+std::vector<bool> existing_rows(const ProfileData& data) {
+  std::vector<bool> exists(data.modules.size(), true);
+  exists[kOutside] = exists[kOptimizer] = false;
+  for (std::size_t id = 0; id < exists.size(); ++id) {
+    if (data.modules[id].type == kRegionType) exists[id] = false;
+  }
+  for (const auto& bucket : data.ops) exists[index_of(bucket.module)] = true;
+  for (const auto& kernel : data.kernels) exists[index_of(kernel.module)] = true;
+  for (const auto& counters : data.module_counters) exists[index_of(counters.module)] = true;
+  const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
+    return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
+  };
+  for (const auto& time : data.times) {
+    const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
+    // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
+    const bool opened = time.calls > 0 && data.modules[index_of(time.module)].type == kRegionType;
+    if (opened || (ran && data.scope == "block")) exists[index_of(time.module)] = true;
+  }
+  // A region's row stands below one that is there.
+  for (std::size_t id = exists.size(); id-- > 0;) {
+    if (exists[id] && data.modules[id].parent >= 0) exists[index_of(data.modules[id].parent)] = true;
+  }
+  return exists;
+}
+
+std::vector<RooflineRow> join_rows(const ProfileData& data) {
+  const auto self = sum_self(data);
+  const auto inclusive = sum_subtrees(data, self);
+  const auto calls = calls_by_module(data);
+  const auto exists = existing_rows(data);
+  const auto holds_region = region_holders(data);
+  const auto busy = device_times(data);
+  std::vector<std::int64_t> depth(data.modules.size());
+  std::vector<RooflineRow> rows;
+  for (const ModuleId id : tree_order(data)) {
+    const Module& module = data.modules[index_of(id)];
+    if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
+    if (!exists[index_of(id)]) continue;
+    RooflineRow row;
+    const bool in_region = module.compiled_region >= 0;
+    static_cast<Figures&>(row) = in_region ? figures_in_region(inclusive[index_of(id)], data)
+                                           : figures_of(inclusive[index_of(id)], busy[index_of(id)].busy_ns, data);
+    row.self = in_region ? figures_in_region(self[index_of(id)], data)
+                         : self_figures_of(self[index_of(id)], row, holds_region[index_of(id)],
+                                           busy[index_of(id)].self_busy_ns, data);
+    if (in_region) row.work_share = share_of(row, figures_of(inclusive[index_of(module.compiled_region)], 0, data));
+    copy_facts(module, row);
+    row.depth = depth[index_of(id)];
+    if (module.calls_visible) row.calls = calls[index_of(id)];
+    if (id == kModel) row.wall_ns = chosen_wall(data.runs);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  ModuleSums sums;
+  const auto self = sum_self(data);
+  const auto exists = existing_rows(data);
+  for (std::size_t id = 0; id < self.size(); ++id) {
+    if (exists[id]) sums.add(self[id]);
+  }
+  RooflineRow total;
+  static_cast<Figures&>(total) = figures_of(sums, data.busy_ns, data);
+  copy_facts(data.modules[kModel], total);
+  total.path = "total";
+  total.type.clear();
+  total.calls = rows.front().calls;
+  total.wall_ns = chosen_wall(data.runs);
+  total.self = static_cast<const Figures&>(total);
+  return total;
+}
+
+}  // namespace roofprof

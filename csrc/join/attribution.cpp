@@ -1,0 +1,58 @@
+#include "join/attribution.h"
+
+namespace roofprof {
+namespace {
+
+std::vector<std::int64_t> calls_by_module(std::size_t modules, const std::vector<ModuleTime>& times) {
+  std::vector<std::int64_t> calls(modules);
+  for (const auto& time : times) calls[index_of(time.module)] += time.calls;
+  return calls;
+}
+
+// The modules that have work of their own.
+std::vector<bool> modules_with_work(std::size_t modules, const std::vector<OpBucket>& ops) {
+  std::vector<bool> with_work(modules);
+  for (const auto& op : ops) {
+    if (!op.costed || op.work != Work{}) with_work[index_of(op.module)] = true;
+  }
+  return with_work;
+}
+
+// A module with several rows tells of its calls whichever row they are in.
+std::size_t first_row_of(const std::vector<Module>& modules, std::size_t id) {
+  return modules[id].same_as < 0 ? id : index_of(modules[id].same_as);
+}
+
+std::vector<bool> modules_seen(const std::vector<Module>& modules, const std::vector<std::int64_t>& calls) {
+  std::vector<bool> seen(modules.size());
+  for (std::size_t id = 0; id < modules.size(); ++id) {
+    if (calls[id] > 0) seen[first_row_of(modules, id)] = true;
+  }
+  return seen;
+}
+
+}  // namespace
+
+std::vector<Module> attributed(std::vector<Module> modules, const std::vector<OpBucket>& ops,
+                               const std::vector<ModuleTime>& times, const std::vector<CallSight>& sights) {
+  const auto calls = calls_by_module(modules.size(), times);
+  const auto with_work = modules_with_work(modules.size(), ops);
+  const auto seen = modules_seen(modules, calls);
+  for (std::size_t id = 0; id < sights.size(); ++id) {
+    auto& module = modules[id];
+    if (sights[id] == CallSight::no_module) continue;
+    const bool was_seen = seen[first_row_of(modules, id)];
+    module.calls_visible = was_seen || sights[id] == CallSight::intercepted;
+    if (was_seen || sights[id] != CallSight::custom) continue;
+    // Its own work stands in the nearest row above whose calls are seen, among that row's, but for what was known by
+    // its parameters.
+    auto above = module.parent;
+    while (above >= 0 && calls[index_of(above)] == 0) above = modules[index_of(above)].parent;
+    const auto holder = index_of(above >= 0 ? above : kOutside);
+    if (with_work[holder]) modules[holder].inferred = module.inferred = true;
+    if (with_work[id]) module.inferred = true;
+  }
+  return modules;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,14 @@
+#pragma once
+// What a torch::nn model's rows say of their calls, which are not all seen.
+
+#include <vector>
+
+#include "values/observed.h"
+
+namespace roofprof {
+
+// The modules with calls_visible and inferred set; definitions.md says when. All else about them is known already.
+std::vector<Module> attributed(std::vector<Module> modules, const std::vector<OpBucket>& ops,
+                               const std::vector<ModuleTime>& times, const std::vector<CallSight>& sights);
+
+}  // namespace roofprof

@@ -1,0 +1,175 @@
+#include "join/compiled_regions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "join/module_paths.h"
+#include "values/note.h"
+
+namespace roofprof {
+namespace {
+
+using ModulePhase = std::pair<ModuleId, Phase>;
+
+// The calls of compiled code, by the module that ran it and the phase.
+std::map<ModulePhase, std::int64_t> region_calls(const Pass& pass) {
+  std::map<ModulePhase, std::int64_t> calls;
+  for (const auto& op : pass.ops) {
+    if (op.kind == Pass::Op::Kind::compiled_region) calls[{op.key.module, op.key.phase}] += op.calls;
+  }
+  return calls;
+}
+
+std::set<ModuleId> modules_of(const std::map<ModulePhase, std::int64_t>& regions) {
+  std::set<ModuleId> modules;
+  for (const auto& [key, calls] : regions) modules.insert(key.first);
+  return modules;
+}
+
+// The nearest module above that ran compiled code; -1 where there is none.
+ModuleId holder_above(ModuleId module, const std::set<ModuleId>& holders, const std::vector<Module>& modules) {
+  auto above = modules[index_of(module)].parent;
+  while (above >= 0 && !holders.contains(above)) above = modules[index_of(above)].parent;
+  return above;
+}
+
+// The same for a module that did not run by itself: compiled code that is not above it may have called it as well.
+ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const std::vector<Module>& modules) {
+  if (module <= kOptimizer || holders.contains(module)) return -1;
+  const auto above = holder_above(module, holders, modules);
+  return above >= 0 ? above : *holders.begin();
+}
+
+std::map<ModulePhase, const Pass::Clock*> clocks_of(const Pass& pass) {
+  std::map<ModulePhase, const Pass::Clock*> clocks;
+  for (const auto& clock : pass.clocks) clocks[{clock.module, clock.phase}] = &clock;
+  return clocks;
+}
+
+// Sets Module::compiled_region where a module did not run, or not as often, or without its backward, in the compiled
+// run.
+std::vector<Module> modules_with_holders(std::vector<Module> modules, const std::vector<ModuleTime>& times,
+                                         const Pass& timed, const std::set<ModuleId>& holders) {
+  const auto clocks = clocks_of(timed);
+  for (const auto& time : times) {
+    const auto clock = clocks.find({time.module, time.phase});
+    if (clock != clocks.end() && clock->second->calls == time.calls) continue;
+    modules[index_of(time.module)].compiled_region = holder_of(time.module, holders, modules);
+  }
+  // Containers have no time of their own: with a child inside, neither has their subtree.
+  for (std::size_t id = modules.size(); id-- > 0;) {
+    const auto& module = modules[id];
+    if (module.compiled_region < 0 || module.parent < 0 || module.parent == module.compiled_region) continue;
+    auto& parent = modules[index_of(module.parent)];
+    if (!parent.has_forward) parent.compiled_region = module.compiled_region;
+  }
+  return modules;
+}
+
+// What little of its time was seen goes to the region's row, so that the rows still add up.
+std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std::vector<Module>& modules) {
+  std::map<ModulePhase, ModuleTime*> by_row;
+  for (auto& time : times) by_row[{time.module, time.phase}] = &time;
+  for (auto& time : times) {
+    const auto holder = modules[index_of(time.module)].compiled_region;
+    if (holder < 0) continue;
+    // Its row was timed forward at least, where the region was called.
+    auto target = by_row.find({holder, time.phase});
+    if (target == by_row.end()) target = by_row.find({holder, Phase::forward});
+    for (std::size_t run = 0; target != by_row.end() && run < time.self_ns.size(); ++run) {
+      target->second->self_ns[run] = saturating_add(target->second->self_ns[run], time.self_ns[run]);
+    }
+    time.self_ns.clear();
+  }
+  return times;
+}
+
+// One op for all that the compiled code of each row did.
+std::vector<OpBucket> region_ops(const Pass& timed, const std::map<ModulePhase, std::int64_t>& calls,
+                                 const std::set<ModuleId>& holders) {
+  std::map<ModulePhase, std::int64_t> op_times;
+  for (const auto& op : timed.ops) {
+    if (holders.contains(op.key.module)) op_times[{op.key.module, op.key.phase}] += op.time_ns;
+  }
+  const auto clocks = clocks_of(timed);
+  std::vector<OpBucket> ops;
+  for (const auto& [key, op_time_ns] : op_times) {
+    const auto clock = clocks.find(key);
+    const auto called = calls.find(key);
+    OpBucket bucket;
+    bucket.op = kCompiledRegion;
+    bucket.module = key.first;
+    bucket.phase = key.second;
+    bucket.calls = called == calls.end() ? 0 : called->second;
+    // Modules that ran in between, beside the compiled code, have rows of their own.
+    bucket.time_ns = clock == clocks.end() ? op_time_ns : std::min(op_time_ns, clock->second->self_ns);
+    ops.push_back(std::move(bucket));
+  }
+  return ops;
+}
+
+// So that the row of a module that may have run inside is a lower limit.
+OpBucket unknown_work(ModuleId module) {
+  OpBucket unknown;
+  unknown.op = kCompiledRegion;
+  unknown.module = module;
+  unknown.costed = false;
+  return unknown;
+}
+
+}  // namespace
+
+HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
+  const auto calls = region_calls(timed);
+  const auto holders = modules_of(calls);
+  host.modules = modules_with_holders(std::move(host.modules), host.times, timed, holders);
+  host.times = times_by_holder(std::move(host.times), host.modules);
+  // Ops of compiled code cannot be told from others of the module that runs it: their times stand together.
+  for (auto& bucket : host.ops) {
+    const bool inside = host.modules[index_of(bucket.module)].compiled_region >= 0;
+    if (inside || holders.contains(bucket.module)) bucket.time_ns.reset();
+  }
+  std::ranges::move(region_ops(timed, calls, holders), std::back_inserter(host.ops));
+  add_note(host.notes, "compiled",
+           "compiled (" + first_paths(paths_of(holders, host.modules)) +
+               "): counts from the eager model, time from the compiled run, on the row of each compiled region alone; "
+               "fused code moves fewer bytes than counted, so %roof may pass 100%",
+           paths_of(holders, host.modules));
+  return host;
+}
+
+HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool in_block) {
+  const auto regions = region_calls(counting);
+  const auto holders = modules_of(regions);
+  const auto clocks = clocks_of(counting);
+  for (std::size_t id = 0; id < host.modules.size(); ++id) {
+    const auto module = static_cast<ModuleId>(id);
+    if (module == kOutside || module == kOptimizer) continue;
+    auto holder = holder_above(module, holders, host.modules);
+    if (holder < 0 && holders.contains(kOutside)) holder = kOutside;  // a compiled function may call any module
+    const bool ran = clocks.contains({module, Phase::forward}) || clocks.contains({module, Phase::recompute});
+    if (holder < 0 || ran) continue;
+    host.modules[id].compiled_region = holder;
+    host.modules[id].calls_visible = false;
+    host.ops.push_back(unknown_work(module));
+  }
+  host.times = times_by_holder(std::move(host.times), host.modules);
+  std::map<ModuleId, std::int64_t> calls_of;
+  for (const auto& [key, calls] : regions) calls_of[key.first] += calls;
+  std::map<std::int64_t, std::set<ModuleId>> by_calls;
+  for (const auto& [holder, calls] : calls_of) by_calls[calls].insert(holder);
+  for (const auto& [calls, alike] : by_calls) {
+    add_note(host.notes, "compiled-not-counted",
+             "compiled region of " + first_paths(paths_of(alike, host.modules)) + ": " + std::to_string(calls) +
+                 (calls == 1 ? " call" : " calls") + (alike.size() > 1 ? " each" : "") +
+                 ", work inside not counted but for what it dispatches" +
+                 (in_block ? "; run() counts it from the eager model" : ""),
+             paths_of(alike, host.modules));
+  }
+  return host;
+}
+
+}  // namespace roofprof

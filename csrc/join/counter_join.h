@@ -1,0 +1,31 @@
+#pragma once
+// Whose launches the counters' values are.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "join/kernel_buckets.h"
+
+namespace roofprof {
+
+struct CountedKernels {
+  std::vector<KernelBucket> kernels;
+  std::vector<Note> notes;
+};
+
+// Ranges of kernels, which have no names: the i-th one is the i-th kernel that the chosen run launched on the counted
+// device. That holds where all runs launch the same; what they launched differently, and where the number of ranges is
+// another, gets no values, and one note says so. The kernels get counters, counted and mismatched.
+CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels, const std::vector<Launches>& launches,
+                             std::size_t chosen, const std::string& device, const std::vector<Module>& modules);
+
+struct CountedModules {
+  std::vector<ModuleCounters> modules;
+  std::vector<Note> notes;
+};
+
+// Ranges of modules: their sums by module and phase.
+CountedModules count_modules(const CounterTrace& counters, const std::vector<LaunchOwner>& owners);
+
+}  // namespace roofprof

@@ -1,0 +1,157 @@
+#include "join/device_join.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "join/counter_join.h"
+#include "join/device_launches.h"
+#include "join/device_timeline.h"
+#include "join/kernel_buckets.h"
+
+namespace roofprof {
+
+namespace {
+
+// The clock's figures become the host's; a module's time is the sum of its launches' durations, in every run. What ran
+// ops and launched nothing took no time, and so did the model itself.
+std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const std::vector<Launches>& launches,
+                                            const std::vector<OpBucket>& ops, const std::vector<Module>& modules) {
+  std::map<std::pair<ModuleId, Phase>, std::vector<std::int64_t>> sums;
+  sums[{kModel, Phase::forward}].resize(launches.size());
+  for (const auto& bucket : ops) {
+    const bool in_region = modules[index_of(bucket.module)].compiled_region >= 0;
+    if (!in_region) sums[{bucket.module, bucket.phase}].resize(launches.size());
+  }
+  for (std::size_t run = 0; run < launches.size(); ++run) {
+    for (const auto& launch : launches[run].in_order) {
+      auto& by_run = sums[{launch.owner->module, launch.owner->phase}];
+      by_run.resize(launches.size());
+      by_run[run] = saturating_add(by_run[run], launch.duration_ns());
+    }
+  }
+  for (auto& time : times) {
+    time.host_self_ns = std::move(time.self_ns);
+    time.self_ns.clear();
+    const auto found = sums.find({time.module, time.phase});
+    if (found != sums.end()) {
+      time.self_ns = std::move(found->second);
+      sums.erase(found);
+    } else if (!time.host_self_ns.empty()) {
+      time.self_ns.resize(launches.size());
+    }
+  }
+  for (auto& [key, by_run] : sums) times.push_back({key.first, key.second, 0, std::move(by_run), {}});
+  return times;
+}
+
+// An op's time is that of the launches that are known to be its own. Where some of that op in that module and phase
+// belong to no bucket, any bucket of them may be short of them, so none has a time.
+std::vector<OpBucket> ops_timed_by(const std::vector<KernelBucket>& kernels, std::vector<OpBucket> ops) {
+  std::set<std::tuple<ModuleId, Phase, std::string>> shared;
+  for (const auto& kernel : kernels) {
+    if (kernel.bucket < 0 && !kernel.op.empty()) shared.emplace(kernel.module, kernel.phase, kernel.op);
+  }
+  for (auto& bucket : ops) {
+    bucket.time_ns = 0;
+    bucket.link_bytes = 0;
+    if (shared.contains({bucket.module, bucket.phase, bucket.op})) bucket.time_ns.reset();
+  }
+  for (const auto& kernel : kernels) {
+    if (kernel.bucket < 0) continue;
+    OpBucket& bucket = ops[static_cast<std::size_t>(kernel.bucket)];
+    if (bucket.time_ns) bucket.time_ns = saturating_add(*bucket.time_ns, kernel.total_ns);
+    if (crosses_host_link(kernel)) bucket.link_bytes = saturating_add(bucket.link_bytes, kernel.bytes);
+  }
+  return ops;
+}
+
+std::vector<Note> notes_on_losses(const Launches& launches) {
+  const DeviceTrace& trace = *launches.trace;
+  std::vector<Note> notes;
+  const std::int64_t incomplete = launches.incomplete();
+  if (trace.dropped + incomplete > 0) {
+    add_note(notes, "kernels-missing",
+             "of the device's records " + std::to_string(trace.dropped) + " were lost and " +
+                 std::to_string(incomplete) + " had no start or end: kernels, their times and busy are lower limits");
+  }
+  if (trace.foreign > 0) {
+    add_note(notes, "other-profiler",
+             std::to_string(trace.foreign) +
+                 " buffers of another profiler's came to this one: kernels may be missing here and there");
+  }
+  return notes;
+}
+
+bool asked_in_vain(const CounterTrace& counters) {
+  return std::ranges::none_of(counters.sources, [](const CounterSource& source) { return source.missing.empty(); });
+}
+
+void check_traces(std::size_t traces, const Runs& runs) {
+  if (traces == 0 || traces != runs.total_ns.size()) {
+    throw std::invalid_argument(std::to_string(traces) + " runs were traced on the device and " +
+                                std::to_string(runs.total_ns.size()) + " were timed: they must be the same");
+  }
+  if (runs.chosen < 0 || std::cmp_greater_equal(runs.chosen, traces)) {
+    throw std::invalid_argument("none of the traced runs is the chosen one");
+  }
+}
+
+}  // namespace
+
+ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>& traces,
+                        const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters) {
+  check_traces(traces.size(), data.runs);
+  check_owners(owners, data.modules.size(), data.ops.size());
+  std::vector<Launches> launches;
+  launches.reserve(traces.size());
+  for (const auto* trace : traces) launches.push_back(launches_of(*trace, owners));
+  const auto chosen = static_cast<std::size_t>(data.runs.chosen);
+  const Launches& shown = launches[chosen];
+
+  data.device_timed = true;
+  auto kernels = kernel_buckets(shown);
+  auto timeline = device_timeline(shown, data.modules);
+  data.device_times = std::move(timeline.modules);
+  data.busy_ns = timeline.busy_ns;
+  data.times = device_module_times(std::move(data.times), launches, data.ops, data.modules);
+  data.ops = ops_timed_by(kernels.buckets, std::move(data.ops));
+  data.dropped_records = saturating_add(data.dropped_records, shown.trace->dropped + shown.incomplete());
+  data.unattributed_kernels += std::ranges::count(shown.in_order, false, &Launch::attributed);
+  add_notes(data.notes, notes_on_losses(shown));
+  for (const auto* trace : traces) add_notes(data.notes, trace->notes);
+
+  if (counters) {
+    data.counters = counters->sources;
+    data.counter_ranges = counters->ranges;
+    data.counter_passes = counters->passes;
+    add_notes(data.notes, counters->notes);
+  }
+  if (counters && !asked_in_vain(*counters)) {
+    if (counters->ranges == CounterRanges::modules) {
+      auto counted = count_modules(*counters, owners);
+      data.module_counters = std::move(counted.modules);
+      add_notes(data.notes, counted.notes);
+    } else {
+      auto counted = count_kernels(*counters, std::move(kernels), launches, chosen, data.device, data.modules);
+      kernels = {};
+      kernels.buckets = std::move(counted.kernels);
+      add_notes(data.notes, counted.notes);
+    }
+  }
+  data.kernels = std::move(kernels.buckets);
+  std::ranges::stable_sort(data.kernels, std::ranges::greater(), &KernelBucket::total_ns);
+  return data;
+}
+
+ProfileData without_times_of_parts(ProfileData data) {
+  for (auto& time : data.times) time.self_ns.clear();
+  for (auto& bucket : data.ops) bucket.time_ns.reset();
+  return data;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,24 @@
+#pragma once
+// From a device's records and counters to kernels, times and bytes by module.
+
+#include <optional>
+#include <vector>
+
+#include "join/launch_owners.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+// The profile with what devices did. Its modules, ops, runs and (clock's) times are there: traces[i] is that of
+// data.runs.total_ns[i]. Kernels come from the chosen run, module times from all; what the clock said becomes the
+// host's time. Counters of kernels are joined launch by launch with the chosen run, in launch order; where they do not
+// fit, the module is marked and a note names it. owners[0] stands for kNoLaunch.
+// Throws std::invalid_argument where traces or owners do not fit the profile.
+ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>& traces,
+                        const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters);
+
+// The profile of a device whose passes were not traced: what a clock says on the host is no time of the device's. That
+// of whole runs is, as they end when the device has.
+ProfileData without_times_of_parts(ProfileData data);
+
+}  // namespace roofprof

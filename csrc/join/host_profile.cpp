@@ -1,0 +1,116 @@
+#include "join/host_profile.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "join/compiled_regions.h"
+#include "join/script_times.h"
+#include "values/note.h"
+
+namespace roofprof {
+namespace {
+
+std::int64_t median_pass(const std::vector<Pass>& timed) {
+  if (timed.empty()) return -1;
+  std::vector<std::size_t> order(timed.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return timed[a].wall_ns < timed[b].wall_ns; });
+  return static_cast<std::int64_t>(order[(order.size() - 1) / 2]);
+}
+
+std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pass>& timed) {
+  std::map<std::pair<ModuleId, Phase>, ModuleTime> times;
+  const auto entry = [&](const Pass::Clock& clock) -> ModuleTime& {
+    auto& time = times[{clock.module, clock.phase}];
+    time.module = clock.module;
+    time.phase = clock.phase;
+    time.self_ns.resize(timed.size());
+    return time;
+  };
+  for (const auto& clock : counting.clocks) entry(clock).calls = clock.calls;
+  for (std::size_t run = 0; run < timed.size(); ++run) {
+    for (const auto& clock : timed[run].clocks) entry(clock).self_ns[run] = clock.self_ns;
+  }
+  std::vector<ModuleTime> result;
+  for (auto& [key, time] : times) result.push_back(std::move(time));
+  return result;
+}
+
+// Whether ops were counted in rows below that one.
+std::vector<bool> modules_with_work_below(const Pass& pass, const std::vector<Module>& modules) {
+  std::vector<bool> below(modules.size());
+  for (const auto& op : pass.ops) {
+    if (op.is_unobserved() || !op.has_work()) continue;
+    auto parent = modules[index_of(op.key.module)].parent;
+    for (; parent >= 0; parent = modules[index_of(parent)].parent) below[index_of(parent)] = true;
+  }
+  return below;
+}
+
+void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
+  std::map<OpKey, std::int64_t> times;
+  if (chosen != nullptr) {
+    for (const auto& op : chosen->ops) times.emplace(op.key, op.time_ns);
+  }
+  const auto with_work = modules_with_work_below(counting, host.modules);
+  for (const auto& op : counting.ops) {
+    // Other threads may have done what the module waited for.
+    if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.module)]) continue;
+    if (op.is_unobserved()) host.unobserved[op.name] += op.calls;
+    OpBucket bucket{op.name, op.key.module, op.key.phase, op.dtype, op.shapes, op.costed, op.calls, op.work, {}};
+    if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;
+    host.ops.push_back(std::move(bucket));
+    host.inputs.push_back(op.inputs_key());
+  }
+}
+
+std::vector<Note> notes_on_counting(const Pass& counting) {
+  std::vector<Note> notes;
+  for (const auto& [op, reason] : counting.failures) {
+    const std::string named = op + ": ";
+    std::string text = "no cost for ";
+    if (!reason.starts_with(named)) text += named;
+    add_note(notes, "cost-failed", text + reason, {op});
+  }
+  if (counting.ops_elsewhere) {
+    add_note(notes, "ops-on-other-threads",
+             "ops ran on other threads, outside of the model's modules: they are not counted, because they may belong "
+             "to other code");
+  }
+  if (counting.unknown_backward_nodes > 0) {
+    add_note(notes, "forward-not-known",
+             std::to_string(counting.unknown_backward_nodes) +
+                 " backward nodes have no known forward (it ran before the profile began, or more than " +
+                 std::to_string(kNodesRemembered) + " nodes earlier on its thread): their work stands in (outside)");
+  }
+  return notes;
+}
+
+}  // namespace
+
+HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
+                         bool in_block) {
+  HostProfile host;
+  host.modules = std::move(modules);
+  host.times = module_times(counting, timed);
+  host.chosen = median_pass(timed);
+  const Pass* chosen = timed.empty() ? nullptr : &timed[static_cast<std::size_t>(host.chosen)];
+  add_counted(counting, chosen, host);
+  if (ran_compiled_code(counting)) {
+    host = with_uncounted_regions(std::move(host), counting, in_block);
+  } else if (chosen != nullptr && ran_compiled_code(*chosen)) {
+    host = with_times_of_regions(std::move(host), *chosen);
+  } else if (chosen != nullptr) {
+    auto others = other_ops(counting, *chosen, host.modules);
+    std::ranges::move(others.ops, std::back_inserter(host.ops));
+    std::ranges::move(others.inputs, std::back_inserter(host.inputs));
+    if (others.note) add_note(host.notes, std::move(*others.note));
+  }
+  if (auto note = note_on_differentiated(counting, host.modules)) add_note(host.notes, std::move(*note));
+  add_notes(host.notes, notes_on_counting(counting));
+  return host;
+}
+
+}  // namespace roofprof

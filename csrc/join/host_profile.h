@@ -1,0 +1,32 @@
+#pragma once
+// What passes tell: work by op, and times by the host's clock.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "values/pass.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+struct HostProfile {
+  std::vector<Module> modules;
+  std::vector<OpBucket> ops;
+  // What launches know ops[i] by. The ops behind these stand for compiled code.
+  std::vector<OpKey> inputs;
+  std::vector<ModuleTime> times;
+  std::int64_t chosen = -1;  // the timed pass that the rows come from
+  std::map<std::string, std::int64_t> unobserved;
+  std::vector<Note> notes;
+};
+
+// Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
+// an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor
+// alone (script_times.h); where the pass ran compiled code, its time stands on the row of the region
+// (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which is never repeated.
+HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
+                         bool in_block);
+
+}  // namespace roofprof

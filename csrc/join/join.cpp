@@ -1,0 +1,92 @@
+#include "join/join.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "join/attribution.h"
+#include "join/device_join.h"
+#include "join/host_profile.h"
+#include "join/launch_owners.h"
+#include "join/regions.h"
+#include "values/note.h"
+
+namespace roofprof {
+namespace {
+
+Runs runs_of(const Observed& observed, std::int64_t chosen) {
+  Runs runs;
+  std::ranges::transform(observed.timed, std::back_inserter(runs.total_ns), &Pass::wall_ns);
+  runs.chosen = chosen;
+  runs.bare_ns = observed.bare_ns;
+  runs.warmup = observed.warmup;
+  runs.steps = observed.steps;
+  return runs;
+}
+
+ProfileData with_traces(ProfileData data, const Observed& observed, const DeviceFacts& device,
+                        const std::vector<OpKey>& inputs) {
+  add_notes(data.notes, device.notes);
+  if (observed.timed.empty()) return data;
+  if (device.simulated) {
+    add_note(
+        data.notes, "simulated-device",
+        "simulated: what stands here of " + data.device + " comes from stand-ins for NVIDIA's libraries, no GPU ran",
+        {data.device});
+  }
+  std::vector<const DeviceTrace*> traces;
+  for (const auto& pass : observed.timed) traces.push_back(pass.device.get());
+  if (std::ranges::find(traces, nullptr) != traces.end()) return without_times_of_parts(std::move(data));
+  data.compute_capability = device.compute_capability;
+  const auto owners = launch_owners(observed.launches, data.ops, inputs);
+  data = with_device(std::move(data), traces, owners, device.counters);
+  if (data.scope == "block" && device.counters_wanted) {
+    add_note(data.notes, "no-counters",
+             "no counters: they need runs of their own, which a block does not get; run() reads them");
+  }
+  return data;
+}
+
+ProfileData with_attribution(ProfileData data, const TorchNn& model) {
+  data.modules = attributed(std::move(data.modules), data.ops, data.times, model.sights);
+  if (!model.intercepting) {
+    add_note(data.notes, "calls-not-seen",
+             "calls of torch::nn modules are not seen, as libroofprof_nn does not come before libtorch in this "
+             "program's link order: an op stands in the module whose parameters it takes, else in the innermost scope "
+             "that is open; optimizers' steps are not told apart");
+  }
+  return data;
+}
+
+}  // namespace
+
+ProfileData join(Observed observed) {
+  auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
+                           observed.timed, observed.scope == "block");
+  ProfileData data;
+  data.model = std::move(observed.model);
+  data.device = std::move(observed.device);
+  data.scope = std::move(observed.scope);
+  data.partial = observed.partial;
+  data.ceilings = std::move(observed.ceilings);
+  data.environment = std::move(observed.environment);
+  data.runs = runs_of(observed, host.chosen);
+  data.modules = std::move(host.modules);
+  data.ops = std::move(host.ops);
+  data.times = std::move(host.times);
+  data.unobserved = std::move(host.unobserved);
+  data.notes = std::move(observed.notes);
+  if (observed.more_regions) {
+    add_note(data.notes, "regions-refused",
+             "more than " + std::to_string(observed.regions.size()) +
+                 " distinct regions: further ones stand in the rows that they were opened in");
+  }
+  add_notes(data.notes, host.notes);
+  // What devices did replaces the clock's times; what is said of calls needs all of it.
+  if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
+  if (observed.torch_nn) data = with_attribution(std::move(data), *observed.torch_nn);
+  add_notes(data.notes, observed.notes_on_model);
+  return data;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,23 @@
+#pragma once
+// From launches to one bucket for each kernel (copy, fill) and owner, with statistics over its launches.
+
+#include <cstddef>
+#include <vector>
+
+#include "join/device_launches.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+struct KernelBuckets {
+  std::vector<KernelBucket> buckets;   // in order of their first launch
+  std::vector<std::size_t> of_launch;  // the bucket of each launch
+};
+
+// Sum, least, most, median and sample standard deviation are exact: they come from all durations.
+KernelBuckets kernel_buckets(const Launches& launches);
+
+// Copied between host and device, in either direction.
+bool crosses_host_link(const KernelBucket& kernel);
+
+}  // namespace roofprof

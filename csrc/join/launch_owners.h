@@ -1,0 +1,24 @@
+#pragma once
+// Which module and op of a profile a launch belongs to.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "values/observed.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+struct LaunchOwner {
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  std::string op;            // empty: the module itself, no op was seen around the launch
+  std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+};
+
+// By LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).
+std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<OpBucket>& ops,
+                                       const std::vector<OpKey>& inputs);
+
+}  // namespace roofprof

@@ -1,0 +1,31 @@
+#pragma once
+// How notes of the join name modules.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "values/phrases.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+inline std::vector<std::string> paths_of(const std::set<ModuleId>& ids, const std::vector<Module>& modules) {
+  std::vector<std::string> paths;
+  for (const auto id : ids) paths.push_back(modules[index_of(id)].path);
+  return paths;
+}
+
+// "the model, b, c, ...": the first few, however many more there are.
+template <class Paths>
+std::string first_paths(const Paths& paths) {
+  std::string list;
+  std::size_t named = 0;
+  for (const auto& path : paths) {
+    if (named++ == kNamedPlaces) return list + ", ...";
+    add_item(list, display_path(path));
+  }
+  return list;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,50 @@
+#include "join/script_times.h"
+
+#include <set>
+
+#include "join/module_paths.h"
+#include "values/note.h"
+
+namespace roofprof {
+OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules) {
+  std::set<OpKey> counted;
+  for (const auto& op : counting.ops) counted.insert(op.key);
+  std::set<std::string> where;
+  std::set<std::string> names;
+  OtherOps others;
+  for (const auto& op : timed.ops) {
+    if (op.is_unobserved() || counted.contains(op.key)) continue;
+    OpBucket bucket;
+    bucket.op = op.name;
+    bucket.module = op.key.module;
+    bucket.phase = op.key.phase;
+    bucket.dtype = op.dtype;
+    bucket.shapes = op.shapes;
+    bucket.time_ns = op.time_ns;
+    others.ops.push_back(std::move(bucket));
+    others.inputs.push_back(op.inputs_key());
+    if (!op.has_work()) continue;
+    where.insert(modules[index_of(op.key.module)].path);
+    names.insert(op.name);
+  }
+  if (!names.empty()) {
+    others.note = make_note("script-other-ops",
+                            "TorchScript's executor ran other operators than the code of its modules has (" +
+                                first_paths(names) + " in " + first_paths(where) +
+                                "): the work stands where the code has it, their time where they ran",
+                            {where.begin(), where.end()});
+  }
+  return others;
+}
+
+std::optional<Note> note_on_differentiated(const Pass& counting, const std::vector<Module>& modules) {
+  std::set<std::string> where;
+  for (const auto module : counting.differentiated_whole) where.insert(modules[index_of(module)].path);
+  if (where.empty()) return std::nullopt;
+  return make_note("script-differentiated",
+                   "TorchScript differentiated parts of " + first_paths(where) +
+                       " as a whole: their backward, and what lost its module in them, stands there",
+                   {where.begin(), where.end()});
+}
+
+}  // namespace roofprof

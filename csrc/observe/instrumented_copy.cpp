@@ -1,0 +1,227 @@
+#include "observe/instrumented_copy.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/runtime/custom_operator.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+
+#include "observe/operators/tensor_bytes.h"
+#include "observe/script/script_places.h"
+#include "observe/session.h"
+#include "observe/thread_state.h"
+#include "values/phrases.h"
+
+namespace roofprof::observe {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Stack;
+using torch::jit::Value;
+
+// ---- the marks, as operators of the interpreter's own
+
+// NOLINTBEGIN(bugprone-throwing-static-initialization): torch makes its own symbols like that
+const auto kEnter = c10::Symbol::fromQualString("roofprof::enter_module");
+const auto kLeave = c10::Symbol::fromQualString("roofprof::leave_module");
+// NOLINTEND(bugprone-throwing-static-initialization)
+
+// Of the copy that runs on this thread.
+struct Run {
+  std::shared_ptr<Session> session;
+  const OnScriptCall* on_call = nullptr;
+  std::vector<ScriptCall> open;
+};
+thread_local Run* running = nullptr;
+
+std::vector<c10::IValue> take_arguments(Stack& stack) {
+  const auto count = static_cast<std::size_t>(torch::jit::pop(stack).toInt());
+  auto arguments = torch::jit::pop(stack, count);
+  return arguments;
+}
+
+// (module, inputs...)
+void enter_module(Stack& stack) {
+  const auto arguments = take_arguments(stack);
+  if (running == nullptr) return;
+  const void* object = arguments[0].toObject().get();
+  auto& call = running->open.emplace_back();
+  for (std::size_t i = 1; i < arguments.size(); ++i) read_shapes(arguments[i], call.input_shapes);
+  const auto place = running->session->scripts()->place_of(object, thread_state().scopes);
+  if (place) running->session->enter(*place, object);
+}
+
+// (module, output)
+void leave_module(Stack& stack) {
+  const auto arguments = take_arguments(stack);
+  if (running == nullptr || running->open.empty()) return;
+  auto call = std::move(running->open.back());
+  running->open.pop_back();
+  const auto module = running->session->leave(arguments[0].toObject().get());
+  if (!module) return;
+  call.module = *module;
+  if (arguments.size() > 1) call.output_bytes = read_shapes(arguments[1], call.output_shapes);
+  if (*running->on_call) (*running->on_call)(call);
+}
+
+void register_marks() {
+  static const torch::jit::RegisterOperators marks({
+      torch::jit::Operator("roofprof::enter_module(...) -> ()", enter_module, c10::AliasAnalysisKind::CONSERVATIVE),
+      torch::jit::Operator("roofprof::leave_module(...) -> ()", leave_module, c10::AliasAnalysisKind::CONSERVATIVE),
+  });
+}
+
+void insert_mark(c10::Symbol kind, Node* before, at::ArrayRef<Value*> inputs) {
+  auto* mark = before->owningGraph()->create(kind, inputs, 0);
+  mark->insertBefore(before);
+}
+
+// ---- the code
+
+// The module behind a value, by the attributes that lead to it from the method's own module.
+std::optional<torch::jit::Module> module_behind(const Value* value, const Graph& graph,
+                                                const torch::jit::Module* self) {
+  const auto* node = value->node();
+  if (node->kind() == c10::prim::unchecked_cast) return module_behind(node->input(0), graph, self);
+  if (node->kind() == c10::prim::GetAttr) {
+    const auto owner = module_behind(node->input(0), graph, self);
+    const auto& name = node->s(c10::attr::name);
+    if (!owner || !owner->hasattr(name) || !owner->attr(name).isModule()) return std::nullopt;
+    return owner->attr(name).toModule();
+  }
+  if (node->kind() == c10::prim::Param && !graph.inputs().empty() && value == graph.inputs()[0] && self) return *self;
+  return std::nullopt;
+}
+
+// What the node calls. A call through an interface is bound to the module that is there.
+torch::jit::GraphFunction* function_called(Node& node, const Graph& graph, const torch::jit::Module* self) {
+  auto* known = torch::jit::tryToGraphFunction(&node);
+  if (known != nullptr || node.kind() != c10::prim::CallMethod) return known;
+  if (node.input(0)->type()->kind() != c10::TypeKind::InterfaceType) return nullptr;
+  const auto module = module_behind(node.input(0), graph, self);
+  const auto method = module ? module->find_method(node.s(c10::attr::name)) : std::nullopt;
+  if (!method) return nullptr;
+  const torch::jit::WithInsertPoint before(&node);
+  node.replaceInput(0, node.owningGraph()->insertUncheckedCast(node.input(0), module->type()));
+  return torch::jit::tryToGraphFunction(method->function());
+}
+
+void inline_call(Node& node, torch::jit::GraphFunction& callee, bool marked) {
+  if (node.kind() == c10::prim::CallFunction) node.removeInput(0);  // the function itself
+  auto* next = node.next();
+  auto* module = marked ? node.input(0) : nullptr;
+  if (marked) insert_mark(kEnter, &node, node.inputs());
+  const auto outputs = torch::jit::inlineCallTo(&node, &callee, callee.graph().get());
+  if (!marked) return;
+  std::vector<Value*> left = {module};
+  left.insert(left.end(), outputs.begin(), outputs.end());
+  insert_mark(kLeave, next, left);
+}
+
+// `self`: whose method the graph is; null where its first input may be anything.
+void inline_calls(Block& block, const Graph& graph, const torch::jit::Module* self) {
+  for (auto* node = block.nodes().front(); node != block.return_node();) {
+    const bool is_call = node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
+    auto* callee = is_call ? function_called(*node, graph, self) : nullptr;
+    const bool of_module = node->kind() == c10::prim::CallMethod && node->input(0)->type()->is_module();
+    if (callee != nullptr) {
+      auto* before = node->prev();
+      inline_call(*node, *callee, of_module && is_forward(callee->name()));
+      node = before->next();  // what was inlined may call in turn
+      continue;
+    }
+    for (auto* inner : node->blocks()) inline_calls(*inner, graph, self);
+    if (node->hasAttribute(c10::attr::Subgraph)) {  // what is forked
+      const auto forked = node->g(c10::attr::Subgraph)->copy();
+      inline_calls(*forked->block(), *forked, nullptr);
+      node->g_(c10::attr::Subgraph, forked);
+    }
+    node = node->next();
+  }
+}
+
+torch::jit::Code marked_code(const torch::jit::Module& module, const std::string& method) {
+  register_marks();
+  const auto graph = module.get_method(method).graph()->copy();
+  inline_calls(*graph->block(), *graph, &module);
+  torch::jit::runRequiredPasses(graph);
+  return torch::jit::Code(graph, method);
+}
+
+// Marks this thread as running a copy, until this is destroyed.
+class Running {
+ public:
+  explicit Running(Run& run) : outer_(running) {
+    running = &run;
+    ++thread_state().instrumented_copies;
+  }
+  ~Running() {
+    running = outer_;
+    --thread_state().instrumented_copies;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Run* outer_;
+};
+
+}  // namespace
+
+InstrumentedCopy::InstrumentedCopy(const torch::jit::Module& module, const std::string& method)
+    : module_(module), schema_(module.get_method(method).function().getSchema()), code_(marked_code(module, method)) {}
+
+c10::IValue InstrumentedCopy::run(const std::shared_ptr<Session>& session, std::vector<c10::IValue> arguments,
+                                  const OnScriptCall& on_call) const {
+  Run run{session, &on_call, {}};
+  const Running now(run);
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  Stack stack = std::move(arguments);
+  stack.insert(stack.begin(), module_._ivalue());
+  schema_.checkAndNormalizeInputs(stack);
+  torch::jit::InterpreterState interpreter(code_, [](const std::function<void()>& forked) { forked(); });
+  interpreter.run(stack);
+  return stack.back();
+}
+
+void keep_shapes(const ScriptCall& call, std::vector<Module>& modules) {
+  auto& row = modules[static_cast<std::size_t>(call.module)];
+  row.input_shapes = call.input_shapes;
+  row.output_shapes = call.output_shapes;
+  row.output_bytes = call.output_bytes;
+}
+
+Note note_without_copy(const std::string& path, const std::string& reason) {
+  const auto first_line = reason.substr(0, reason.find('\n'));
+  return make_note("script-not-copied",
+                   "TorchScript (" + display_path(path) +
+                       "): its modules' calls are not known and its work is that of the optimised graph, because its "
+                       "code could not be copied: " +
+                       first_line,
+                   {path});
+}
+
+std::int64_t read_shapes(const c10::IValue& value, std::vector<std::vector<std::int64_t>>& shapes) {
+  constexpr std::size_t kMostTensors = 16;
+  std::int64_t bytes = 0;
+  if (shapes.size() >= kMostTensors) return bytes;
+  if (value.isTensor()) {
+    const auto& tensor = value.toTensor();
+    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return 0;
+    shapes.emplace_back(tensor.sizes().begin(), tensor.sizes().end());
+    return bytes_of(tensor);
+  }
+  if (value.isTuple()) {
+    for (const auto& element : value.toTupleRef().elements()) bytes += read_shapes(element, shapes);
+  } else if (value.isList()) {
+    for (const auto& element : value.toListRef()) bytes += read_shapes(element, shapes);
+  } else if (value.isGenericDict()) {
+    for (const auto& item : value.toGenericDict()) bytes += read_shapes(item.value(), shapes);
+  }
+  return bytes;
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,53 @@
+#pragma once
+// A method of TorchScript's as it was written, with a mark around each call of a module: what counting runs.
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "values/profile_data.h"
+
+namespace roofprof::observe {
+
+class Session;
+
+// What went into a module's call and came out of it.
+struct ScriptCall {
+  ModuleId module = kModel;
+  std::vector<std::vector<std::int64_t>> input_shapes;
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::int64_t output_bytes = 0;
+};
+using OnScriptCall = std::function<void(const ScriptCall&)>;
+
+// The method's code on the method's own module, but neither optimised nor fused, with the forks that it starts on its
+// own thread: each module's call opens a scope of its own, and closes it at its end.
+class InstrumentedCopy {
+ public:
+  // Throws where the code cannot be copied (c10::Error).
+  InstrumentedCopy(const torch::jit::Module& module, const std::string& method);
+
+  // `arguments` without the module itself, as the method's schema has them. Throws what the method throws.
+  c10::IValue run(const std::shared_ptr<Session>& session, std::vector<c10::IValue> arguments,
+                  const OnScriptCall& on_call) const;
+
+ private:
+  torch::jit::Module module_;
+  c10::FunctionSchema schema_;
+  torch::jit::Code code_;
+};
+
+// The call's shapes in the row of its module.
+void keep_shapes(const ScriptCall& call, std::vector<Module>& modules);
+
+// The note where the module at that path could not be copied.
+Note note_without_copy(const std::string& path, const std::string& reason);
+
+// The sizes of tensors in any nest of containers, and their bytes.
+std::int64_t read_shapes(const c10::IValue& value, std::vector<std::vector<std::int64_t>>& shapes);
+
+}  // namespace roofprof::observe

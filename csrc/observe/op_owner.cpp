@@ -1,0 +1,28 @@
+#include "observe/op_owner.h"
+
+#include "observe/session.h"
+
+namespace roofprof::observe {
+
+std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
+                                    c10::ArrayRef<const c10::IValue> inputs) {
+  const auto* owners = state.session->parameter_owners();
+  if (owners == nullptr) return std::nullopt;
+  if (!state.ops.empty() && state.ops.back().owned) return state.ops.back().key.module;
+  const auto running = state.place_now();
+  if (running.phase == Phase::backward || running.phase == Phase::optimizer) return std::nullopt;
+  const void* module = owners->owner_of(op, inputs);
+  if (module == nullptr) return std::nullopt;
+  const auto& index = *state.session->module_index();
+  const auto place = index.place_of(module, state.scopes);
+  // A module that opens scopes of its own reports its calls itself.
+  if (!place || state.table->was_called(*place)) return std::nullopt;
+  for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope) {
+    if (scope->kind == ScopeKind::region) continue;
+    if (scope->module != kOutside && !index.is_below(*place, scope->module)) return std::nullopt;
+    break;
+  }
+  return place;
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,46 @@
+#include "observe/operators/element_type.h"
+
+namespace roofprof::observe {
+
+DType dtype_of(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Double:
+    case c10::ScalarType::ComplexDouble:
+      return DType::fp64;
+    case c10::ScalarType::Float:
+    case c10::ScalarType::ComplexFloat:
+      return DType::fp32;
+    case c10::ScalarType::Half:
+    case c10::ScalarType::ComplexHalf:
+      return DType::fp16;
+    case c10::ScalarType::BFloat16:
+      return DType::bf16;
+    case c10::ScalarType::Float8_e4m3fn:
+    case c10::ScalarType::Float8_e4m3fnuz:
+    case c10::ScalarType::Float8_e5m2:
+    case c10::ScalarType::Float8_e5m2fnuz:
+      return DType::fp8;
+    case c10::ScalarType::Long:
+    case c10::ScalarType::UInt64:
+      return DType::int64;
+    case c10::ScalarType::Int:
+    case c10::ScalarType::UInt32:
+    case c10::ScalarType::QInt32:
+      return DType::int32;
+    case c10::ScalarType::Short:
+    case c10::ScalarType::UInt16:
+      return DType::int16;
+    case c10::ScalarType::Char:
+    case c10::ScalarType::QInt8:
+      return DType::int8;
+    case c10::ScalarType::Byte:
+    case c10::ScalarType::QUInt8:
+      return DType::uint8;
+    case c10::ScalarType::Bool:
+      return DType::boolean;
+    default:
+      return DType::other;
+  }
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,262 @@
+#include "observe/operators/op_info.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "observe/operators/packed_weight.h"
+#include "values/profile_data.h"
+
+namespace roofprof::observe {
+namespace {
+
+bool is_tensor_list(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::ListType) {
+    const auto& element = *type.containedTypes().front();
+    return element.kind() == c10::TypeKind::TensorType || element.kind() == c10::TypeKind::OptionalType ||
+           is_tensor_list(element);
+  }
+  return type.kind() == c10::TypeKind::OptionalType && is_tensor_list(*type.containedTypes().front());
+}
+
+bool is_tensor(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::TensorType ||
+         (type.kind() == c10::TypeKind::OptionalType && is_tensor(*type.containedTypes().front()));
+}
+
+bool is_dtype(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::ScalarTypeType ||
+         (type.kind() == c10::TypeKind::OptionalType && is_dtype(*type.containedTypes().front()));
+}
+
+ops::ArgumentKind kind_of(const c10::Type& type) {
+  if (is_tensor(type)) return ops::ArgumentKind::tensor;
+  if (is_tensor_list(type)) return ops::ArgumentKind::tensor_list;
+  return is_dtype(type) ? ops::ArgumentKind::dtype : ops::ArgumentKind::scalar;
+}
+
+void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
+  std::uint16_t position = 0;
+  for (const auto& argument : schema.arguments()) {
+    const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    const auto kind = kind_of(*argument.real_type());
+    info.arguments.push_back({argument.name(), {}, {}, written, kind, argument.kwarg_only()});
+    if (kind == ops::ArgumentKind::tensor) {
+      info.slots.push_back({position, OpInfo::Slot::Kind::tensor, written});
+    } else if (kind == ops::ArgumentKind::tensor_list) {
+      info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
+    } else if (info.cost != nullptr && ops::lists_scalar(info.cost->scalars, argument.name())) {
+      info.slots.push_back({position, OpInfo::Slot::Kind::scalar, false});
+    } else if (info.cost != nullptr && is_packed_weight(*argument.real_type())) {
+      info.slots.push_back({position, OpInfo::Slot::Kind::packed_weight, false});
+    }
+    ++position;
+  }
+}
+
+bool returns_view(const c10::FunctionSchema& schema) {
+  bool aliases = false;
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() == nullptr) continue;
+    if (result.alias_info()->isWrite()) return false;
+    aliases = true;
+  }
+  return aliases;
+}
+
+// Autocast hands on what it has a kernel for, and lets the rest fall through. Python's and functorch's kernels hand on
+// every operator.
+c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
+  c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                            c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
+                            c10::DispatchKey::FuncTorchVmapMode, c10::DispatchKey::FuncTorchGradWrapper,
+                            c10::DispatchKey::Functionalize, c10::DispatchKey::Batched});
+  for (const auto key : c10::autocast_dispatch_keyset) {
+    if (op.hasKernelForDispatchKey(key)) keys = keys.add(key);
+  }
+  return keys;
+}
+
+// Ops that show nothing but where memory comes from and goes to.
+constexpr std::array<std::string_view, 7> kFreshOps = {
+    "aten::lift_fresh",     "aten::empty",     "aten::empty_like",       "aten::empty_strided",
+    "aten::empty_permuted", "aten::new_empty", "aten::new_empty_strided"};
+// Torch's own operators dispatch all that they do, or are costed.
+constexpr std::array<std::string_view, 3> kOwnNamespaces = {"aten::", "prims::", "torch_nn::"};
+
+constexpr std::string_view kReadOutOp = "aten::resolve_neg";  // part of Tensor.numpy(), hardly used elsewhere
+
+Evidence evidence_of(const OpInfo& info) {
+  if (std::ranges::find(kFreshOps, info.name) != kFreshOps.end()) {
+    return info.name == kFreshOps.front() ? kFreshMemory : kFreshMemory | kBufferMade;  // lift_fresh makes none
+  }
+  if (info.name == kReadOutOp) return kReadOut;
+  return info.kind == OpKind::view ? kViewMade : Evidence{0};
+}
+
+std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::OperatorHandle& op) {
+  auto info = std::make_unique<OpInfo>();
+  info->name = schema.name();
+  info->overload = schema.overload_name();
+  info->cost = ops::find_cost(info->name, info->overload);
+  info->composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
+  if (returns_view(schema) && !info->composite_implicit) {
+    info->trait = ops::Trait::view;
+  } else if (op.hasTag(at::Tag::view_copy)) {
+    info->trait = ops::Trait::view_copy;
+  } else if (op.hasTag(at::Tag::pointwise)) {
+    info->trait = ops::Trait::pointwise;
+  } else if (op.hasTag(at::Tag::reduction)) {
+    info->trait = ops::Trait::reduction;
+  }
+  info->of_extension =
+      std::ranges::none_of(kOwnNamespaces, [&](std::string_view own) { return info->name.starts_with(own); });
+  info->composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+  const bool is_view = info->trait == ops::Trait::view;
+  if (info->cost != nullptr || (info->trait != ops::Trait::none && !is_view)) {
+    info->kind = OpKind::counted;
+  } else if (is_view) {
+    info->kind = OpKind::view;
+  } else {
+    info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
+  }
+  info->ends_norm = info->name == "aten::batch_norm" || info->name == "aten::instance_norm";
+  info->wrapped_by = wrapping_keys(op);
+  info->evidence = evidence_of(*info);
+  describe_arguments(schema, *info);
+  for (const auto& result : schema.returns()) {
+    info->result_written.push_back(result.alias_info() != nullptr && result.alias_info()->isWrite());
+  }
+  return info;
+}
+
+// All operators met so far, by the address of their schema's name, which is stable and distinct for each overload.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<const char*, std::unique_ptr<OpInfo>> by_name;
+  // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced:
+  // the old ones are kept, because buckets and other threads still point to them.
+  std::vector<std::unique_ptr<OpInfo>> retired;
+  std::map<std::pair<Unobserved, std::string>, std::unique_ptr<OpInfo>> named;
+  std::map<std::string, std::unique_ptr<OpInfo>, std::less<>> fused;
+};
+
+Registry& registry() {
+  static auto* instance = new Registry;  // outlives every thread that may still look something up
+  return *instance;
+}
+
+// torch names the range around a compiled frame "Torch-Compiled Region: 0/1".
+bool is_compiled_code(const char* range) {
+  constexpr std::string_view kRange = "Torch-Compiled Region";
+  return std::strncmp(range, kRange.data(), kRange.size()) == 0;
+}
+
+// Names with numbers in them would grow without end.
+constexpr std::size_t kMaxNamed = 4096;
+constexpr std::string_view kOtherNames = "(other names)";
+
+// A kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it does is not known here.
+OpInfo* fused_kernel(std::string_view name) {
+  constexpr std::string_view kPrefix = "fused_";
+  if (!name.starts_with(kPrefix) || !torch::jit::in_torchscript_runtime()) return nullptr;
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  auto found = all.fused.find(name);
+  if (found == all.fused.end()) {
+    found = all.fused.try_emplace(std::string(all.fused.size() < kMaxNamed ? name : kOtherNames)).first;
+  }
+  if (!found->second) {
+    found->second = std::make_unique<OpInfo>();
+    found->second->name = found->first;
+  }
+  return found->second.get();
+}
+
+OpInfo* resolve(const at::RecordFunction& fn) {
+  const auto name = fn.operator_name();
+  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : fused_kernel(fn.name());
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  auto& entry = all.by_name[fn.name()];
+  if (entry && entry->name == name->name && entry->overload == name->overload_name &&
+      entry->cost == ops::find_cost(name->name, name->overload_name)) {
+    return entry.get();
+  }
+  if (entry) all.retired.push_back(std::move(entry));
+  const auto handle = c10::Dispatcher::singleton().findSchema(*name);
+  if (!handle) return nullptr;
+  entry = describe(handle->schema(), *handle);
+  return entry.get();
+}
+
+struct CacheLine {
+  const char* name = nullptr;
+  OpInfo* info = nullptr;
+};
+constexpr std::size_t kCacheLines = 1024;
+
+struct Cache {
+  std::array<CacheLine, kCacheLines> lines;
+  std::uint64_t generation = 0;  // of the costs that were known when its lines were looked up
+};
+
+}  // namespace
+
+std::uint32_t next_op_number() {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
+OpInfo* op_info(const at::RecordFunction& fn) {
+  thread_local Cache cache;
+  if (const auto generation = ops::cost_generation(); cache.generation != generation) cache = {{}, generation};
+  const char* name = fn.name();
+  const auto address = reinterpret_cast<std::uintptr_t>(name);
+  auto& line = cache.lines[((address >> 4) ^ (address >> 14)) % kCacheLines];
+  // The text is compared as well: ranges that are no ops carry names in memory that is used again.
+  if (line.name == name && std::strcmp(line.info->name.c_str(), name) == 0) return line.info;
+  OpInfo* info = resolve(fn);
+  if (info != nullptr && info->kind != OpKind::compiled) line = {name, info};
+  return info;
+}
+
+OpInfo* named_op(std::string_view name, Unobserved unobserved) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::pair<Unobserved, std::string> key{unobserved, name};
+  auto found = all.named.find(key);
+  if (found == all.named.end()) {
+    if (all.named.size() >= kMaxNamed) key.second = kOtherNames;
+    found = all.named.try_emplace(std::move(key)).first;
+  }
+  if (!found->second) {
+    found->second = std::make_unique<OpInfo>();
+    found->second->name = found->first.second;
+    found->second->kind = OpKind::counted;
+    found->second->unobserved = unobserved;
+  }
+  return found->second.get();
+}
+
+OpInfo* compiled_region() {
+  static auto* instance = [] {
+    auto* info = new OpInfo;
+    info->name = kCompiledRegion;
+    info->kind = OpKind::compiled;
+    return info;
+  }();
+  return instance;
+}
+
+bool is_compiled_backward(const char* node) { return std::strcmp(node, "CompiledFunctionBackward") == 0; }
+
+}  // namespace roofprof::observe

@@ -1,0 +1,64 @@
+#pragma once
+// What the observer knows of an operator: looked up once per operator, then found by a pointer comparison.
+
+#include <ATen/record_function.h>
+#include <c10/core/DispatchKeySet.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "observe/rule/counting_rule.h"
+#include "ops/registry.h"
+
+namespace roofprof::observe {
+
+// Whether it is no op, but what bypassed the dispatcher in a function's or a module's call.
+enum class Unobserved : std::uint8_t { no, function, module };
+
+// Another one for each operator, from 1 on.
+std::uint32_t next_op_number();
+
+struct OpInfo : OpClass {
+  // An argument that the cost can depend on.
+  struct Slot {
+    enum class Kind : std::uint8_t { tensor, tensor_list, scalar, packed_weight };
+    std::uint16_t position = 0;
+    Kind kind = Kind::tensor;
+    bool written = false;
+  };
+
+  const std::uint32_t number = next_op_number();  // what names it in a pass
+  std::string name;                               // "aten::conv2d"
+  std::string overload;                           // "padding", "" for the default one
+  ops::Trait trait = ops::Trait::none;
+  const ops::OpCost* cost = nullptr;
+  // What a batch or instance normalisation's forward ends with.
+  bool ends_norm = false;
+  // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
+  c10::DispatchKeySet wrapped_by;
+  Evidence evidence = 0;  // that a call of it gives
+  Unobserved unobserved = Unobserved::no;
+  // Learned: the most records that a call of it had inside.
+  std::atomic<int> nested{0};
+  std::vector<Slot> slots;
+  std::vector<ops::Argument> arguments;  // by position, without their values
+  std::vector<bool> result_written;      // the result is a written argument (in-place, out=)
+};
+
+// The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
+// range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process; an
+// operator whose cost changes gets another one.
+OpInfo* op_info(const at::RecordFunction& fn);
+
+// The operator of work that is none of torch's, by a name of the user's: declared work, or unobserved work.
+OpInfo* named_op(std::string_view name, Unobserved unobserved);
+
+// The operator of compiled code.
+OpInfo* compiled_region();
+// Whether that autograd node runs the backward of compiled code.
+bool is_compiled_backward(const char* node);
+
+}  // namespace roofprof::observe

@@ -1,0 +1,305 @@
+#include "observe/operators/op_signature.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+
+#include "observe/operators/element_type.h"
+#include "observe/operators/packed_weight.h"
+#include "observe/operators/symbolic_size.h"
+#include "observe/operators/tensor_format.h"
+
+namespace roofprof::observe {
+namespace {
+
+// More tensors than this in one call (foreach lists) are not compared with each other: the comparison is quadratic.
+constexpr std::size_t kMaxCompared = 32;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value;
+  hash *= 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29);
+}
+
+std::int64_t size_of(const c10::SymInt& size) { return known_value(size).value_or(ops::TensorDesc::kUnknown); }
+
+// Of symbolic strides only expanded dimensions are read.
+template <typename Visit>
+void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  const auto sizes = tensor.sym_sizes();
+  const bool has_strides = tensor.layout() == c10::kStrided && !tensor.is_nested();
+  const auto strides = has_strides ? tensor.sym_strides() : c10::SymIntArrayRef{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool expanded = i < strides.size() && strides[i].maybe_as_int() == 0;
+    visit(size_of(sizes[i]), std::int64_t{expanded ? 0 : 1});
+  }
+}
+
+// Visits the sizes that a cost can read, and strides where the layout has them.
+template <typename Visit>
+void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  if (has_plain_strides(tensor)) {
+    const auto sizes = tensor.sizes();
+    const auto strides = tensor.strides();
+    for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
+  } else if (tensor.has_symbolic_sizes_strides()) {
+    for_each_symbolic_dim(tensor, visit);
+  } else if (const auto nested = nested_sizes(tensor)) {
+    for (const auto size : nested->sizes) visit(size, std::int64_t{1});
+  } else {
+    for (const auto size : tensor.sizes()) visit(size, std::int64_t{1});
+  }
+}
+
+std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
+  for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+    hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
+  });
+  if (has_plain_strides(tensor)) return hash;
+  if (const auto sparse = sparse_content(tensor)) {
+    hash = mix(mix(hash, static_cast<std::uint64_t>(sparse->values)), static_cast<std::uint64_t>(sparse->index_bytes));
+  }
+  return hash;
+}
+
+bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
+  if (a == b) return true;
+  if (!a->has_storage() || !b->has_storage()) return false;
+  if (a->storage().unsafeGetStorageImpl() != b->storage().unsafeGetStorageImpl()) return false;
+  if (!has_plain_strides(*a) || !has_plain_strides(*b)) return false;
+  return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
+}
+
+// Remembers the tensors of one call, to tell repeated views.
+class Seen {
+ public:
+  bool repeats(const at::TensorImpl* tensor) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (same_view(tensors_[i], tensor)) return true;
+    }
+    if (count_ < kMaxCompared) tensors_[count_++] = tensor;
+    return false;
+  }
+
+ private:
+  std::array<const at::TensorImpl*, kMaxCompared> tensors_;
+  std::size_t count_ = 0;
+};
+
+// The tensor that a value is; null where it is none, or an undefined one.
+const at::TensorImpl* tensor_in(const c10::IValue& value) {
+  if (!value.isTensor()) return nullptr;
+  const at::TensorImpl* impl = value.unsafeToTensorImpl();
+  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
+}
+
+// Calls visit(tensor impl, place) for each defined tensor of a slot; what is None in a list has a place there too.
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t place = 0) {
+  if (const auto* tensor = tensor_in(value)) {
+    visit(*tensor, place);
+  } else if (value.isList()) {
+    place = 0;
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, place++);
+  }
+}
+
+std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
+  if (value.isInt()) return mix(hash, static_cast<std::uint64_t>(value.toInt()) + 1);
+  if (value.isBool()) return mix(hash, value.toBool() ? 3 : 2);
+  if (value.isDouble()) return mix(hash, std::hash<double>{}(value.toDouble()));
+  if (value.isString()) return mix(hash, std::hash<std::string>{}(value.toStringRef()));
+  if (value.isSymInt()) return mix(hash, static_cast<std::uint64_t>(size_of(value.toSymInt())) + 1);
+  if (value.isDevice()) return mix(hash, std::hash<c10::Device>{}(value.toDevice()) + 11);
+  if (value.isList()) {
+    hash = mix(hash, 5);
+    for (const c10::IValue& item : value.toListRef()) hash = hash_scalar(hash, item);
+    return hash;
+  }
+  return mix(hash, 7);
+}
+
+// Empty where it is symbolic, and not known.
+std::optional<ops::Scalar> describe_scalar(const c10::IValue& value) {
+  if (value.isBool()) return value.toBool();
+  if (value.isInt()) return value.toInt();
+  if (value.isSymInt()) return known_value(value.toSymInt());
+  if (value.isDouble()) return value.toDouble();
+  if (value.isString()) return value.toStringRef();
+  if (value.isDevice()) return value.toDevice().str();
+  if (!value.isList()) return std::monostate{};
+  const auto list = value.toListRef();
+  if (!list.empty() && list.front().isDouble()) {
+    std::vector<double> numbers;
+    for (const c10::IValue& item : list) numbers.push_back(item.isDouble() ? item.toDouble() : 0);
+    return numbers;
+  }
+  std::vector<std::int64_t> items;
+  for (const c10::IValue& item : list) {
+    if (item.isInt()) {
+      items.push_back(item.toInt());
+    } else if (item.isBool()) {
+      items.push_back(item.toBool() ? 1 : 0);
+    } else if (item.isSymInt()) {
+      const auto known = known_value(item.toSymInt());
+      if (!known) return std::nullopt;
+      items.push_back(*known);
+    } else {
+      return std::monostate{};
+    }
+  }
+  return items;
+}
+
+void describe_components(const NestedSizes& nested, ops::TensorDesc& desc) {
+  desc.sizes.push_back(nested.count);
+  for (std::int64_t component = 0; component < nested.count; ++component) {
+    const auto sizes = nested.of(component);
+    desc.components.emplace_back(sizes.begin(), sizes.end());
+    for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (component == 0) {
+        desc.sizes.push_back(sizes[dim]);
+      } else if (desc.sizes[dim + 1] != sizes[dim]) {
+        desc.sizes[dim + 1] = ops::TensorDesc::kRagged;
+      }
+    }
+  }
+}
+
+ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
+  ops::TensorDesc desc;
+  const auto type = c10::typeMetaToScalarType(tensor.dtype());
+  desc.dtype = dtype_of(type);
+  desc.is_complex = c10::isComplexType(type);
+  desc.element_type = static_cast<int>(type);
+  // A Python scalar comes along with the call, whatever memory torch wraps it in.
+  desc.item_bytes = tensor.is_wrapped_number() ? 0 : static_cast<std::int64_t>(tensor.dtype().itemsize());
+  if (const auto sparse = sparse_content(tensor)) {
+    desc.stored = sparse->values;
+    desc.index_bytes = sparse->index_bytes;
+  }
+  desc.repeated = seen != nullptr && seen->repeats(&tensor);
+  if (const auto nested = nested_sizes(tensor)) {
+    describe_components(*nested, desc);
+    return desc;
+  }
+  bool any_expanded = false;
+  for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+    desc.sizes.push_back(size);
+    desc.expanded.push_back(stride == 0 && size > 1);
+    any_expanded |= desc.expanded.back();
+  });
+  if (!any_expanded) desc.expanded.clear();
+  return desc;
+}
+
+}  // namespace
+
+Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  Signature signature;
+  Seen seen;
+  DispatchPathReader reader;
+  std::uint64_t hash = 0x243F6A8885A308D3ULL;
+  for (const auto& slot : info.slots) {
+    if (slot.position >= inputs.size()) break;
+    const auto& value = inputs[slot.position];
+    hash = mix(hash, slot.position);
+    if (slot.kind == OpInfo::Slot::Kind::scalar) {
+      hash = hash_scalar(hash, value);
+      continue;
+    }
+    if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
+      hash = mix(hash, identity_of_packed(value));
+      continue;
+    }
+    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+      reader.see(tensor);
+      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (place << 8);
+      hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
+      hash = mix_sizes(hash, tensor);
+    });
+  }
+  signature.dispatch_path = reader.dispatch_path(info);
+  signature.hash = hash;
+  return signature;
+}
+
+DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  DispatchPathReader reader;
+  for (const auto& slot : info.slots) {
+    if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
+    for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor, std::size_t) { reader.see(tensor); });
+  }
+  return reader.dispatch_path(info);
+}
+
+std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
+  std::uint64_t hash = mix(inputs_hash, outputs.size());
+  for (const auto& output : outputs) {
+    for_each_tensor(output, [&](const at::TensorImpl& tensor, std::size_t) {
+      hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
+      hash = mix_sizes(hash, tensor);
+    });
+  }
+  return hash;
+}
+
+ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+  ops::OpCall call;
+  call.name = info.name;
+  call.overload = info.overload;
+  call.trait = info.trait;
+  Seen seen;
+  call.arguments = info.arguments;
+  for (const auto& slot : info.slots) {
+    if (slot.position >= inputs.size()) break;
+    auto& argument = call.arguments[slot.position];
+    const auto& value = inputs[slot.position];
+    if (slot.kind == OpInfo::Slot::Kind::scalar) {
+      auto scalar = describe_scalar(value);
+      argument.unknown = !scalar;
+      if (scalar) argument.scalar = *std::move(scalar);
+    } else if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
+      for (const auto& tensor : unpacked(value)) {
+        argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
+      }
+    } else {
+      for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+        argument.tensors.push_back(describe(tensor, &seen));
+        argument.tensors.back().place = place;
+      });
+    }
+  }
+  return call;
+}
+
+void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ops::Argument result;
+    if (outputs[i].isList()) result.kind = ops::ArgumentKind::tensor_list;
+    result.written = i < info.result_written.size() && info.result_written[i];
+    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor, std::size_t) {
+      result.tensors.push_back(describe(tensor, nullptr));
+    });
+    call.results.push_back(std::move(result));
+  }
+}
+
+std::string shapes_of(const ops::OpCall& call) {
+  std::string text;
+  for (const auto& argument : call.arguments) {
+    for (const auto& tensor : argument.tensors) {
+      if (!text.empty()) text += ", ";
+      for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+        if (i > 0) text += 'x';
+        text += tensor.sizes[i] < 0 ? "*" : std::to_string(tensor.sizes[i]);  // ragged, or not known
+      }
+      if (tensor.sizes.empty()) text += "scalar";
+      if (text.size() > 200) return text + ", ...";
+    }
+  }
+  return text;
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,159 @@
+#pragma once
+// The counting rule: which ops count, and whose work their nested ops are. It decides on plain values that the observer
+// collects from torch. docs/definitions.md states the rule, and tests/cpp/observe/rule quotes it case by case. Inline:
+// some of this runs for every op.
+
+#include <cstdint>
+
+#include "observe/rule/evidence.h"
+#include "roofprof/work.h"
+
+namespace roofprof::observe {
+
+enum class OpKind : std::uint8_t {
+  counted,      // has a cost
+  view,         // moves nothing: counted with zero work
+  transparent,  // a composite: it only calls other operators
+  unknown,      // has no cost
+  compiled,     // compiled code, no operator: most of its work is not dispatched
+};
+
+// What the rule asks of an operator.
+struct OpClass {
+  OpKind kind = OpKind::unknown;
+  // For one without a cost: all that it does is dispatched inside, so copies there can be the whole work.
+  bool composite_explicit = false;
+  // Its derivatives are those of what it dispatches.
+  bool composite_implicit = false;
+  bool of_extension = false;  // none of torch's own
+};
+
+// How a call reaches the kernel that does its work.
+struct DispatchPath {
+  bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
+  bool by_mode = false;  // by dispatch modes alone
+  bool fake = false;     // its tensors hold nothing (meta, FakeTensor), and only shapes are computed
+  bool dual = false;     // its tensors have tangents, and forward-mode AD computes the result's inside
+};
+
+// ---- when an op starts
+
+// Whether ops that it dispatches inside can do its work.
+constexpr bool is_handed_on(const OpClass& op, const DispatchPath& path) {
+  return path.wrapped || (path.dual && op.composite_implicit);
+}
+
+// A wrapper (DTensor) asks fake tensors for the shapes of its result, before it does the work on its own ones.
+// `wrapper`: the path of the innermost wrapped op around it; null: there is none.
+constexpr bool asks_for_shapes(const DispatchPath& path, const DispatchPath* wrapper) {
+  return path.fake && wrapper != nullptr && !wrapper->fake;
+}
+
+// Whose work an op's nested ones are.
+enum class NestedWork : std::uint8_t {
+  looked_at,             // each its own: the op is looked through
+  owned,                 // the op's
+  owned_below_autograd,  // the op's, except tangents, which are computed above autograd
+  owned_but_hooks,  // the op's, except a user's hooks on saved tensors, which run above autograd with grad mode off
+};
+
+constexpr NestedWork nested_work(const OpClass& op, const DispatchPath& path, bool only_shapes) {
+  const bool has_own_work = op.kind == OpKind::counted || op.kind == OpKind::view;
+  if (!only_shapes && (!has_own_work || is_handed_on(op, path))) return NestedWork::looked_at;
+  return path.dual ? NestedWork::owned_below_autograd : NestedWork::owned;
+}
+
+// The same where a user's hooks are handed what the op saves for its backward.
+constexpr NestedWork with_saved_tensor_hooks(NestedWork nested) {
+  return nested == NestedWork::owned ? NestedWork::owned_but_hooks : nested;
+}
+
+constexpr bool owns_nested(NestedWork nested) { return nested != NestedWork::looked_at; }
+
+// Whether an op that starts inside is part of the outer one's work. An op's own kernel runs below autograd.
+constexpr bool is_part_of(NestedWork outer, bool grad_mode, bool below_autograd) {
+  switch (outer) {
+    case NestedWork::looked_at:
+      return false;
+    case NestedWork::owned:
+      return true;
+    case NestedWork::owned_below_autograd:
+      return below_autograd;
+    case NestedWork::owned_but_hooks:
+      return grad_mode || below_autograd;
+  }
+  return false;
+}
+
+// Whether the records of nested ops can be switched off, for an op that had so many of them in an earlier call.
+// Switching costs about as much as two records.
+constexpr bool is_worth_muting(NestedWork nested, int records) { return nested == NestedWork::owned && records >= 2; }
+
+// Whether the op itself may launch kernels: views do not, nor does what only calls other operators.
+constexpr bool may_launch(const OpClass& op, const DispatchPath& path, bool only_shapes) {
+  if (only_shapes || op.kind == OpKind::view || op.kind == OpKind::transparent) return false;
+  return !is_handed_on(op, path);
+}
+
+// ---- when it ends
+
+// What was counted inside an op, and at its end its own work with it.
+struct WorkInside {
+  bool bytes = false;       // an op moves bytes
+  bool operations = false;  // an op computes
+  bool uncosted = false;    // nothing is known of an op
+  bool declared = false;    // the user said what is done
+  Evidence evidence = 0;    // kBufferMade, kReadOut: for a kernel that is not dispatched
+
+  constexpr bool any() const { return bytes || operations || uncosted; }
+  constexpr void add(const WorkInside& other) {
+    bytes |= other.bytes;
+    operations |= other.operations;
+    uncosted |= other.uncosted;
+    declared |= other.declared;
+    evidence |= other.evidence;
+  }
+  void add(const Work& work) {
+    bytes |= work.bytes() > 0;
+    operations |= work.operations != Work{}.operations;
+  }
+};
+
+// How it ended.
+struct OpEnd {
+  bool raised = false;
+  bool declared = false;  // it is work that the user declared, which was counted as it began
+  bool only_shapes = false;
+};
+
+enum class Verdict : std::uint8_t {
+  skip,           // it did no work, or none that is not counted yet
+  look_through,   // what was counted inside is its work
+  count,          // by its cost
+  list_uncosted,  // its work is not known
+};
+
+// An extension's operator makes memory for its own kernel, or hands tensors to NumPy: the ops that it dispatches
+// besides do at most a part of its work.
+constexpr bool fills_itself(const OpClass& op, const WorkInside& inside) {
+  return op.of_extension && !inside.declared && (inside.evidence & (kBufferMade | kReadOut)) != 0;
+}
+
+// Whether what was counted inside an operator without a cost can be all its work: a kernel of its own that allocates
+// and fills its output through the dispatcher is still unknown.
+constexpr bool is_explained(const OpClass& op, const WorkInside& inside) {
+  if (fills_itself(op, inside)) return false;
+  return inside.operations || (op.composite_explicit && inside.bytes);
+}
+
+constexpr Verdict verdict(const OpClass& op, const DispatchPath& path, const OpEnd& end, const WorkInside& inside) {
+  if (end.raised || end.declared || end.only_shapes) return Verdict::skip;
+  const auto own = op.kind == OpKind::unknown ? Verdict::list_uncosted : Verdict::count;
+  if (op.kind == OpKind::transparent) return Verdict::look_through;
+  // With nothing inside, a tensor subclass did the work where it cannot be seen; a mode had kept the answer (selective
+  // checkpointing).
+  if (is_handed_on(op, path)) return inside.any() || path.by_mode ? Verdict::look_through : own;
+  return op.kind == OpKind::unknown && is_explained(op, inside) ? Verdict::look_through : own;
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,39 @@
+#pragma once
+// What is known of TorchScript's interpreter on one thread.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "values/profile_data.h"
+
+namespace roofprof::observe {
+
+// A method that the interpreter was entered with, the first line of its call stack.
+struct ScriptFrame {
+  const void* record = nullptr;   // the RecordFunction that ends it
+  const void* session = nullptr;  // in whose pass it began, to tell frames that outlived theirs
+  std::uint64_t pass = 0;
+  std::string line;                // "TOP(ResNet)::forward"
+  std::optional<ModuleId> module;  // whose method it is; empty: of no module in the tree
+  std::string method;
+  ModuleId place = kModel;  // of the ops that it runs itself
+  // How often its ops came to one of several modules that only their order tells apart.
+  std::map<std::pair<ModuleId, std::string>, std::size_t> visits;
+};
+
+// The call stack of the interpreter at a thread's last TorchScript op, line by line.
+struct KnownScriptPlace {
+  struct Step {
+    ModuleId module = -1;  // whose method the line is; -1: not known
+    ModuleId place = kModel;
+  };
+  std::vector<std::string> lines;
+  std::vector<Step> steps;
+  std::size_t certain = 0;  // so many lines always mean the same module; further ones do not alone
+};
+
+}  // namespace roofprof::observe

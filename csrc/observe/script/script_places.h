@@ -1,0 +1,65 @@
+#pragma once
+// Which module a TorchScript op belongs to: from the interpreter's call stack to modules of the tree.
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/source_range.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "observe/modules/module_index.h"
+#include "observe/script/script_frame.h"
+#include "values/profile_data.h"
+
+namespace roofprof::observe {
+
+class ScriptPlaces {
+ public:
+  // The module at `place` of the tree and all below it.
+  void add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree);
+
+  // The place of that object, called now on a thread in `state`.
+  template <class Scopes>
+  std::optional<ModuleId> place_of(const void* object, const Scopes& scopes) const {
+    return index_ ? index_->place_of(object, scopes) : std::nullopt;
+  }
+  bool is_inside(ModuleId place) const { return modules_.contains(place); }
+  // The only module that the interpreter is entered with by that line; empty where there are several or none.
+  std::optional<ModuleId> root_of(const std::string& line) const;
+
+  // The place of the op that runs now on this thread in that frame, by the lines of
+  // torch::jit::currentModuleHierarchy(). `known` is that of the op before, in the same frame.
+  ModuleId find(ScriptFrame& frame, std::vector<std::string> lines, KnownScriptPlace& known) const;
+
+ private:
+  // A call of a method of a module below: "layers.0" by its attributes' names.
+  struct CallSite {
+    std::vector<std::string> path;
+    torch::jit::SourceRange range;
+  };
+  using CallSites = std::vector<CallSite>;
+
+  void add_below(const torch::jit::Module& module, ModuleId place,
+                 const std::unordered_map<std::string_view, ModuleId>& by_path, const std::vector<Module>& tree);
+  void add_call_sites(const torch::jit::Module& module);
+  std::optional<ModuleId> walk(ModuleId from, const std::vector<std::string>& path) const;
+  std::vector<const CallSite*> sites_of(ModuleId caller, const std::string& method, const std::string& name) const;
+  std::optional<ModuleId> callee(ScriptFrame& frame, ModuleId caller, const std::string& method,
+                                 const std::string& name, bool& by_range) const;
+
+  std::unordered_map<ModuleId, torch::jit::Module> modules_;
+  std::map<std::pair<ModuleId, std::string>, ModuleId> children_;
+  std::map<std::pair<const void*, std::string>, CallSites> call_sites_;  // by class and method
+  std::optional<ModuleIndex> index_;
+};
+
+// Whether a call of that method is a call of the module: tracing names its second call forward1, scripting an overload
+// of it forward__1.
+bool is_forward(std::string_view method);
+
+}  // namespace roofprof::observe

@@ -1,0 +1,113 @@
+#include "observe/script/script_tree.h"
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "observe/modules/parameters.h"
+#include "values/phrases.h"
+
+namespace roofprof::observe {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+
+std::vector<const void*> parameters_of(const torch::jit::Module& module) {
+  std::vector<const void*> result;
+  for (const at::Tensor& parameter : module.parameters()) result.push_back(parameter.unsafeGetTensorImpl());
+  return result;
+}
+
+// Modules that may be the same have the same key.
+using Key = std::pair<const void*, const void*>;
+Key key_of(const torch::jit::Module& module) {
+  const auto parameters = parameters_of(module);
+  return {module.type().get(), parameters.empty() ? module._ivalue().get() : parameters.front()};
+}
+
+using Places = std::map<Key, std::pair<torch::jit::Module, ModuleId>>;
+
+Module describe(const torch::jit::Module& module, std::string path, ModuleId parent) {
+  Module row;
+  row.path = std::move(path);
+  const auto type = module.type()->name();
+  row.type = type ? type->name() : "Module";
+  row.parent = parent;
+  row.has_forward = module.find_method("forward").has_value();
+  add_sizes(module.parameters(), module.buffers(), row);
+  return row;
+}
+
+void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& tree, Places& first_places) {
+  std::vector<torch::jit::Module> siblings;
+  for (const auto& child : module.named_children()) {
+    const auto is_child = [&](const auto& sibling) { return is_same_module(sibling, child.value); };
+    if (std::ranges::any_of(siblings, is_child)) continue;  // a second name under the same parent
+    siblings.push_back(child.value);
+    auto row = describe(child.value, tree.path_below(place, child.name), place);
+    const auto first = first_places.find(key_of(child.value));
+    if (first != first_places.end() && is_same_module(first->second.first, child.value)) {
+      row.same_as = first->second.second;
+    }
+    const auto added = tree.add(std::move(row), child.value._ivalue().get());
+    first_places.try_emplace(key_of(child.value), child.value, added);
+    add_children(child.value, added, tree, first_places);
+  }
+}
+
+void collect_constants(const Block& block, std::unordered_set<const void*>& seen, std::int64_t& elements) {
+  for (const Node* node : block.nodes()) {
+    if (node->kind() == c10::prim::Constant && node->output()->type()->kind() == c10::TypeKind::TensorType) {
+      const auto value = torch::jit::toIValue(node->output());
+      if (value && value->isTensor() && value->toTensor().defined() && value->toTensor().dim() > 0 &&
+          seen.insert(value->toTensor().unsafeGetTensorImpl()).second) {
+        elements += value->toTensor().numel();
+      }
+    }
+    for (const Block* inner : node->blocks()) collect_constants(*inner, seen, elements);
+  }
+}
+
+}  // namespace
+
+bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b) {
+  if (a._ivalue() == b._ivalue()) return true;
+  if (a.type() != b.type()) return false;
+  const auto parameters = parameters_of(a);
+  return !parameters.empty() && parameters == parameters_of(b);
+}
+
+ModelTree tree_of(const torch::jit::Module& model) {
+  auto tree = ModelTree::with_roots();
+  tree.modules[kModel] = describe(model, "", -1);
+  tree.objects[kModel] = model._ivalue().get();
+  Places first_places;
+  first_places.try_emplace(key_of(model), model, kModel);
+  add_children(model, kModel, tree, first_places);
+  return tree;
+}
+
+std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path) {
+  const auto forward = model.find_method("forward");
+  // Freezing takes the attribute `training` away as well.
+  if (!forward || model.hasattr("training") || model.children().size() > 0 || model.parameters().size() > 0) {
+    return std::nullopt;
+  }
+  std::unordered_set<const void*> seen;
+  std::int64_t elements = 0;
+  collect_constants(*forward->graph()->block(), seen, elements);
+  if (elements == 0) return std::nullopt;
+  return make_note("script-frozen",
+                   "frozen TorchScript (" + display_path(path) +
+                       "): freezing made one graph of its modules, so they have no rows, and constants of its "
+                       "parameters (tensors with " +
+                       std::to_string(elements) + " elements), which are not counted as parameters",
+                   {path});
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,24 @@
+#pragma once
+// The tree of a TorchScript model.
+
+#include <optional>
+#include <string>
+
+#include "observe/modules/model_tree.h"
+
+namespace torch::jit {
+struct Module;
+}
+
+namespace roofprof::observe {
+
+// Its objects are those that the interpreter hands to the modules' methods (c10::ivalue::Object).
+ModelTree tree_of(const torch::jit::Module& model);
+
+// Whether both are made from one module: scripting a module under two names gives two objects that share all tensors.
+bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b);
+
+// What the reader should know of a frozen module, none for others: its modules are gone, its parameters constants.
+std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path);
+
+}  // namespace roofprof::observe

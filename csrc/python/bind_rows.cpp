@@ -1,0 +1,171 @@
+// Rows, groups and kernels as the table of figures lists them, and the table itself. Times become float seconds,
+// missing figures None.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bindings.h"
+#include "roofprof/report.h"
+#include "values/fields.h"
+#include "values/phrases.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+using ByDType = std::array<std::int64_t, kDTypeCount>;
+
+// One figure of one kind of row.
+struct BoundField {
+  const FigureInfo* info;
+  std::string_view of;
+  bool of_self;
+  std::string type;
+};
+
+template <class Keep>
+py::dict by_dtype(const ByDType& operations, Keep keep) {
+  py::dict result;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (operations[i] != 0 && keep(dtype)) result[py::str(std::string(name_of(dtype)))] = operations[i];
+  }
+  return result;
+}
+
+template <class Value>
+py::object to_python(const Value& value, Unit unit) {
+  if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
+    return value ? to_python(*value, unit) : py::none();
+  } else if constexpr (std::is_same_v<Value, std::int64_t> || std::is_same_v<Value, double>) {
+    if (unit == Unit::nanoseconds) return py::float_(static_cast<double>(value) * 1e-9);
+    return py::cast(value);
+  } else if constexpr (std::is_same_v<Value, Bound>) {
+    return py::str(to_string(value));
+  } else if constexpr (std::is_same_v<Value, ByDType>) {
+    return by_dtype(value, [](DType) { return true; });
+  } else {
+    return py::cast(value);
+  }
+}
+
+template <class Value>
+struct OptionalTraits {
+  using type = Value;
+  static constexpr bool is_optional = false;
+};
+template <class Value>
+struct OptionalTraits<std::optional<Value>> {
+  using type = Value;
+  static constexpr bool is_optional = true;
+};
+
+// As the type stubs name it.
+template <class Value>
+std::string python_type(Unit unit) {
+  using Known = typename OptionalTraits<Value>::type;
+  std::string type = "str";  // NOLINT(misc-const-correctness): of some instances
+  if constexpr (std::is_same_v<Known, bool>) {
+    type = "bool";
+  } else if constexpr (std::is_floating_point_v<Known>) {
+    type = "float";
+  } else if constexpr (std::is_integral_v<Known>) {
+    type = unit == Unit::nanoseconds ? "float" : "int";
+  } else if constexpr (std::is_same_v<Known, ByDType>) {
+    type = "dict[str, int]";
+  } else if constexpr (std::is_same_v<Known, std::vector<std::vector<std::int64_t>>>) {
+    type = "list[list[int]]";
+  } else if constexpr (std::is_same_v<Known, std::array<std::int32_t, 3>>) {
+    type = "list[int]";
+  }
+  return OptionalTraits<Value>::is_optional ? type + " | None" : type;
+}
+
+template <class Row>
+void bind_fields(py::class_<Row>& row, std::string_view of, std::vector<BoundField>& fields) {
+  for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
+    using Value = std::decay_t<decltype(value_of(std::declval<const Row&>()))>;
+    fields.push_back({&info, of, of_self, python_type<Value>(info.unit)});
+    const std::string name = info.name_in(of_self);
+    row.def_property_readonly(
+        name.c_str(), [unit = info.unit, value_of](const Row& self) { return to_python(value_of(self), unit); });
+    if constexpr (std::is_same_v<Value, ByDType>) {
+      const std::string self_or_not(of_self ? kSelf : "");
+      row.def_property_readonly((self_or_not + "flops_by_dtype").c_str(),
+                                [value_of](const Row& self) { return by_dtype(value_of(self), is_floating); });
+      row.def_property_readonly((self_or_not + "int_ops_by_dtype").c_str(), [value_of](const Row& self) {
+        return by_dtype(value_of(self), [](DType dtype) { return !is_floating(dtype); });
+      });
+    }
+  });
+}
+
+void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) {
+  py::class_<BoundField>(module, "Field")
+      .def_property_readonly("name", [](const BoundField& self) { return self.info->name_in(self.of_self); })
+      .def_property_readonly("heading", [](const BoundField& self) { return self.info->heading_in(self.of_self); })
+      .def_property_readonly("aliases",
+                             [](const BoundField& self) {
+                               py::list aliases;
+                               for (const auto alias : self.info->aliases) {
+                                 if (!alias.empty())
+                                   aliases.append((self.of_self ? std::string(kSelf) : "").append(alias));
+                               }
+                               return py::tuple(aliases);
+                             })
+      .def_property_readonly("unit",
+                             [](const BoundField& self) {
+                               return self.info->unit == Unit::nanoseconds ? "seconds" : unit_name(self.info->unit);
+                             })
+      .def_property_readonly("needs",
+                             [](const BoundField& self) {
+                               py::list needs;
+                               for (std::size_t i = 0; i < facts::kNames.size(); ++i) {
+                                 if ((self.info->needs >> i & 1U) != 0) needs.append(facts::kNames[i]);
+                               }
+                               return py::tuple(needs);
+                             })
+      .def_property_readonly("limit", [](const BoundField& self) { return to_string(self.info->limit); })
+      .def_property_readonly("legend", [](const BoundField& self) { return self.info->legend.text; })
+      .def_readonly("of", &BoundField::of)
+      .def_property_readonly("key", [](const BoundField& self) { return self.info->key_in(self.of_self); })
+      .def_readonly("type", &BoundField::type)
+      .def_property_readonly(
+          "is_text",
+          [](const BoundField& self) { return is_textual(self.info->unit) && self.info->unit != Unit::flag; })
+      .def("__repr__", [](const BoundField& self) {
+        return "<Field '" + self.info->name_in(self.of_self) + "' of a " + std::string(self.of) + ">";
+      });
+  module.def("fields", [fields = std::move(fields)] { return fields; });
+}
+
+}  // namespace
+
+void bind_rows(py::module_& module) {
+  std::vector<BoundField> fields;
+  py::class_<RooflineRow> row(module, "Row");
+  bind_fields(row, "row", fields);
+  row.def("__repr__", [](const RooflineRow& self) {
+    return "<Row '" + self.path + "' " + self.type + ": " + std::to_string(self.macs) + " MACs, " +
+           std::to_string(self.flops) + " FLOPs, " + std::to_string(self.bytes) + " bytes>";
+  });
+
+  py::class_<GroupRow> group(module, "GroupRow");
+  bind_fields(group, "group", fields);
+  group.def_readonly("keys", &GroupRow::keys);
+  group.def("__repr__", [](const GroupRow& self) {
+    std::string keys;
+    for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;
+    return "<GroupRow " + keys + ": " + counted(self.calls, "call") + ">";
+  });
+
+  py::class_<KernelRow> kernel(module, "KernelRow");
+  bind_fields(kernel, "kernel", fields);
+  kernel.def("__repr__", [](const KernelRow& self) {
+    return "<KernelRow " + self.name + ": " + counted(self.instances, "instance") + ">";
+  });
+  bind_table_of_figures(module, std::move(fields));
+}
+
+}  // namespace roofprof::python

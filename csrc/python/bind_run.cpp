@@ -1,0 +1,97 @@
+// Runs, blocks and counts of Python's profiler: the loop of csrc/run and the reports that it ends in.
+
+#include <pybind11/stl.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+
+#include "bindings.h"
+#include "module_hooks.h"
+#include "python_target.h"
+#include "run/finish_report.h"
+#include "run/observed_run.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+constexpr std::array<std::string_view, 4> kCountersNames = {"auto", "off", "modules", "flops"};
+
+Counters counters_named(const std::string& name) {
+  for (std::size_t i = 0; i < kCountersNames.size(); ++i) {
+    if (name == kCountersNames[i]) return static_cast<Counters>(i);
+  }
+  throw std::invalid_argument("counters must be 'auto', 'off', 'modules' or 'flops', not '" + name + "'");
+}
+
+struct PythonRun {
+  PythonRun(std::shared_ptr<ModuleHooks> hooks_of_it, run::RunSetting setting)
+      : hooks(std::move(hooks_of_it)), run(hooks->session(), std::move(setting)) {}
+
+  std::shared_ptr<ModuleHooks> hooks;
+  run::ObservedRun run;
+};
+
+std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::string scope, std::string device,
+                                    std::string untimed, const std::string& counters) {
+  run::RunSetting setting{std::move(scope), std::move(device), std::move(untimed), counters_named(counters), kOutside};
+  return std::make_unique<PythonRun>(std::move(hooks), std::move(setting));
+}
+
+// `facts` are those that the profiler knows itself.
+Report make_report(PythonRun& self, const py::dict& facts) {
+  Observed observed;
+  observed.modules = self.hooks->modules();
+  observed.model = facts["model"].cast<std::string>();
+  add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
+  observed.steps = facts["steps"].cast<std::int64_t>();
+  const MeasuredCeilings roofs{facts["ceilings"].cast<Ceilings>(),
+                               facts["notes_on_roofs"].cast<std::vector<std::string>>()};
+  return run::finish_report(self.run, std::move(observed), roofs);
+}
+
+run::RunLimits make_limits(std::int64_t warmup, std::optional<std::int64_t> repeat, std::optional<double> seconds) {
+  run::RunLimits limits{warmup, repeat};
+  if (seconds) limits.time = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
+  return limits;
+}
+
+}  // namespace
+
+void bind_run(py::module_& module) {
+  using Unlocked = py::call_guard<py::gil_scoped_release>;  // what waits for a device lets other threads run
+  py::class_<run::RunLimits>(module, "RunLimits")
+      .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
+  py::class_<PythonRun>(module, "Run")
+      .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
+           py::arg("counters"))
+      .def(
+          "start_block", [](PythonRun& self) { self.run.start_block(); }, Unlocked())
+      .def(
+          "stop_block", [](PythonRun& self, bool raised) { self.run.stop_block(raised); }, py::arg("raised"),
+          Unlocked())
+      .def(
+          "count",
+          [](PythonRun& self, const py::object& target) {
+            PythonTarget calls(self.run, target);
+            self.run.count(calls);
+          },
+          py::arg("target"))
+      .def(
+          "repeat",
+          [](PythonRun& self, const py::object& target, const run::RunLimits& limits) {
+            PythonTarget calls(self.run, target);
+            self.run.repeat(calls, limits);
+          },
+          py::arg("target"), py::arg("limits"))
+      .def_property_readonly("counted", [](const PythonRun& self) { return self.run.result().counting.has_value(); })
+      .def_property_readonly("timed", [](const PythonRun& self) { return !self.run.result().timed.empty(); })
+      .def("report", &make_report, py::arg("facts"));
+  module.def("check_counters", [](const std::string& name) { counters_named(name); });
+  module.def("untimed_on", &untimed_on);
+}
+
+}  // namespace roofprof::python

@@ -1,0 +1,39 @@
+#pragma once
+// What the run loop asks of a model of Python's (roofprof/_run/target.py).
+
+#include <pybind11/pybind11.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "run/observed_run.h"
+
+namespace roofprof::python {
+
+// Called with the GIL held. What waits for a device is called without it.
+class PythonTarget final : public run::SessionTarget {
+ public:
+  PythonTarget(run::ObservedRun& run, const pybind11::object& target);
+
+  void count(std::optional<Pass>& pass) override;
+  std::string why_only_once() const override;
+  std::int64_t undoing(const std::function<void()>& further) override;
+  void prepare() override;
+  run::Compilations compilations() const override;
+  std::optional<std::string> described(const std::exception& error) const override;
+
+ private:
+  void call() override;
+  void call_in_scope() override { call_in_scope(args_, kwargs_); }
+  void call_in_scope(const pybind11::tuple& args, const pybind11::dict& kwargs);
+  void hooked(const std::function<void()>& body) override;
+  void waiting(const std::function<void()>& body) override;
+
+  pybind11::object target_;
+  pybind11::object model_;
+  pybind11::tuple args_;
+  pybind11::dict kwargs_;
+};
+
+}  // namespace roofprof::python

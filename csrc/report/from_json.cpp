@@ -1,0 +1,60 @@
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "json/file.h"
+#include "json/members.h"
+#include "roofprof/report.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+namespace {
+
+// The schema_version as it stands in the text; looked for first, as another version may differ in anything.
+std::string version_of(std::string_view text) {
+  JsonReader json(text);
+  json.begin_object();
+  while (const auto key = json.next_key()) {
+    if (*key == "schema_version") return std::string(json.raw());
+    json.skip();
+  }
+  json.lacks_key("schema_version");
+}
+
+std::shared_ptr<const ProfileData> read_data(std::string_view text) {
+  auto data = std::make_shared<ProfileData>();
+  JsonReader json(text);
+  read_value(json, *data);
+  json.finish();
+  return data;
+}
+
+}  // namespace
+
+Report Report::from_json_text(std::string_view text) {
+  std::string version;
+  try {
+    version = version_of(text);
+    if (version == std::to_string(kReportSchemaVersion)) return Report(read_data(text));
+  } catch (const JsonError& error) {
+    throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
+  } catch (const std::logic_error& error) {  // what was read does not fit together
+    throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
+  }
+  throw std::runtime_error("not a report of schema version " + std::to_string(kReportSchemaVersion) +
+                           ", which this roofprof reads, but " + shown(version) +
+                           ": read it with the roofprof that wrote it, or make it again");
+}
+
+Report Report::from_json(const std::string& path) {
+  const std::string text = read_whole_file(path);
+  try {
+    return from_json_text(text);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,242 @@
+#include "report/header_and_footer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "figures/rows.h"
+#include "report/tables.h"
+#include "report/text_table.h"
+#include "report/units.h"
+#include "report/utf8.h"
+#include "values/median.h"
+#include "values/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::size_t kListed = 8;  // names in a list before the rest is counted
+constexpr std::size_t kPlaces = 3;  // modules named for each op of such a list
+
+// Empty where the environment does not say.
+std::string environment_text(const Environment& environment, std::string_view name) {
+  for (const auto& [key, value] : environment) {
+    if (key == name) return std::visit([](const auto& known) { return fmt::format("{}", known); }, value);
+  }
+  return "";
+}
+
+std::string scope_words(const ProfileData& data) {
+  if (data.scope != "block") return "one call";
+  return data.runs.steps > 0 ? "a block of " + counted(data.runs.steps, "step", "steps") : "a block";
+}
+
+// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart.
+std::string step_words(const Report& report) {
+  const auto steps = report.steps();
+  if (!steps || *steps < 2) return "";
+  const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(*steps); };
+  const RooflineRow& total = report.total();
+  std::string text = "a step on average: ";
+  if (total.wall_ns) text += human_time(mean(*total.wall_ns)) + ", ";
+  const std::string_view at_least = total.incomplete ? ">=" : "";
+  return text + fmt::format("{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least, human_count(mean(total.macs), "", ""),
+                            human_count(mean(total.flops), "", ""), human_bytes(mean(total.bytes)));
+}
+
+std::string machine_words(const Report& report) {
+  const Environment& environment = report.environment();
+  std::vector<std::string> words;
+  const auto gpu = environment_text(environment, "gpu_device");
+  const auto device = gpu.empty() ? environment_text(environment, "device") : gpu;
+  if (!device.empty() && device != report.data().device) words.push_back(printable(device));
+  const auto threads = environment_text(environment, "torch_threads");
+  if (!threads.empty()) words.push_back(threads + (threads == "1" ? " thread" : " threads"));
+  const auto torch = environment_text(environment, "torch");
+  if (!torch.empty()) words.push_back("torch " + torch);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// "; device busy for 1.20 ms, 45.2%"; empty where none was traced.
+std::string device_words(const Report& report) {
+  const RooflineRow& total = report.total();
+  if (!total.busy_ns || !total.utilization) return "";
+  return fmt::format("; device busy for {}, {} of its time", human_time(static_cast<double>(*total.busy_ns)),
+                     human_percent(*total.utilization));
+}
+
+std::string run_words(const Report& report) {
+  const ProfileData& data = report.data();
+  const Runs& runs = data.runs;
+  std::string text = scope_words(data);
+  const auto wall = report.total().wall_ns;
+  if (!wall) return text + ", counted only: no run was timed, so there are no times, rates and bounds";
+  text += ": " + human_time(static_cast<double>(*wall));
+  if (runs.total_ns.size() > 1) {
+    text += fmt::format(", the median of {} runs", runs.total_ns.size());
+    if (runs.warmup > 0) text += fmt::format(" after {} for warm-up", runs.warmup);
+  }
+  if (report.total().time_spread) text += ", spread " + human_percent(100 * *report.total().time_spread);
+  if (const auto overhead = observer_overhead(runs)) {
+    text += fmt::format("; bare {}, so observing adds {}", human_time(median(runs.bare_ns)),
+                        human_percent(100 * *overhead));
+  }
+  return text + device_words(report);
+}
+
+std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
+                      const Provenance& provenance) {
+  std::string text = fmt::format("{} {}", name, human_count(rate, unit));
+  if (capacity > 0) text += " up to " + human_bytes(static_cast<double>(capacity));
+  if (provenance.spread) text += fmt::format(" ({})", human_percent(100 * *provenance.spread));
+  return text;
+}
+
+// "measured 2025-01-01": what roofs of one origin stand behind.
+std::string origin_of(const Provenance& provenance) {
+  std::string origin = provenance.source.empty() ? "of unknown origin" : provenance.source;
+  if (!provenance.date.empty()) origin += " " + provenance.date.substr(0, 10);
+  // A measurement's method is in the JSON; who published or gave a figure belongs beside it.
+  if (provenance.source != "measured" && !provenance.method.empty()) origin += " (" + provenance.method + ")";
+  return printable(origin);
+}
+
+std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
+  std::vector<std::pair<std::string, std::int64_t>> ranked(calls.begin(), calls.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> names;
+  for (const auto& [name, times] : ranked) names.push_back(printable(name) + " (" + counted(times, "call") + ")");
+  return listed(names, kListed);
+}
+
+std::string place_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
+
+// "fusion, head and 3 more"
+std::string names_of_places(const UncostedOp& op) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(op.modules.size(), kPlaces); ++i) names.push_back(place_name(op.modules[i]));
+  const auto more = op.module_count - std::ssize(names);
+  return listed(names) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+// "aten::foo (12 calls, 3.4% of the op time, in layer1.0, head and 3 more)"
+std::string uncosted_words(const std::vector<UncostedOp>& ops) {
+  std::vector<std::string> words;
+  for (const auto& op : ops) {
+    std::string share;
+    if (op.percent_of_time) share = human_percent(*op.percent_of_time) + " of the op time, ";
+    words.push_back(
+        fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call"), share, names_of_places(op)));
+  }
+  return listed(words, kListed);
+}
+
+// Below an uncalled module everything is uncalled: the topmost names say it.
+std::string topmost_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> topmost;
+  for (const auto& path : paths) {
+    const bool below = std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
+      return other.size() < path.size() && (other.empty() || path.starts_with(other + "."));
+    });
+    if (!below) topmost.push_back(path.empty() ? "the model itself" : printable(path));
+  }
+  const auto total = std::ssize(paths);
+  if (topmost.size() > kListed) topmost.resize(kListed);
+  std::string text = listed(topmost);
+  if (total > std::ssize(topmost)) text += " (" + counted(total, "module") + " with all below)";
+  return text;
+}
+
+// With how often it was said, and where, if more than once; what only informs is said without.
+std::string note_text(const Note& note) {
+  std::string text = printable(note.text);
+  if (note.count < 2 || note.level == NoteLevel::info) return text;
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < std::min(note.where.size(), kPlaces); ++i) places.push_back(place_name(note.where[i]));
+  if (note.where.size() > kPlaces) places.emplace_back("...");
+  return text + fmt::format(" ({} times{}{})", note.count, places.empty() ? "" : ": ", fmt::join(places, ", "));
+}
+
+}  // namespace
+
+std::string heading_lines(const Report& report, std::size_t width) {
+  const ProfileData& data = report.data();
+  const std::string machine = machine_words(report);
+  std::string title = fmt::format("{} on {}", printable(data.model.empty() ? "model" : data.model), data.device);
+  if (!machine.empty()) title += " (" + machine + ")";
+  std::string text = labelled_paragraph("roofprof", title, width);
+  text += labelled_paragraph("", run_words(report), width);
+  if (const auto words = step_words(report); !words.empty()) text += labelled_paragraph("", words, width);
+  if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
+  for (const auto& note : data.notes) {
+    if (note.level == NoteLevel::attention) text += labelled_paragraph("ATTENTION", note_text(note), width);
+  }
+  return text + '\n';
+}
+
+std::string roof_lines(const Report& report, std::size_t width) {
+  const Ceilings& ceilings = report.ceilings();
+  if (ceilings.empty()) {
+    if (!report.total().time_ns) return "";
+    return labelled_paragraph("roofs", "none given: no bounds, no % of roof and no wasted time", width);
+  }
+  // One paragraph for each origin, in order of appearance.
+  struct Origin {
+    std::string name;
+    std::vector<std::string> roofs;
+    bool has_spread = false;
+  };
+  std::vector<Origin> origins;
+  const auto add = [&](const Provenance& provenance, std::string roof) {
+    const std::string name = origin_of(provenance);
+    auto found = std::find_if(origins.begin(), origins.end(), [&](const auto& known) { return known.name == name; });
+    if (found == origins.end()) found = origins.insert(origins.end(), {name, {}, false});
+    found->roofs.push_back(std::move(roof));
+    found->has_spread = found->has_spread || provenance.spread.has_value();
+  };
+  for (const auto& peak : ceilings.compute) {
+    add(peak.provenance, roof_text(name_of(peak.dtype), peak.operations_per_second,
+                                   is_floating(peak.dtype) ? "FLOP/s" : "op/s", 0, peak.provenance));
+  }
+  for (const auto& level : ceilings.memory) {
+    add(level.provenance,
+        roof_text(printable(level.level), level.bytes_per_second, "B/s", level.capacity_bytes, level.provenance));
+  }
+  std::string text;
+  for (const auto& origin : origins) {
+    const std::string_view brackets = origin.has_spread ? " (in brackets the spread over repeats)" : "";
+    text += labelled_paragraph(text.empty() ? "roofs" : "",
+                               fmt::format("{}{}: {}", origin.name, brackets, fmt::join(origin.roofs, ", ")), width);
+  }
+  return text;
+}
+
+std::string coverage_lines(const Report& report, std::size_t width) {
+  const Coverage& coverage = report.coverage();
+  std::string text;
+  const auto say = [&](const std::string& sentence) {
+    text += labelled_paragraph(text.empty() ? "coverage" : "", sentence, width);
+  };
+  const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
+                           !coverage.unattributed_kernels && !report.data().partial;
+  if (all_counted) say("everything observed was counted");
+  if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
+  if (!coverage.unobserved.empty()) {
+    say("not observed, bypasses the dispatcher: " + names_with_calls(coverage.unobserved));
+  }
+  if (coverage.dropped_records > 0) say(counted(coverage.dropped_records, "record was", "records were") + " dropped");
+  if (coverage.unattributed_kernels > 0) {
+    say(counted(coverage.unattributed_kernels, "launch belongs", "launches belong") +
+        " to no module: kernels, copies or memsets that no scope saw, in (outside)");
+  }
+  if (!coverage.uncalled_modules.empty()) say("never called: " + topmost_names(coverage.uncalled_modules));
+  for (const auto& note : coverage.notes) {
+    if (note.level != NoteLevel::attention) say("note: " + note_text(note));
+  }
+  return text;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,17 @@
+#pragma once
+// What stands above and below every table: what was profiled and how, what the columns mean, where the roofs come from,
+// what the figures leave out.
+
+#include <string>
+
+#include "report/tables.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+std::string heading_lines(const Report& report, std::size_t width);
+std::string legend_lines(const Report& report, TableKind kind, std::size_t width);
+std::string roof_lines(const Report& report, std::size_t width);
+std::string coverage_lines(const Report& report, std::size_t width);
+
+}  // namespace roofprof

@@ -1,0 +1,173 @@
+#include "roofs/cache.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "json/members.h"
+#include "roofs/cpu/environment.h"
+#include "roofs/file.h"
+
+namespace roofprof {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of a GPU's environment; what changes from moment to moment is left out.
+constexpr std::array<std::string_view, 14> kGpuFacts = {"gpu_device",
+                                                        "gpu_uuid",
+                                                        "gpu_pci_bus_id",
+                                                        "gpu_driver",
+                                                        "gpu_driver_cuda",
+                                                        "torch_cuda",
+                                                        "gpu_sm_count",
+                                                        "gpu_max_sm_clock_hz",
+                                                        "gpu_max_memory_clock_hz",
+                                                        "gpu_power_limit_watts",
+                                                        "gpu_ecc",
+                                                        "gpu_mig",
+                                                        "gpu_max_pcie_generation",
+                                                        "gpu_max_pcie_width"};
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? std::string(names.nodename) : std::string();
+}
+
+std::int64_t usable_cpus() {
+  cpu_set_t cpus;
+  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
+}
+
+// Everything that measured roofs depend on and that can change without anyone measuring again.
+Environment key_of(const std::string& device, const RoofSource& source) {
+  Environment key = {
+      // Machines of a cloud or a cluster share names and home folders: the processor tells them apart.
+      {"host", host_name()},
+      {"processor", cpu_model()},
+      {"device", device},
+      {"torch", std::string(TORCH_VERSION)},
+      {"roofprof_schema", kCeilingsSchemaVersion},
+  };
+  if (device.starts_with("cuda")) {
+    for (auto& fact : source.gpu_environment(device)) {
+      if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
+    }
+  } else {
+    key.emplace_back("cpus", usable_cpus());
+    key.emplace_back("simd", at::get_cpu_capability());
+    key.emplace_back("threads", static_cast<std::int64_t>(at::get_num_threads()));
+  }
+  return key;
+}
+
+// In any order, and of torch's version without the part behind the plus, "2.15.0+cu132": Python has it, C++ has not.
+Environment comparable(Environment key) {
+  for (auto& [name, value] : key) {
+    if (auto* text = std::get_if<std::string>(&value); name == "torch" && text != nullptr) {
+      text->resize(std::min(text->find('+'), text->size()));
+    }
+  }
+  std::ranges::sort(key);
+  return key;
+}
+
+// FNV-1a.
+std::string digest_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::string digits;
+  for (int i = 0; i < 12; ++i, hash >>= 4U) digits += "0123456789abcdef"[hash & 0xFU];
+  return digits;
+}
+
+// What the names of all files with the roofs of that device begin with.
+std::string name_stem(const std::string& device) {
+  std::string stem = "ceilings-" + device;
+  std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  return stem + '-';
+}
+
+fs::path file_for(const std::string& device, const Environment& key) {
+  JsonWriter json;
+  write_value(json, comparable(key));
+  std::string name = name_stem(device);
+  if (!device.starts_with("cuda")) name += std::to_string(at::get_num_threads()) + "-threads-";
+  return fs::path(ceilings_cache_folder()) / (name + digest_of(json.take()) + ".json");
+}
+
+// Another file for the same key, as older versions named it.
+std::optional<MeasuredCeilings> kept_elsewhere(const std::string& device, const Environment& key) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(ceilings_cache_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(name_stem(device)) || !name.ends_with(".json")) continue;
+    try {
+      CeilingsFile file = read_ceilings_file(entry.path().string());
+      if (comparable(std::move(file.measured_on)) == comparable(key)) return std::move(file.roofs);
+    } catch (const std::runtime_error&) {  // not the file that is looked for
+    }
+  }
+  return std::nullopt;
+}
+
+void to_stderr(std::string_view line) { std::cerr << line << '\n'; }
+
+}  // namespace
+
+std::string ceilings_cache_folder() {
+  const auto variable = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+  };
+  if (const auto named = variable("ROOFPROF_CACHE_DIR"); !named.empty()) return std::string(named);
+  // The XDG rule: what is not absolute does not count.
+  fs::path base(variable("XDG_CACHE_HOME"));
+  if (!base.is_absolute()) base = fs::path(variable("HOME")) / ".cache";
+  return (base / "roofprof").string();
+}
+
+CachedCeilings cached_ceilings(const std::string& device, const Progress& progress, bool again,
+                               const RoofSource& source) {
+  const std::string named = named_device(device);
+  const Environment key = key_of(named, source);
+  const fs::path path = file_for(named, key);
+  std::vector<std::string> remarks;
+  std::error_code error;
+  if (!again && fs::exists(path, error)) {
+    try {
+      return {read_ceilings_file(path.string()).roofs, false};
+    } catch (const std::runtime_error& problem) {
+      remarks.push_back(std::string("the roofs were measured again, as those kept could not be used: ") +
+                        problem.what());
+    }
+  } else if (!again) {
+    if (auto kept = kept_elsewhere(named, key)) return {std::move(*kept), false};
+  }
+
+  MeasuredCeilings measured = source.measure(named, progress ? progress : to_stderr);
+  try {
+    fs::create_directories(path.parent_path());
+    write_ceilings_file({key, measured}, path.string());
+  } catch (const std::exception& problem) {
+    remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());
+  }
+  measured.notes.insert(measured.notes.begin(), remarks.begin(), remarks.end());
+  return {std::move(measured), true};
+}
+
+}  // namespace roofprof

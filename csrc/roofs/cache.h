@@ -1,0 +1,34 @@
+#pragma once
+// The roofs of this machine, measured when first needed and kept in a file for the next process, of C++ or of Python.
+
+#include <functional>
+#include <string>
+
+#include "roofs/common/measured_ceilings.h"
+#include "roofs/gpu/environment.h"
+#include "roofs/measure.h"
+
+namespace roofprof {
+
+// Tests put others in their place.
+struct RoofSource {
+  std::function<MeasuredCeilings(const std::string& device, const Progress&)> measure = measure_ceilings;
+  std::function<Environment(const std::string& device)> gpu_environment = roofprof::gpu_environment;
+};
+
+struct CachedCeilings {
+  MeasuredCeilings roofs;  // with a note on what the cache could not do
+  bool is_new = false;     // measured just now
+};
+
+// The folder that the environment variable ROOFPROF_CACHE_DIR names, else roofprof in the user's cache folder.
+std::string ceilings_cache_folder();
+
+// The roofs of a device ("cpu", "cuda:0"): those kept for this host, device, number of threads and torch version, and
+// of a GPU for its driver, power limit and highest clocks; else measured, and kept. `again` measures and keeps them
+// anyway. Without `progress` a measurement reports to stderr. Throws std::invalid_argument for a device that cannot be
+// measured.
+CachedCeilings cached_ceilings(const std::string& device, const Progress& progress = {}, bool again = false,
+                               const RoofSource& source = {});
+
+}  // namespace roofprof

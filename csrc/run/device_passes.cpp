@@ -1,0 +1,251 @@
+#include "run/device_passes.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "join/kernel_serialisation.h"
+#include "roofs/cpu/environment.h"
+#include "roofs/gpu/environment.h"
+#include "roofs/gpu/target.h"
+
+namespace roofprof {
+namespace {
+
+bool is_cuda(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
+
+// Kept for the life of the process: threads of the user's may still tell their launches when a trace is over.
+DeviceCollector& collector_of(const std::string& device) {
+  static std::mutex mutex;
+  static auto* collectors = new std::map<std::string, DeviceCollector*>;
+  const std::lock_guard lock(mutex);
+  auto& collector = (*collectors)[device.substr(0, device.find(':'))];
+  if (collector == nullptr) collector = make_collector(device).release();
+  if (collector == nullptr) throw CollectorError("there is no collector for " + device);
+  return *collector;
+}
+
+// CUPTI serves one client, and does not say when torch's profiler becomes it.
+void refuse_beside_torchs_profiler() {
+  if (torch::profiler::impl::profilerEnabled()) {
+    throw CollectorError(
+        "torch.profiler is active, and a GPU serves one profiler at a time: profile outside of its "
+        "block");
+  }
+}
+
+// A marker that is there for good, for one that is not.
+class Relay final : public LaunchMarker {
+ public:
+  static Relay& instance() {
+    static auto* relay = new Relay;
+    return *relay;
+  }
+  void tell(LaunchMarker* marker) {
+    const std::lock_guard lock(mutex_);
+    to_ = marker;
+  }
+  void push(LaunchId id, LaunchLevel level) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (to_ != nullptr) to_->push(id, level);
+  }
+  void pop(LaunchLevel level) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (to_ != nullptr) to_->pop(level);
+  }
+
+ private:
+  std::mutex mutex_;
+  LaunchMarker* to_ = nullptr;
+};
+
+std::int64_t kernels_in(const DeviceTrace& trace) {
+  return std::ranges::count(trace.records, KernelKind::kernel, &KernelRecord::kind);
+}
+
+// The device that all kernels ran on; which need not be this thread's current one.
+std::optional<int> only_device(const DeviceTrace& trace) {
+  std::optional<int> only;
+  for (const KernelRecord& record : trace.records) {
+    if (record.kind != KernelKind::kernel) continue;
+    if (only && std::cmp_not_equal(*only, record.device)) return std::nullopt;
+    only = static_cast<int>(record.device);
+  }
+  return only;
+}
+
+CounterRequest request_for(Counters counters, const DeviceTrace& trace) {
+  CounterRequest request;
+  request.executed_flops = counters == Counters::flops;
+  request.ranges = counters == Counters::modules ? CounterRanges::modules : CounterRanges::kernels;
+  request.expected_launches = kernels_in(trace);
+  request.device = only_device(trace);
+  return request;
+}
+
+}  // namespace
+
+Environment environment_of(const std::string& device) {
+  auto environment = cpu_environment();
+  if (is_cuda(device)) std::ranges::move(gpu_environment(device), std::back_inserter(environment));
+  return environment;
+}
+
+std::string untimed_on(const std::string& device) {
+  if (device == "cpu" || is_cuda(device)) return "";
+  if (device == "meta") return "not timed: tensors on the meta device hold no data";
+  return "not timed: kernel times on " + device + " need a device collector, which this version lacks";
+}
+
+// One profile at a time has the collectors.
+class DevicePasses::DeviceLock {
+ public:
+  DeviceLock() {
+    if (taken().exchange(true)) {
+      throw CollectorError(
+          "another profile of this process is tracing the device, and one can at a time: let it end first");
+    }
+  }
+  ~DeviceLock() { taken() = false; }
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  static std::atomic<bool>& taken() {
+    static std::atomic<bool> is_taken{false};
+    return is_taken;
+  }
+};
+
+DevicePasses::DevicePasses(std::string device, Counters counters)
+    : device_(is_cuda(device) ? std::move(device) : ""), counters_(counters) {
+  if (device_.empty()) return;
+  try {
+    collector_ = &collector_of(device_);
+  } catch (const CollectorError& error) {
+    note("no-kernel-times", "no kernel times and no counters", error.what());
+  }
+}
+
+DevicePasses::~DevicePasses() {
+  if (lock_) collector_->stop_tracing();
+}
+
+void DevicePasses::note(NoteCode code, const std::string& what, const std::string& why) {
+  add_note(notes_, code, what + ": " + why, {device_});
+}
+
+void DevicePasses::synchronize() {
+  if (device_.empty() || !lost_.empty()) return;
+  try {
+    if (collector_ != nullptr) {
+      collector_->synchronize();
+    } else if (at::detail::getCUDAHooks().hasCUDA()) {
+      at::detail::getCUDAHooks().deviceSynchronize(c10::Device(device_).index());
+    }
+  } catch (const CollectorError& error) {
+    lost_ = error.what();
+  } catch (const c10::Error& error) {
+    lost_ = error.what_without_backtrace();
+  }
+  if (!lost_.empty()) note("device-lost", "the device is lost", lost_);
+}
+
+LaunchMarker* DevicePasses::start_tracing() {
+  if (collector_ == nullptr || !lost_.empty()) return nullptr;
+  try {
+    refuse_beside_torchs_profiler();
+    auto lock = std::make_unique<DeviceLock>();
+    collector_->start_tracing();
+    lock_ = std::move(lock);
+    return collector_->marker();
+  } catch (const CollectorError& error) {
+    synchronize();  // the device may be what failed: then nothing else can be tried, and what was traced stands
+    if (!lost_.empty()) return nullptr;
+    note("no-kernel-times", "no kernel times and no counters", error.what());
+    collector_ = nullptr;
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const DeviceTrace> DevicePasses::stop_tracing() {
+  if (!lock_) return nullptr;
+  auto trace = std::make_shared<const DeviceTrace>(collector_->stop_tracing());
+  lock_.reset();
+  return trace;
+}
+
+void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base) {
+  synchronize();
+  auto* marker = start_tracing();
+  try {
+    session.start(base, marker);
+  } catch (...) {
+    stop_tracing();
+    throw;
+  }
+}
+
+Pass DevicePasses::stop(observe::Session& session, bool raised) {
+  if (!raised) synchronize();
+  auto pass = session.stop();
+  pass.device = stop_tracing();
+  return pass;
+}
+
+void DevicePasses::count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
+                         const std::function<void()>& call) {
+  if (counters_ == Counters::off || collector_ == nullptr || !lost_.empty()) return;
+  if (timed.empty() || timed.back().device == nullptr) return;
+  if (kernels_in(*timed.back().device) == 0) {
+    return note("no-counters", "no counters", "the device ran no kernel, and copies and memsets have none");
+  }
+  const auto request = request_for(counters_, *timed.back().device);
+  if (request.ranges == CounterRanges::kernels) {
+    const auto why = why_not_kernel_by_kernel(*timed.back().device);
+    if (!why.empty()) return note("no-counters", "no counters", why);
+  }
+  const auto in_modules = [&](LaunchMarker* marker) {
+    if (marker == nullptr) return call();
+    Relay::instance().tell(marker);
+    const auto untell = c10::make_scope_exit([] { Relay::instance().tell(nullptr); });
+    session.start(base, &Relay::instance());
+    const auto stop = c10::make_scope_exit([&] { session.stop(); });
+    call();
+  };
+  try {
+    refuse_beside_torchs_profiler();
+    const DeviceLock lock;
+    counted_ = collector_->count(request, in_modules);
+  } catch (const CollectorError& error) {
+    note("no-counters", "no counters", error.what());
+  }
+}
+
+std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed) const {
+  if (device_.empty()) return std::nullopt;
+  DeviceFacts facts;
+  facts.simulated = collector_ != nullptr && collector_->simulated();
+  facts.counters_wanted = counters_ != Counters::off;
+  facts.counters = counted_;
+  facts.notes = notes_;
+  // A device that was not traced may not answer.
+  if (timed.empty() || !std::ranges::all_of(timed, [](const auto& pass) { return pass.device != nullptr; })) {
+    return facts;
+  }
+  if (const auto gpu = gpu_facts(c10::Device(device_)); gpu && gpu->compute_major > 0) {
+    facts.compute_capability = std::to_string(gpu->compute_major) + "." + std::to_string(gpu->compute_minor);
+  }
+  return facts;
+}
+
+}  // namespace roofprof

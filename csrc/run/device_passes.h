@@ -1,0 +1,68 @@
+#pragma once
+// What a profile's runs do on a device: traced and counted where a collector can, waited for where it cannot. C++'s
+// profiler and Python's both go through this.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/interface/collector.h"
+#include "observe/session.h"
+#include "roofprof/profiler.h"
+#include "values/observed.h"
+
+namespace roofprof {
+
+// Why calls on that device cannot be timed; empty where they can.
+std::string untimed_on(const std::string& device);
+
+// What a reader must know of the machine to compare a profile's figures; of the GPU too where it ran there.
+Environment environment_of(const std::string& device);
+
+// Of one run() or one block. What a collector cannot do is no error: it becomes a note, and the profile has what is
+// left (times without counters, wall times alone).
+class DevicePasses {
+ public:
+  // "cuda" and "cuda:0" are traced; with any other device, all of this does what the session does and nothing else.
+  DevicePasses(std::string device, Counters counters);
+  ~DevicePasses();
+  DevicePasses(const DevicePasses&) = delete;
+  DevicePasses& operator=(const DevicePasses&) = delete;
+
+  // Starts a pass once the device stands still, traced where that is possible. Throws what Session::start throws.
+  void start(observe::Session& session, std::optional<ModuleId> base);
+  // Ends it when the device has done its part, so that the pass's wall time has both; where the model raised, at once.
+  Pass stop(observe::Session& session, bool raised = false);
+  // Around what a clock times.
+  void synchronize();
+  // Why the device is of no use any more, and with it further runs; empty: it is.
+  const std::string& lost() const { return lost_; }
+
+  // Counters, in runs of their own after the timed ones: `call` does the same once more, as often as they need passes.
+  // Throws what it throws.
+  void count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
+             const std::function<void()>& call);
+
+  // What is known when all passes have ended; empty where the device is not traced.
+  std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
+
+ private:
+  class DeviceLock;
+
+  LaunchMarker* start_tracing();
+  std::shared_ptr<const DeviceTrace> stop_tracing();
+  void note(NoteCode code, const std::string& what, const std::string& why);
+
+  std::string device_;  // empty: none that is traced
+  Counters counters_;
+  DeviceCollector* collector_ = nullptr;  // null: there is none, or it failed
+  std::unique_ptr<DeviceLock> lock_;      // while tracing
+  std::string lost_;
+  std::optional<CounterTrace> counted_;
+  std::vector<Note> notes_;
+};
+
+}  // namespace roofprof

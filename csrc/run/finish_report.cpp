@@ -1,0 +1,35 @@
+#include "run/finish_report.h"
+
+#include <memory>
+#include <utility>
+
+#include "join/join.h"
+
+namespace roofprof::run {
+
+Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings& roofs,
+                     std::optional<std::int64_t> depth) {
+  const auto& setting = run.setting();
+  auto& result = run.result();
+  observed.scope = setting.scope;
+  observed.device = setting.device;
+  observed.partial = result.partial;
+  observed.counting = std::move(*result.counting);
+  observed.timed = std::move(result.timed);
+  observed.bare_ns = result.bare_ns;
+  observed.warmup = result.warmup;
+  observed.environment = environment_of(setting.device);
+  observed.ceilings = roofs.ceilings;
+  add_notes(observed.notes, result.notes);
+  if (!setting.untimed.empty() && setting.scope != "count") add_note(observed.notes, "not-timed", setting.untimed);
+  for (const auto& note : roofs.notes) add_note(observed.notes, "roofs-doubtful", "roofs: " + note);
+
+  const auto& session = *run.session();
+  observed.regions = session.regions().all();
+  observed.more_regions = session.regions().refused();
+  observed.launches = session.launches().keys();
+  observed.on_device = run.device().facts(observed.timed);
+  return Report(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
+}
+
+}  // namespace roofprof::run

@@ -1,0 +1,70 @@
+#include "run/observed_run.h"
+
+#include <chrono>
+#include <utility>
+
+namespace roofprof::run {
+namespace {
+
+// Where nothing is timed, no device is traced.
+std::string traced_device(const RunSetting& setting) {
+  return setting.untimed.empty() && setting.scope != "count" ? setting.device : "";
+}
+
+}  // namespace
+
+ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting)
+    : session_(std::move(session)), setting_(std::move(setting)), device_(traced_device(setting_), setting_.counters) {}
+
+void ObservedRun::start_block() { device_.start(*session_, setting_.base); }
+
+void ObservedRun::stop_block(bool raised) {
+  result_.partial = raised;
+  result_.counting = device_.stop(*session_, raised);
+  if (setting_.untimed.empty()) result_.timed = {*result_.counting};
+}
+
+void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
+  if (setting_.untimed.empty()) repeat_calls(target, limits, result_);
+}
+
+void SessionTarget::observe(const std::function<void()>& call, std::optional<Pass>& pass) {
+  auto& device = run_.device();
+  auto& session = *run_.session();
+  hooked([&] {
+    waiting([&] { device.start(session, run_.setting().base); });
+    try {
+      call();
+    } catch (...) {
+      waiting([&] { pass = device.stop(session, /*raised=*/true); });
+      throw;
+    }
+    waiting([&] { pass = device.stop(session); });
+  });
+}
+
+Pass SessionTarget::observed() {
+  std::optional<Pass> pass;
+  observe([this] { call_in_scope(); }, pass);
+  return std::move(*pass);
+}
+
+std::int64_t SessionTarget::bare() {
+  using Clock = std::chrono::steady_clock;
+  const auto wait = [this] { run_.device().synchronize(); };
+  waiting(wait);
+  const auto start = Clock::now();
+  call();
+  waiting(wait);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+void SessionTarget::read_counters(const std::vector<Pass>& timed) {
+  const auto again = [this] {
+    prepare();
+    call_in_scope();
+  };
+  hooked([&] { waiting([&] { run_.device().count(*run_.session(), run_.setting().base, timed, again); }); });
+}
+
+}  // namespace roofprof::run

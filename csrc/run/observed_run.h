@@ -1,0 +1,77 @@
+#pragma once
+// One run, block or count while it is under way: its session, its device, and what was observed so far.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "observe/session.h"
+#include "run/device_passes.h"
+#include "run/run_loop.h"
+#include "run/run_target.h"
+
+namespace roofprof::run {
+
+struct RunSetting {
+  std::string scope;    // "run", "block" or "count"
+  std::string device;   // whose kernels and roofs count
+  std::string untimed;  // why calls cannot be timed there; empty: they can
+  Counters counters = Counters::automatic;
+  std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
+};
+
+class ObservedRun {
+ public:
+  ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting);
+
+  const std::shared_ptr<observe::Session>& session() const { return session_; }
+  const RunSetting& setting() const { return setting_; }
+  DevicePasses& device() { return device_; }
+  const DevicePasses& device() const { return device_; }
+  RunResult& result() { return result_; }
+  const RunResult& result() const { return result_; }
+
+  // A block: one pass, which is counted and timed.
+  void start_block();
+  void stop_block(bool raised);
+  // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
+  void count(RunTarget& target) { count_call(target, result_); }
+  void repeat(RunTarget& target, const RunLimits& limits);
+
+ private:
+  std::shared_ptr<observe::Session> session_;
+  RunSetting setting_;
+  DevicePasses device_;
+  RunResult result_;
+};
+
+// Calls observed by a run's session and on its device; how a call is made is the door's.
+class SessionTarget : public RunTarget {
+ public:
+  std::int64_t bare() final;
+  Pass observed() final;
+  void read_counters(const std::vector<Pass>& timed) final;
+  bool device_lost() const final { return !run_.device().lost().empty(); }
+  bool by_executor() const final { return run_.session()->scripts() != nullptr; }
+
+ protected:
+  explicit SessionTarget(ObservedRun& run) : run_(run) {}
+  // One observed call; fills in `pass` once it has begun, also when it throws.
+  void observe(const std::function<void()>& call, std::optional<Pass>& pass);
+
+  // A further call as it stands, and the same in the model's scope.
+  virtual void call() = 0;
+  virtual void call_in_scope() = 0;
+  // Around all that is observed.
+  virtual void hooked(const std::function<void()>& body) { body(); }
+  // Around what waits for a device.
+  virtual void waiting(const std::function<void()>& body) { body(); }
+
+  ObservedRun& run() { return run_; }
+
+ private:
+  ObservedRun& run_;
+};
+
+}  // namespace roofprof::run

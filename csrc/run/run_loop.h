@@ -1,0 +1,47 @@
+#pragma once
+// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "run/run_target.h"
+#include "values/note.h"
+#include "values/pass.h"
+
+namespace roofprof::run {
+
+struct RunLimits {
+  std::int64_t warmup = 3;               // calls that are not timed
+  std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
+  // Without a wish for `repeat` only; half of it is for the warm-up. Compilations do not count.
+  std::chrono::nanoseconds time = std::chrono::seconds(5);
+};
+
+// What was observed so far. All of it stands when a call throws.
+struct RunResult {
+  std::optional<Pass> counting;  // empty: no call has begun
+  std::vector<Pass> timed;
+  std::vector<std::int64_t> bare_ns;  // of the bare call before each timed one
+  std::int64_t warmup = 0;            // further calls that were not timed
+  bool partial = false;               // the counting call threw
+  std::vector<Note> notes;
+};
+
+// Makes the counting call. Throws what it throws.
+void count_call(RunTarget& target, RunResult& result);
+
+// Makes the further calls, after the counting call:
+// - warm-up calls, then pairs until the limits are reached; each call is prepared first;
+// - a pair in which something was compiled is warm-up, up to a number of them;
+// - a call that did other work than the counted one stops the timing, and is not kept. Compiled code and TorchScript's
+//   executor dispatch other ops than were counted: there the first timed call is what the others are compared with, and
+//   the executor may change its mind in its first calls, which are then warm-up;
+// - a call that throws an exception stops the timing, too; so does a lost device;
+// - counters are read at the end.
+// Where nothing can be timed that way, the counting call's times stand. Throws what RunTarget::described lets through;
+// everything is put back then, too.
+void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
+
+}  // namespace roofprof::run

@@ -1,0 +1,81 @@
+#pragma once
+// What calls of a model leave changed, kept so that further calls can be undone.
+//
+// The list of what is put back, the same behind both doors:
+// - tensors: the parameters and buffers of the model and the tensors among the arguments, each with its values, its
+//   storage (set_data moves a tensor to another one), its gradient, and whether it requires one. Versions are not
+//   raised, so that the backward of an earlier call still runs (TensorSnapshot);
+// - the grad mode, and autocast's cache, which is cleared (AmbientState);
+// - random numbers: the generators of the CPU and of all CUDA devices (AmbientState);
+// - containers: of TorchScript all attributes and arguments, however deep (observe/script/script_values.h); C++'s
+//   arguments are copied for each call (roofprof/detail/call.h).
+// Python adds, in roofprof/_run/arguments.py and state.py: dicts, lists, sets, deques and attributes of the user's
+// objects, however deep, numpy's arrays, the generators of random and numpy, and generators among the user's values.
+//
+// Not put back are other members of C++ modules, files, and what belongs to threads and processes.
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace roofprof::run {
+
+// What no call was seen to write is kept by value as well, until this much is: torch does not tell of writes to tensors
+// made in inference mode or through variable_data() (`tensor.data` in Python).
+inline constexpr std::int64_t kBytesKept = 1 << 28;
+
+// The random numbers of the CPU and of CUDA devices, the grad mode, and what autocast has cast already.
+class AmbientState {
+ public:
+  AmbientState();
+  void restore() const;
+
+ private:
+  bool grad_mode_;
+  std::vector<std::pair<at::Generator, at::Tensor>> random_;
+};
+
+// A tensor as it was when this was made.
+class KeptTensor {
+ public:
+  KeptTensor(at::Tensor tensor, bool by_value);
+  // Puts back storage, values, gradient and whether there is one to be. False where it was written but not kept by
+  // value.
+  bool restore();
+
+ private:
+  at::Tensor tensor_;
+  at::Tensor alias_;  // stays with the storage when set_data() moves the tensor on
+  at::Tensor values_;
+  std::optional<std::int64_t> version_;
+  at::Tensor grad_;
+  bool requires_grad_ = false;
+};
+
+// The tensors within reach of a call. Kept by value are those that the first call wrote, as further calls will; of the
+// others as many as `bytes_kept` allows, of inputs only those that torch does not watch.
+class TensorSnapshot {
+ public:
+  // Before the first call.
+  TensorSnapshot(std::vector<at::Tensor> tensors, const std::vector<at::Tensor>& inputs,
+                 std::int64_t bytes_kept = kBytesKept);
+  // After it, with what is within reach by then.
+  void keep(const std::vector<at::Tensor>& tensors);
+  // Puts back what was kept. Returns how many tensors only further calls wrote to, so that they could not be.
+  std::int64_t restore();
+
+ private:
+  std::vector<at::Tensor> held_;  // so that no other tensor gets the address of one of these
+  std::unordered_map<const void*, std::optional<std::int64_t>> versions_;
+  std::unordered_set<const void*> inputs_;
+  std::int64_t bytes_kept_;
+  std::vector<KeptTensor> kept_;
+};
+
+}  // namespace roofprof::run

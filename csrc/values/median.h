@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace roofprof {
+
+// The median; the mean of the middle two for an even count; 0 for none.
+double median(std::span<const std::int64_t> values);
+
+}  // namespace roofprof

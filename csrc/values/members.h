@@ -1,0 +1,321 @@
+#pragma once
+// The members of observed data, named once: whatever writes it or reads it walks these lists.
+//
+// A visitor is called as visit(name, pointer to member, Written), in the order in which members are written. What is
+// read must have the members that are always written; the others are left out where they are those of a Struct{}.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+template <class Struct>
+struct Of {};
+enum class Written : std::uint8_t { always, unless_default };
+
+template <class Struct>
+concept HasMembers = requires { for_each_member(Of<Struct>{}, [](std::string_view, auto, Written) {}); };
+
+// The names of an enumeration's values.
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> names_of_enum{};
+template <>
+inline constexpr auto names_of_enum<Phase> = kPhaseNames;
+template <>
+inline constexpr auto names_of_enum<DType> = kDTypeNames;
+template <>
+inline constexpr auto names_of_enum<KernelKind> = kKernelKindNames;
+template <>
+inline constexpr auto names_of_enum<Memory> = kMemoryNames;
+template <>
+inline constexpr auto names_of_enum<Counter> = kCounterNames;
+template <>
+inline constexpr auto names_of_enum<CounterRanges> = kCounterRangeNames;
+template <>
+inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;
+
+// The names of the elements of an array that has a name for each, and the noun for one of them.
+template <class Array>
+struct ElementNames {
+  static constexpr std::array<std::string_view, 0> names{};
+  static constexpr std::string_view noun = "";
+};
+template <>
+struct ElementNames<std::array<std::int64_t, kDTypeCount>> {
+  static constexpr auto names = kDTypeNames;
+  static constexpr std::string_view noun = "dtype";
+};
+template <>
+struct ElementNames<CounterValues> {
+  static constexpr auto names = kCounterNames;
+  static constexpr std::string_view noun = "counter";
+};
+
+// Of a struct that there may be millions of: a list of them is written as a table, {"columns": [names], "rows":
+// [[...]]}.
+template <class Struct>
+inline constexpr bool is_table_row = false;
+template <>
+inline constexpr bool is_table_row<KernelRecord> = true;
+
+template <class Visitor>
+void for_each_member(Of<Note>, Visitor&& visit) {
+  visit("level", &Note::level, Written::always);
+  visit("code", &Note::code, Written::always);
+  visit("where", &Note::where, Written::always);
+  visit("text", &Note::text, Written::always);
+  visit("count", &Note::count, Written::always);
+}
+
+// ---- roofs
+
+template <class Visitor>
+void for_each_member(Of<Provenance>, Visitor&& visit) {
+  visit("source", &Provenance::source, Written::always);
+  visit("method", &Provenance::method, Written::always);
+  visit("date", &Provenance::date, Written::always);
+  visit("spread", &Provenance::spread, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<ComputeCeiling>, Visitor&& visit) {
+  visit("dtype", &ComputeCeiling::dtype, Written::always);
+  visit("operations_per_second", &ComputeCeiling::operations_per_second, Written::always);
+  visit("provenance", &ComputeCeiling::provenance, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<MemoryCeiling>, Visitor&& visit) {
+  visit("level", &MemoryCeiling::level, Written::always);
+  visit("bytes_per_second", &MemoryCeiling::bytes_per_second, Written::always);
+  visit("capacity_bytes", &MemoryCeiling::capacity_bytes, Written::always);
+  visit("provenance", &MemoryCeiling::provenance, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<Ceilings>, Visitor&& visit) {
+  visit("device", &Ceilings::device, Written::always);
+  visit("compute", &Ceilings::compute, Written::always);
+  visit("memory", &Ceilings::memory, Written::always);
+}
+
+// ---- modules and ops
+
+template <class Visitor>
+void for_each_member(Of<Module>, Visitor&& visit) {
+  visit("path", &Module::path, Written::always);
+  visit("type", &Module::type, Written::always);
+  visit("parent", &Module::parent, Written::unless_default);
+  visit("has_forward", &Module::has_forward, Written::unless_default);
+  visit("calls_visible", &Module::calls_visible, Written::unless_default);
+  visit("inferred", &Module::inferred, Written::unless_default);
+  visit("same_as", &Module::same_as, Written::unless_default);
+  visit("compiled_region", &Module::compiled_region, Written::unless_default);
+  visit("params", &Module::params, Written::unless_default);
+  visit("trainable_params", &Module::trainable_params, Written::unless_default);
+  visit("param_bytes", &Module::param_bytes, Written::unless_default);
+  visit("buffer_bytes", &Module::buffer_bytes, Written::unless_default);
+  visit("input_shapes", &Module::input_shapes, Written::unless_default);
+  visit("output_shapes", &Module::output_shapes, Written::unless_default);
+  visit("output_bytes", &Module::output_bytes, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<Work>, Visitor&& visit) {
+  visit("macs", &Work::macs, Written::always);
+  visit("causal_macs", &Work::causal_macs, Written::always);
+  visit("operations", &Work::operations, Written::always);
+  visit("read_bytes", &Work::read_bytes, Written::always);
+  visit("write_bytes", &Work::write_bytes, Written::always);
+  visit("input_elements", &Work::input_elements, Written::unless_default);
+  visit("output_elements", &Work::output_elements, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<OpBucket>, Visitor&& visit) {
+  visit("op", &OpBucket::op, Written::always);
+  visit("module", &OpBucket::module, Written::always);
+  visit("phase", &OpBucket::phase, Written::always);
+  visit("dtype", &OpBucket::dtype, Written::always);
+  visit("shapes", &OpBucket::shapes, Written::unless_default);
+  visit("costed", &OpBucket::costed, Written::unless_default);
+  visit("calls", &OpBucket::calls, Written::always);
+  visit("work", &OpBucket::work, Written::always);
+  visit("time_ns", &OpBucket::time_ns, Written::unless_default);
+  visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<ModuleTime>, Visitor&& visit) {
+  visit("module", &ModuleTime::module, Written::always);
+  visit("phase", &ModuleTime::phase, Written::always);
+  visit("calls", &ModuleTime::calls, Written::unless_default);
+  visit("self_ns", &ModuleTime::self_ns, Written::unless_default);
+  visit("host_self_ns", &ModuleTime::host_self_ns, Written::unless_default);
+}
+
+// ---- on a device
+
+template <class Visitor>
+void for_each_member(Of<KernelBucket>, Visitor&& visit) {
+  visit("name", &KernelBucket::name, Written::always);
+  visit("kind", &KernelBucket::kind, Written::always);
+  visit("from", &KernelBucket::from, Written::unless_default);
+  visit("to", &KernelBucket::to, Written::unless_default);
+  visit("device", &KernelBucket::device, Written::unless_default);
+  visit("grid", &KernelBucket::grid, Written::unless_default);
+  visit("block", &KernelBucket::block, Written::unless_default);
+  visit("in_graph", &KernelBucket::in_graph, Written::unless_default);
+  visit("module", &KernelBucket::module, Written::always);
+  visit("phase", &KernelBucket::phase, Written::always);
+  visit("op", &KernelBucket::op, Written::unless_default);
+  visit("bucket", &KernelBucket::bucket, Written::unless_default);
+  visit("attributed", &KernelBucket::attributed, Written::unless_default);
+  visit("instances", &KernelBucket::instances, Written::always);
+  visit("total_ns", &KernelBucket::total_ns, Written::always);
+  visit("min_ns", &KernelBucket::min_ns, Written::unless_default);
+  visit("max_ns", &KernelBucket::max_ns, Written::unless_default);
+  visit("median_ns", &KernelBucket::median_ns, Written::unless_default);
+  visit("stddev_ns", &KernelBucket::stddev_ns, Written::unless_default);
+  visit("bytes", &KernelBucket::bytes, Written::unless_default);
+  visit("counters", &KernelBucket::counters, Written::unless_default);
+  visit("counted", &KernelBucket::counted, Written::unless_default);
+  visit("mismatched", &KernelBucket::mismatched, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<DeviceTime>, Visitor&& visit) {
+  visit("module", &DeviceTime::module, Written::always);
+  visit("busy_ns", &DeviceTime::busy_ns, Written::always);
+  visit("idle_ns", &DeviceTime::idle_ns, Written::always);
+  visit("self_busy_ns", &DeviceTime::self_busy_ns, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<ModuleCounters>, Visitor&& visit) {
+  visit("module", &ModuleCounters::module, Written::always);
+  visit("phase", &ModuleCounters::phase, Written::always);
+  visit("counters", &ModuleCounters::counters, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<CounterSource>, Visitor&& visit) {
+  visit("counter", &CounterSource::counter, Written::always);
+  visit("metrics", &CounterSource::metrics, Written::unless_default);
+  visit("formula", &CounterSource::formula, Written::unless_default);
+  visit("missing", &CounterSource::missing, Written::unless_default);
+}
+
+// ---- what a collector recorded
+
+template <class Visitor>
+void for_each_member(Of<KernelRecord>, Visitor&& visit) {
+  visit("kind", &KernelRecord::kind, Written::always);
+  visit("name", &KernelRecord::name, Written::always);
+  visit("device", &KernelRecord::device, Written::always);
+  visit("to_device", &KernelRecord::to_device, Written::always);
+  visit("stream", &KernelRecord::stream, Written::always);
+  visit("correlation", &KernelRecord::correlation, Written::always);
+  visit("graph_node", &KernelRecord::graph_node, Written::always);
+  visit("launch", &KernelRecord::launch, Written::always);
+  visit("start_ns", &KernelRecord::start_ns, Written::always);
+  visit("end_ns", &KernelRecord::end_ns, Written::always);
+  visit("grid", &KernelRecord::grid, Written::always);
+  visit("block", &KernelRecord::block, Written::always);
+  visit("from", &KernelRecord::from, Written::always);
+  visit("to", &KernelRecord::to, Written::always);
+  visit("bytes", &KernelRecord::bytes, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<DeviceTrace>, Visitor&& visit) {
+  visit("start_ns", &DeviceTrace::start_ns, Written::unless_default);
+  visit("end_ns", &DeviceTrace::end_ns, Written::unless_default);
+  visit("dropped", &DeviceTrace::dropped, Written::unless_default);
+  visit("incomplete", &DeviceTrace::incomplete, Written::unless_default);
+  visit("foreign", &DeviceTrace::foreign, Written::unless_default);
+  visit("notes", &DeviceTrace::notes, Written::unless_default);
+  visit("names", &DeviceTrace::names, Written::always);
+  visit("records", &DeviceTrace::records, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<CounterRecord>, Visitor&& visit) {
+  visit("range", &CounterRecord::range, Written::always);
+  visit("values", &CounterRecord::values, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<CounterTrace>, Visitor&& visit) {
+  visit("chip", &CounterTrace::chip, Written::unless_default);
+  visit("ranges", &CounterTrace::ranges, Written::always);
+  visit("dropped", &CounterTrace::dropped, Written::unless_default);
+  visit("passes", &CounterTrace::passes, Written::unless_default);
+  visit("notes", &CounterTrace::notes, Written::unless_default);
+  visit("sources", &CounterTrace::sources, Written::unless_default);
+  visit("records", &CounterTrace::records, Written::always);
+}
+
+// ---- all of it
+
+template <class Visitor>
+void for_each_member(Of<Runs>, Visitor&& visit) {
+  visit("total_ns", &Runs::total_ns, Written::always);
+  visit("chosen", &Runs::chosen, Written::always);
+  visit("bare_ns", &Runs::bare_ns, Written::always);
+  visit("warmup", &Runs::warmup, Written::always);
+  visit("steps", &Runs::steps, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<ProfileData>, Visitor&& visit) {
+  visit("model", &ProfileData::model, Written::always);
+  visit("device", &ProfileData::device, Written::always);
+  visit("scope", &ProfileData::scope, Written::always);
+  visit("partial", &ProfileData::partial, Written::always);
+  visit("device_timed", &ProfileData::device_timed, Written::always);
+  visit("busy_ns", &ProfileData::busy_ns, Written::always);
+  visit("compute_capability", &ProfileData::compute_capability, Written::always);
+  visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
+  visit("counter_passes", &ProfileData::counter_passes, Written::always);
+  visit("environment", &ProfileData::environment, Written::always);
+  visit("ceilings", &ProfileData::ceilings, Written::always);
+  visit("runs", &ProfileData::runs, Written::always);
+  visit("unobserved", &ProfileData::unobserved, Written::always);
+  visit("dropped_records", &ProfileData::dropped_records, Written::always);
+  visit("unattributed_kernels", &ProfileData::unattributed_kernels, Written::always);
+  visit("notes", &ProfileData::notes, Written::always);
+  visit("modules", &ProfileData::modules, Written::always);
+  visit("ops", &ProfileData::ops, Written::always);
+  visit("times", &ProfileData::times, Written::always);
+  visit("kernel_buckets", &ProfileData::kernels, Written::always);
+  visit("device_times", &ProfileData::device_times, Written::always);
+  visit("module_counters", &ProfileData::module_counters, Written::always);
+  visit("counters", &ProfileData::counters, Written::always);
+}
+
+// Derived, but written in the same form.
+template <class Visitor>
+void for_each_member(Of<UncostedOp>, Visitor&& visit) {
+  visit("op", &UncostedOp::op, Written::always);
+  visit("calls", &UncostedOp::calls, Written::always);
+  visit("percent_of_time", &UncostedOp::percent_of_time, Written::always);
+  visit("modules", &UncostedOp::modules, Written::always);
+  visit("module_count", &UncostedOp::module_count, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<Coverage>, Visitor&& visit) {
+  visit("uncosted", &Coverage::uncosted, Written::always);
+  visit("uncosted_ops", &Coverage::uncosted_ops, Written::always);
+  visit("uncalled_modules", &Coverage::uncalled_modules, Written::always);
+  visit("unattributed_kernels", &Coverage::unattributed_kernels, Written::always);
+  visit("dropped_records", &Coverage::dropped_records, Written::always);
+  visit("unobserved", &Coverage::unobserved, Written::always);
+  visit("notes", &Coverage::notes, Written::always);
+}
+
+}  // namespace roofprof

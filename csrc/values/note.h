@@ -1,0 +1,118 @@
+#pragma once
+// The codes of notes, each with its level and meaning: docs/notes.md is this list. A code is never renamed.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "roofprof/note.h"
+
+namespace roofprof {
+
+inline constexpr std::array<std::string_view, 3> kNoteLevelNames = {"info", "warning", "attention"};
+constexpr std::string_view name_of(NoteLevel level) { return kNoteLevelNames[static_cast<std::size_t>(level)]; }
+
+struct NoteKind {
+  std::string_view code;
+  NoteLevel level;
+  std::string_view meaning;
+};
+
+inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
+    // The run
+    {"partial", NoteLevel::warning, "The model raised; only what ran before is counted."},
+    {"timing-stopped", NoteLevel::warning,
+     "A further call raised, did other work or lost the device; fewer are timed."},
+    {"timed-once", NoteLevel::warning, "The counting call alone is timed: its arguments cannot be used twice."},
+    {"not-timed", NoteLevel::warning, "Calls on this device cannot be timed."},
+    {"state-not-restored", NoteLevel::warning, "Further calls changed tensors that could not be put back."},
+    {"counted-with-fakes", NoteLevel::info, "The call was counted with fake tensors on the CPU."},
+    {"inputs-taken-as-fakes", NoteLevel::info, "Inputs that hold data were taken as fake tensors."},
+    {"roofs-doubtful", NoteLevel::warning, "What looked odd when the roofs were measured, or why they were not."},
+    // Operators and modules
+    {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},
+    {"count-saturated", NoteLevel::warning, "A count reached the largest 64-bit integer: it is a lower limit."},
+    {"calls-not-seen", NoteLevel::attention, "Calls of torch::nn modules are not seen: rows are inferred."},
+    {"ops-on-other-threads", NoteLevel::warning, "Operators ran on threads that no module called: not counted."},
+    {"forward-not-known", NoteLevel::warning, "Backward work without a known forward is counted in (outside)."},
+    {"modules-added", NoteLevel::warning, "Modules that were added while the model ran have no rows."},
+    {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},
+    // Compiled models and TorchScript
+    {"compiled", NoteLevel::info, "Counts are those of the eager model, times those of the compiled one."},
+    {"compiled-not-counted", NoteLevel::warning, "The work inside of a compiled region is not counted."},
+    {"compiled-meanwhile", NoteLevel::info, "torch.compile compiled while the model was profiled."},
+    {"hooks-compiled", NoteLevel::warning, "torch.compile was loaded meanwhile and compiled the profiler's hooks."},
+    {"script-not-copied", NoteLevel::warning,
+     "TorchScript code could not be copied: its modules' calls are not known."},
+    {"script-frozen", NoteLevel::warning, "Freezing removed a TorchScript model's modules and parameters."},
+    {"script-differentiated", NoteLevel::info, "TorchScript differentiated several modules as one."},
+    {"script-other-ops", NoteLevel::info, "TorchScript's executor ran other operators than were counted."},
+    // Roofs and figures
+    {"above-roof", NoteLevel::warning, "Something was faster than its roof allows: the roof is too low."},
+    {"no-roof", NoteLevel::warning, "A roof is missing: some rows have no lower bound."},
+    {"roof-by-bytes-alone", NoteLevel::info, "A compute roof is missing that only elementwise operators would need."},
+    {"older-kernels", NoteLevel::info, "Kernels built for an older GPU than this one took a good part of the time."},
+    // Devices
+    {"simulated-device", NoteLevel::attention, "No GPU ran: its figures come from simulated libraries."},
+    {"replayed", NoteLevel::info, "What the device did was read from a file of recorded data."},
+    {"not-recorded", NoteLevel::warning, "What the device did could not be written to the file asked for."},
+    {"device-lost", NoteLevel::warning, "The device failed; what was recorded before is kept."},
+    {"no-kernel-times", NoteLevel::warning, "Neither kernel times nor counters could be had; times are the clock's."},
+    {"kernels-missing", NoteLevel::warning, "Records of kernels or copies were lost: their times are lower limits."},
+    {"launches-misplaced", NoteLevel::warning, "Some kernels may be counted outside of the module that launched them."},
+    {"other-profiler", NoteLevel::warning, "Another profiler was at work: kernels may be missing."},
+    {"graph-launches", NoteLevel::info, "CUDA graphs were launched: which modules their kernels are counted in."},
+    {"cupti-failed", NoteLevel::warning, "CUPTI refused something at the end of a trace."},
+    // Hardware counters
+    {"no-counters", NoteLevel::warning, "No counters were read."},
+    {"counter-not-measured", NoteLevel::warning, "Some counters were not read."},
+    {"counters-mismatched", NoteLevel::warning, "Counters could not be given to kernels or modules."},
+    {"counters-not-evaluated", NoteLevel::warning, "CUPTI could not compute the values of some ranges."},
+    {"counters-of-one-device", NoteLevel::warning, "Counters were read on one device, others were in use too."},
+    {"counters-between-threads", NoteLevel::warning,
+     "Several threads were in modules at once: counters cannot tell them apart."},
+    {"counter-access-not-known", NoteLevel::info, "Which counters this system allows could not be asked."},
+    {"copies-not-counted", NoteLevel::info,
+     "Counters are read for kernels: bytes of copies and fills are not in them."},
+});
+
+constexpr const NoteKind* find_note_kind(std::string_view code) {
+  const auto found = std::ranges::find(kNoteKinds, code, &NoteKind::code);
+  return found == kNoteKinds.end() ? nullptr : &*found;
+}
+
+// A code of the list, looked up while compiling: any other text is an error there.
+class NoteCode {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal where a code is wanted
+  consteval NoteCode(const char* code) : kind_(find_note_kind(code)) {
+    if (kind_ == nullptr) throw std::invalid_argument("there is no such code of notes");
+  }
+  const NoteKind& kind() const { return *kind_; }
+
+ private:
+  const NoteKind* kind_;
+};
+
+inline Note make_note(const NoteKind& kind, std::string text, std::vector<std::string> where = {}) {
+  return {kind.level, std::string(kind.code), std::move(where), std::move(text)};
+}
+
+inline Note make_note(NoteCode code, std::string text, std::vector<std::string> where = {}) {
+  return make_note(code.kind(), std::move(text), std::move(where));
+}
+
+// Notes with the same code and text become one, with the number of them and all their places.
+void add_note(std::vector<Note>& notes, Note note);
+void add_notes(std::vector<Note>& notes, const std::vector<Note>& more);
+
+inline void add_note(std::vector<Note>& notes, NoteCode code, std::string text, std::vector<std::string> where = {}) {
+  add_note(notes, make_note(code, std::move(text), std::move(where)));
+}
+
+}  // namespace roofprof

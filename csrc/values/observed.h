@@ -1,0 +1,70 @@
+#pragma once
+// All that is known when a run or a block has ended: what the join makes a profile of.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "values/pass.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+// A row that the user's code opened while it ran, below another row.
+struct Region {
+  ModuleId parent = kModel;
+  std::string name;
+};
+
+// What a launch with some LaunchId belongs to, as the observer told it.
+struct LaunchKey {
+  OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
+  std::string op;                             // its name; empty: no op, the module itself
+};
+
+// How the calls of a torch::nn model's module become known.
+enum class CallSight : std::uint8_t {
+  no_module,   // (outside), (optimizer), a region
+  container,   // nobody calls it: it only holds other modules
+  custom,      // seen where its code says so (ROOFPROF_SCOPE)
+  intercepted  // by libroofprof_nn
+};
+
+struct TorchNn {
+  std::vector<CallSight> sights;  // by module
+  bool intercepting = true;       // false: libroofprof_nn is linked in the wrong place, and intercepts nothing
+};
+
+// What is known of a device beside the traces of the passes.
+struct DeviceFacts {
+  bool simulated = false;
+  std::string compute_capability;  // "9.0"; empty: not known
+  bool counters_wanted = false;
+  std::optional<CounterTrace> counters;
+  std::vector<Note> notes;  // of what could not be collected
+};
+
+struct Observed {
+  std::string model;  // as ProfileData has it, and so on
+  std::string device;
+  std::string scope;
+  bool partial = false;
+  std::vector<Module> modules;  // the model's
+  std::vector<Region> regions;  // by id, behind the modules
+  bool more_regions = false;    // than get rows
+  Pass counting;                // has the calls and the work
+  std::vector<Pass> timed;
+  std::vector<std::int64_t> bare_ns;
+  std::int64_t warmup = 0;
+  std::int64_t steps = 0;
+  std::vector<LaunchKey> launches;       // by LaunchId
+  std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
+  std::optional<TorchNn> torch_nn;       // of a torch::nn model
+  Ceilings ceilings;
+  Environment environment;
+  std::vector<Note> notes;           // of what came before
+  std::vector<Note> notes_on_model;  // told after everything else
+};
+
+}  // namespace roofprof

@@ -1,0 +1,78 @@
+#pragma once
+// What one pass saw: plain data. A pass is one call of the model, or one block, observed from its start to its end.
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "values/device_data.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+// The signature of inputs that are not told apart. A hash has this value once in 2^64.
+inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
+
+// So many autograd nodes of each thread are remembered; older ones are forgotten.
+inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
+
+// All calls of one operator in one module and phase with one signature. Equal in all passes of a process.
+struct OpKey {
+  std::uint32_t op = 0;  // the operator's number, another one for each overload; 0: no operator
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::uint64_t signature = 0;
+  auto operator<=>(const OpKey&) const = default;
+};
+
+// The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
+struct Pass {
+  struct Op {
+    enum class Kind : std::uint8_t {
+      op,
+      compiled_region,      // compiled code, which dispatches little of what it does
+      unobserved_function,  // no op: an autograd function whose work bypassed the dispatcher
+      unobserved_module     // no op: a module whose work bypassed the dispatcher
+    };
+    OpKey key;
+    std::string name;  // "aten::conv2d"
+    Kind kind = Kind::op;
+    DType dtype = DType::other;
+    bool costed = true;
+    std::string shapes;
+    std::int64_t calls = 0;
+    Work work;
+    std::int64_t time_ns = 0;
+    std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
+
+    bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
+    // It did something, or nobody knows.
+    bool has_work() const { return !costed || work != Work{}; }
+    OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs}; }
+  };
+  struct Clock {
+    ModuleId module = kModel;
+    Phase phase = Phase::forward;
+    std::int64_t calls = 0;
+    std::int64_t self_ns = 0;
+  };
+  std::vector<Op> ops;
+  std::vector<Clock> clocks;
+  std::int64_t wall_ns = 0;
+  std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
+  bool ops_elsewhere = false;                   // on threads that no scope was open on
+  std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+  std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
+};
+
+// The same ops with the same calls: one pass is a repeat of the other.
+bool same_work(const Pass& a, const Pass& b);
+
+bool ran_compiled_code(const Pass& pass);
+
+}  // namespace roofprof

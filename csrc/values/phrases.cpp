@@ -1,0 +1,24 @@
+#include "values/phrases.h"
+
+#include <array>
+#include <cstdio>
+
+namespace roofprof {
+
+std::string percent(double fraction) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);
+  return text.data();
+}
+
+std::string display_path(const std::string& path) { return path.empty() ? "the model" : path; }
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  std::string text = std::to_string(count) + " ";
+  if (count == 1 || many.empty()) return text.append(one) + (count == 1 ? "" : "s");
+  return text.append(many);
+}
+
+void add_item(std::string& list, std::string_view item) { list.append(list.empty() ? "" : ", ").append(item); }
+
+}  // namespace roofprof

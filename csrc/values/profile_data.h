@@ -1,0 +1,178 @@
+#pragma once
+// What was observed, before any figure is derived from it: what the join makes, and what a report's JSON keeps.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "roofprof/report.h"
+#include "values/device_data.h"
+#include "values/note.h"
+
+namespace roofprof {
+
+// Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
+inline constexpr std::int64_t kReportSchemaVersion = 4;
+
+enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
+inline constexpr std::size_t kPhaseCount = 4;
+inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
+                                                                          "optimizer"};
+
+// The op of a compiled region's code: its time, and its calls.
+inline constexpr std::string_view kCompiledRegion = "compiled region";
+
+// Index into ProfileData::modules.
+using ModuleId = std::int32_t;
+inline constexpr ModuleId kModel = 0;      // path ""
+inline constexpr ModuleId kOutside = 1;    // path "(outside)"
+inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
+constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
+
+// Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
+// forward.
+inline constexpr std::string_view kRegionType = "scope";
+
+struct Module {
+  std::string path;
+  std::string type;
+  ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
+  bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
+  bool calls_visible = true;
+  bool inferred = false;
+  ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
+  // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
+  ModuleId compiled_region = -1;
+  // Of the subtree, tied parameters once.
+  std::int64_t params = 0;
+  std::int64_t trainable_params = 0;
+  std::int64_t param_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  // Of the last call.
+  std::vector<std::vector<std::int64_t>> input_shapes;
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::optional<std::int64_t> output_bytes;
+
+  bool operator==(const Module&) const = default;
+};
+
+// All calls of one op in one module and phase with one signature; the unit that everything is summed from.
+struct OpBucket {
+  std::string op;  // qualified name without overload: "aten::conv2d"
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  DType dtype = DType::other;  // compute dtype: the first tensor input's
+  std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  bool costed = true;  // false: nothing is known of its work
+  std::int64_t calls = 0;
+  Work work;                            // of all calls together
+  std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  // Copied between host and device, all calls together: held against the host link in place of a memory level.
+  std::int64_t link_bytes = 0;
+
+  bool operator==(const OpBucket&) const = default;
+};
+
+// The time that a module's own code took (children excluded) and its calls, in one phase.
+struct ModuleTime {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::int64_t calls = 0;
+  std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
+  std::vector<std::int64_t> host_self_ns;  // the host's beside it where self_ns is a device's; else empty
+
+  bool operator==(const ModuleTime&) const = default;
+};
+
+// All launches of one kernel (copy, fill) in one place, in the run that the rows come from.
+struct KernelBucket {
+  std::string name;  // demangled
+  KernelKind kind = KernelKind::kernel;
+  Memory from = Memory::unknown;  // of a copy
+  Memory to = Memory::unknown;
+  std::int64_t device = 0;
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  bool in_graph = false;  // launched by a CUDA graph
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  std::string op;            // that launched it; empty: none was seen around it
+  std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
+  bool attributed = true;    // false: launched outside of every scope; counted in (outside)
+  std::int64_t instances = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  std::int64_t median_ns = 0;
+  double stddev_ns = 0;      // of the sample (n - 1); 0 for one instance
+  std::int64_t bytes = 0;    // of copies and fills, all together
+  CounterValues counters{};  // summed over `counted` instances
+  std::int64_t counted = 0;  // instances that counters were read for
+  bool mismatched = false;   // the counters' run launched something else in their place
+
+  bool operator==(const KernelBucket&) const = default;
+};
+
+// How long devices were busy and idle for a module, in the run that the rows come from.
+struct DeviceTime {
+  ModuleId module = kModel;
+  std::int64_t busy_ns = 0;       // union of its subtree's intervals, devices added up: not additive
+  std::int64_t idle_ns = 0;       // a device ran nothing until one of its own launches began: additive
+  std::int64_t self_busy_ns = 0;  // union of its own launches' intervals, devices added up
+
+  bool operator==(const DeviceTime&) const = default;
+};
+
+// Counters of a module's own launches, where whole modules were the ranges.
+struct ModuleCounters {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  CounterValues counters{};
+
+  bool operator==(const ModuleCounters&) const = default;
+};
+
+struct Runs {
+  std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
+  std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
+  std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
+  std::int64_t warmup = 0;
+  std::int64_t steps = 0;  // prof.step() calls of a block; 0: not marked
+
+  bool operator==(const Runs&) const = default;
+};
+
+struct ProfileData {
+  std::string model;            // the model's type, for titles
+  std::string device;           // "cpu", "cuda:0", "meta"
+  std::string scope;            // "run", "count" or "block"
+  bool partial = false;         // the model raised; what ran before is here
+  std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::vector<OpBucket> ops;
+  std::vector<ModuleTime> times;
+  bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
+  std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
+  std::vector<DeviceTime> device_times;
+  std::int64_t busy_ns = 0;  // union of all intervals, devices added up
+  std::vector<ModuleCounters> module_counters;
+  std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
+  CounterRanges counter_ranges = CounterRanges::kernels;
+  std::int64_t counter_passes = 0;
+  std::string compute_capability;  // of the device, "9.0"; empty: not known
+  Runs runs;
+  Ceilings ceilings;
+  Environment environment;
+  // Notes of the observer; the join adds those that follow from the data itself.
+  std::map<std::string, std::int64_t> unobserved;
+  std::int64_t dropped_records = 0;
+  std::int64_t unattributed_kernels = 0;
+  std::vector<Note> notes;
+
+  bool operator==(const ProfileData&) const = default;
+};
+
+}  // namespace roofprof

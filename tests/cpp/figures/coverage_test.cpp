@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::ProfileBuilder;
+using testing::work_of;
+
+bool any_note(const testing::Derived& report, const std::vector<std::string>& parts) {
+  const auto& notes = report.coverage().notes;
+  return std::any_of(notes.begin(), notes.end(), [&](const Note& note) {
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const auto& part) { return note.text.find(part) != std::string::npos; });
+  });
+}
+
+TEST(Coverage, ListsUncostedOpsAndMarksEveryParent) {
+  ProfileBuilder builder;
+  const ModuleId outer = builder.module("outer", "Outer");
+  const ModuleId inner = builder.module("outer.inner", "Inner", outer);
+  const ModuleId other = builder.module("other", "Other");
+  builder.op("mylib::fft", inner, {}, 10, 3).costed = false;
+  builder.op("mylib::fft", other, {}, 10, 4).costed = false;
+  builder.op("aten::relu", outer, work_of(10, 10));
+  const testing::Derived report = builder.derived();
+  EXPECT_EQ(report.coverage().uncosted, (std::map<std::string, std::int64_t>{{"mylib::fft", 7}}));
+  EXPECT_TRUE(report.row("outer.inner").incomplete);
+  EXPECT_TRUE(report.row("outer").incomplete);
+  EXPECT_FALSE(report.row("outer").self.incomplete);
+  EXPECT_TRUE(report.row("").incomplete);
+  EXPECT_TRUE(report.total().incomplete);
+  EXPECT_EQ(report.row("outer").flops, 10);
+}
+
+TEST(Coverage, SaysWhereUncostedOpsRanAndHowLongTheyTook) {
+  ProfileBuilder builder;
+  const ModuleId head = builder.module("head", "Head");
+  builder.op("mylib::short", kModel, {}, 100, 50).costed = false;
+  builder.op("mylib::long", head, {}, 300, 2).costed = false;
+  builder.op("mylib::long", kModel, {}, 200, 1).costed = false;
+  builder.op("mylib::long", head, {}, 100, 1).costed = false;  // other shapes
+  builder.op("aten::relu", head, work_of(10, 10), 300);
+  EXPECT_EQ(builder.derived().coverage().uncosted_ops,
+            (std::vector<UncostedOp>{{"mylib::long", 4, 60.0, {"", "head"}, 2}, {"mylib::short", 50, 10.0, {""}, 1}}));
+}
+
+TEST(Coverage, UncostedOpsWithoutTimesStandByCallsAndHaveNoShare) {
+  ProfileBuilder builder;
+  builder.op("mylib::rare", kModel, {}, {}, 2).costed = false;
+  builder.op("mylib::often", kModel, {}, {}, 3).costed = false;
+  EXPECT_EQ(
+      builder.derived().coverage().uncosted_ops,
+      (std::vector<UncostedOp>{{"mylib::often", 3, std::nullopt, {""}, 1}, {"mylib::rare", 2, std::nullopt, {""}, 1}}));
+}
+
+TEST(Coverage, WhatBypassedTheDispatcherIsNoUncostedOp) {
+  ProfileBuilder builder;
+  builder.op("NumpyFft", kModel, {}, 100, 2).costed = false;
+  builder.op("mylib::fft", kModel, {}, 100, 1).costed = false;
+  builder.data.unobserved["NumpyFft"] = 2;
+  const testing::Derived report = builder.derived();
+  EXPECT_EQ(report.coverage().uncosted, (std::map<std::string, std::int64_t>{{"mylib::fft", 1}}));
+  ASSERT_EQ(report.coverage().uncosted_ops.size(), 1U);
+  EXPECT_EQ(report.coverage().uncosted_ops.front().op, "mylib::fft");
+}
+
+TEST(Coverage, ManyModulesOfAnUncostedOpAreCountedNotListed) {
+  ProfileBuilder builder;
+  for (int i = 0; i < 20; ++i) {
+    builder.op("mylib::fft", builder.module("block" + std::to_string(i), "Block"), {}).costed = false;
+  }
+  const auto found = builder.derived().coverage().uncosted_ops;
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].modules.size(), 8U);
+  EXPECT_EQ(found[0].modules.front(), "block0");
+  EXPECT_EQ(found[0].module_count, 20);
+}
+
+TEST(Coverage, ListsModulesThatHaveAForwardAndNeverRan) {
+  ProfileBuilder builder;
+  const ModuleId list = builder.module("list", "ModuleList");
+  builder.data.modules[static_cast<std::size_t>(list)].has_forward = false;
+  builder.module("list.0", "Linear", list);
+  const ModuleId ran = builder.module("list.1", "Linear", list);
+  const ModuleId unseen = builder.module("unseen", "Scripted");
+  builder.data.modules[static_cast<std::size_t>(unseen)].calls_visible = false;
+  builder.time(kModel, {}, 1);
+  builder.time(ran, {}, 2);
+  EXPECT_EQ(builder.derived().coverage().uncalled_modules, std::vector<std::string>{"list.0"});
+}
+
+TEST(Coverage, AnythingAboveItsRoofByMoreThanTheSpreadIsFlagged) {
+  ProfileBuilder builder;
+  const ModuleId conv = builder.module("conv", "Conv2d");
+  // 100,000 ns at least; 5% spread allow 95,239 ns.
+  builder.op("aten::conv2d", conv, work_of(100'000'000, 0), 80'000);
+  builder.time(conv, {90'000});
+  const testing::Derived report = builder.derived();
+  EXPECT_DOUBLE_EQ(*report.row("conv").percent_of_roof, 100.0 * 100'000 / 90'000);
+  EXPECT_TRUE(any_note(report, {"aten::conv2d", "conv (125%)", "fp32", "5.0%"}));
+
+  builder.data.ops[0].time_ns = 95'300;
+  EXPECT_TRUE(builder.derived().coverage().notes.empty());
+}
+
+TEST(Coverage, AFlagNamesTheLevelAndCountsFurtherPlaces) {
+  ProfileBuilder builder;
+  for (int i = 0; i < 5; ++i) {
+    const ModuleId act = builder.module("act" + std::to_string(i), "ReLU");
+    builder.op("aten::relu", act, work_of(0, 1'000'000), 900 - 100 * i);  // 1,000 ns from L2
+  }
+  const testing::Derived report = builder.derived();
+  EXPECT_EQ(report.coverage().notes.size(), 1U);
+  EXPECT_TRUE(any_note(report, {"aten::relu", "act4 (200%)", "2 more", "L2 roof"}));
+}
+
+TEST(Coverage, RowsAreFlaggedWhereOpsHaveNoTimes) {
+  ProfileBuilder builder;
+  const ModuleId conv = builder.module("conv", "Conv2d");
+  builder.op("aten::conv2d", conv, work_of(100'000'000, 0));
+  builder.time(conv, {50'000});
+  EXPECT_TRUE(any_note(builder.derived(), {"conv (200%)", "fp32"}));
+}
+
+TEST(Coverage, NamesDtypesWithoutARoof) {
+  ProfileBuilder builder;
+  builder.op("aten::mm", kModel, work_of(100, 100, 0, DType::fp64));
+  Work counter;
+  counter.operations_in(DType::int64) = 1;
+  builder.op("aten::add_", kModel, counter);
+  EXPECT_TRUE(any_note(builder.derived(), {"no roof for fp64", "no lower bound"}));
+  EXPECT_TRUE(any_note(builder.derived(), {"no roof for int64", "bytes alone"}));
+  builder.data.ceilings = {};
+  EXPECT_TRUE(builder.derived().coverage().notes.empty());
+}
+
+TEST(Coverage, SaturatedCountsAreSaidToBe) {
+  ProfileBuilder builder;
+  builder.op("aten::mm", kModel, work_of(kSaturated - 1, 0));
+  EXPECT_FALSE(any_note(builder.derived(), {"64-bit"}));
+  builder.op("aten::mm", kModel, work_of(2, 0));
+  EXPECT_EQ(builder.derived().total().flops, kSaturated);
+  EXPECT_TRUE(any_note(builder.derived(), {"64-bit"}));
+}
+
+TEST(Coverage, KeepsWhatTheObserverSaid) {
+  ProfileBuilder builder;
+  builder.data.notes = {make_note("timing-stopped", "a cache grew")};
+  builder.data.unobserved = {{"spconv", 3}};
+  builder.data.dropped_records = 2;
+  builder.data.unattributed_kernels = 1;
+  builder.data.partial = true;
+  const Coverage coverage = builder.derived().coverage();
+  EXPECT_EQ(coverage.notes.front().text, "a cache grew");
+  EXPECT_TRUE(any_note(builder.derived(), {"partial"}));
+  EXPECT_EQ(coverage.unobserved.at("spconv"), 3);
+  EXPECT_EQ(coverage.dropped_records, 2);
+  EXPECT_EQ(coverage.unattributed_kernels, 1);
+}
+
+}  // namespace
+}  // namespace roofprof

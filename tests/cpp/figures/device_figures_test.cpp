@@ -1,0 +1,175 @@
+// Roofs and bounds of work on a device, by hand.
+
+#include <gtest/gtest.h>
+
+#include "support/device_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::DeviceProfileBuilder;
+using testing::dram_counters;
+using testing::RunBuilder;
+using testing::work_of;
+
+// A link at 1e10 B/s: 10 bytes take 1 ns. Memory is 10 times as fast.
+constexpr double kLinkBandwidth = 1e10;
+
+void add_link(ProfileData& data) {
+  data.ceilings.memory.push_back({std::string(kHostLink), kLinkBandwidth, 0, testing::given_roof()});
+}
+
+TEST(HostLink, CopiesAreHeldAgainstItAndNothingElseIs) {
+  DeviceProfileBuilder builder;
+  add_link(builder.data);
+  const auto stem = builder.module("stem", "Stem");
+  const auto copy_op = builder.op_index("aten::_to_copy", stem, work_of(0, 4'000'000, 4'000'000));
+  const auto add_op = builder.op_index("aten::add", stem, work_of(0, 8'000'000));
+  RunBuilder run;
+  run.copy(Memory::pageable, Memory::device, run.owner(stem, "aten::_to_copy", copy_op), 0, 500'000, 4'000'000);
+  run.kernel("add", run.owner(stem, "aten::add", add_op), 500'000, 600'000);
+  const testing::Derived report = builder.derived_of({run.run});
+  const std::vector<std::string> by_op = {"op"};
+  const auto groups = report.group(by_op);
+  // 4e6 bytes over the link: 400,000 ns; of the tensors' 8e6 bytes nothing is asked.
+  EXPECT_EQ(groups[0].lower_bound_ns, 400'000);
+  EXPECT_EQ(to_string(groups[0].bound), "memory host link");
+  EXPECT_DOUBLE_EQ(groups[0].percent_of_roof.value_or(0), 80);
+  // 8e6 bytes from DRAM: 80,000 ns.
+  EXPECT_EQ(groups[1].lower_bound_ns, 80'000);
+  EXPECT_EQ(to_string(groups[1].bound), "memory DRAM");
+  EXPECT_EQ(report.row("stem").lower_bound_ns, 480'000);
+  EXPECT_TRUE(report.coverage().notes.empty());
+}
+
+TEST(HostLink, EitherDirectionAndEitherKindOfHostMemoryCrossesIt) {
+  DeviceProfileBuilder builder;
+  add_link(builder.data);
+  struct Copy {
+    Memory from;
+    Memory to;
+    bool crosses;
+  };
+  const std::vector<Copy> copies = {{Memory::pageable, Memory::device, true}, {Memory::pinned, Memory::device, true},
+                                    {Memory::device, Memory::pinned, true},   {Memory::device, Memory::pageable, true},
+                                    {Memory::device, Memory::device, false},  {Memory::managed, Memory::device, false},
+                                    {Memory::pageable, Memory::pinned, false}};
+  RunBuilder run;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const auto op = builder.op_index("copy " + std::to_string(i), kModel, work_of(0, 1'000, 1'000));
+    const auto start = static_cast<std::int64_t>(1'000 * i);
+    run.copy(copies[i].from, copies[i].to, run.owner(kModel, "copy", op), start, start + 500, 1'000);
+  }
+  builder.derived_of({run.run});
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    EXPECT_EQ(builder.data.ops[i].link_bytes, copies[i].crosses ? 1'000 : 0) << i;
+  }
+}
+
+TEST(HostLink, WithoutItsRoofSuchRowsHaveNoLowerBound) {
+  DeviceProfileBuilder builder;
+  const auto stem = builder.module("stem", "Stem");
+  const auto op = builder.op_index("aten::copy_", stem, work_of(0, 1'000, 1'000));
+  RunBuilder run;
+  run.copy(Memory::device, Memory::pinned, run.owner(stem, "aten::copy_", op), 0, 10, 1'000);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("stem").lower_bound_ns, std::nullopt);
+  EXPECT_EQ(to_string(report.row("stem").bound), "unknown");
+  ASSERT_EQ(report.coverage().notes.size(), 1);
+  EXPECT_EQ(report.coverage().notes[0].text,
+            "no roof for the host link: rows with copies between host and device have no lower bound");
+}
+
+TEST(DeviceFigures, WastedTimeIsThatOfKernels) {
+  DeviceProfileBuilder builder;
+  const auto fc = builder.module("fc", "Linear");
+  const auto op = builder.op_index("aten::linear", fc, work_of(4'000'000, 1'000));
+  builder.clock(fc, {50'000});
+  RunBuilder run;
+  run.kernel("gemm", run.owner(fc, "aten::linear", op), 0, 5'000);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("fc").lower_bound_ns, 4'000);
+  EXPECT_EQ(report.row("fc").wasted_ns, 1'000);
+  EXPECT_DOUBLE_EQ(report.row("fc").percent_of_roof.value_or(0), 80);
+  EXPECT_DOUBLE_EQ(report.row("fc").achieved_flops.value_or(0), 8e11);
+}
+
+TEST(DeviceFigures, AModuleThatLaunchedNothingIsAKnownZero) {
+  DeviceProfileBuilder builder;
+  const auto fc = builder.module("fc", "Linear");
+  builder.module("dropout", "Dropout");
+  builder.clock(3, {100});
+  builder.clock(4, {10});
+  RunBuilder run;
+  run.kernel("gemm", run.owner(fc), 0, 10);
+  const testing::Derived report = builder.derived_of({run.run}, dram_counters({64}));
+  EXPECT_EQ(report.row("dropout").time_ns, 0);
+  EXPECT_EQ(report.row("dropout").kernel_count, 0);
+  EXPECT_EQ(report.row("dropout").dram_bytes, 0);
+  EXPECT_EQ(report.row("dropout").host_time_ns, 10);
+  EXPECT_EQ(report.row("dropout").utilization, std::nullopt);
+  EXPECT_EQ(report.row("dropout").dram_bytes_ratio, std::nullopt);
+}
+
+TEST(DeviceFigures, ACompiledRegionHasItsBytesAndNoRatioOfItsOwn) {
+  DeviceProfileBuilder builder;
+  const auto region = builder.module("net", "Compiled");
+  const auto inside = builder.module("net.fc", "Linear", region);
+  builder.data.modules[static_cast<std::size_t>(inside)].compiled_region = region;
+  builder.op_index("aten::linear", inside, work_of(1'000, 500));
+  const auto op = builder.op_index(std::string(kCompiledRegion), region, {});
+  RunBuilder run;
+  run.kernel("triton_fused", run.owner(region, std::string(kCompiledRegion), op), 0, 100);
+  const testing::Derived report = builder.derived_of({run.run}, dram_counters({250}));
+  EXPECT_EQ(report.row("net").time_ns, 100);
+  EXPECT_EQ(report.row("net").dram_bytes, 250);
+  EXPECT_DOUBLE_EQ(report.row("net").dram_bytes_ratio.value_or(0), 0.5);  // the region's bytes by its modules' work
+  EXPECT_EQ(report.row("net").self.dram_bytes, 250);
+  EXPECT_EQ(report.row("net").self.kernel_count, 1);
+  EXPECT_EQ(report.row("net").self.dram_bytes_ratio, std::nullopt);
+  EXPECT_EQ(report.row("net.fc").time_ns, std::nullopt);
+  EXPECT_EQ(report.row("net.fc").dram_bytes, std::nullopt);
+  EXPECT_EQ(report.row("net.fc").kernel_count, std::nullopt);
+}
+
+TEST(DeviceFigures, AReportOfTheClockHasNone) {
+  testing::ProfileBuilder builder;
+  const auto fc = builder.module("fc", "Linear");
+  builder.op("aten::linear", fc, work_of(1'000, 100), 50);
+  builder.time(fc, {60});
+  const testing::Derived report = builder.derived();
+  for (const Figures* figures : {static_cast<const Figures*>(&report.row("fc")), &report.row("fc").self,
+                                 static_cast<const Figures*>(&report.total())}) {
+    EXPECT_EQ(figures->busy_ns, std::nullopt);
+    EXPECT_EQ(figures->idle_ns, std::nullopt);
+    EXPECT_EQ(figures->utilization, std::nullopt);
+    EXPECT_EQ(figures->host_time_ns, std::nullopt);
+    EXPECT_EQ(figures->kernel_count, std::nullopt);
+    EXPECT_EQ(figures->dram_bytes, std::nullopt);
+    EXPECT_EQ(figures->executed_flops, std::nullopt);
+  }
+}
+
+TEST(DeviceFigures, DataThatContradictsItselfIsRefused) {
+  const auto message = [](void (*spoil)(ProfileData&)) -> std::string {
+    testing::ProfileBuilder builder;
+    spoil(builder.data);
+    try {
+      builder.derived();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().module = 9; }),
+            "kernel '' belongs to no module of the profile");
+  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().bucket = 0; }),
+            "kernel '' belongs to no op of the profile");
+  EXPECT_EQ(message([](ProfileData& data) { data.device_times.emplace_back().module = -1; }),
+            "a time of the device belongs to no module of the profile");
+  EXPECT_EQ(message([](ProfileData& data) { data.module_counters.emplace_back().module = 3; }),
+            "a counter belongs to no module of the profile");
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,126 @@
+// What stands on the row of a compiled region, by hand.
+
+#include <gtest/gtest.h>
+
+#include "support/pass_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::op_in_pass;
+
+Pass::Op linear(ModuleId module, std::int64_t calls, std::int64_t time_ns) {
+  return op_in_pass(1, "aten::linear", module, calls, time_ns);
+}
+
+Pass::Op region(ModuleId module, std::int64_t calls, std::int64_t time_ns) {
+  Pass::Op op = op_in_pass(2, std::string(kCompiledRegion), module, calls, time_ns);
+  op.kind = Pass::Op::Kind::compiled_region;
+  op.costed = false;
+  op.work = {};
+  return op;
+}
+
+// The model calls part, which is compiled with its layer inside; the layer is called once more outside, and a list
+// holds another that ran inside.
+struct Compiled : testing::ObservedBuilder {
+  ModuleId part = module("part", "Part");
+  ModuleId layer = module("part.layer", "Linear", part);
+  ModuleId list = module("part.list", "ModuleList", part);
+  ModuleId listed = module("part.list.0", "Linear", list);
+  ModuleId head = module("head", "Linear");
+  Pass eager;
+  Pass compiled;
+
+  Compiled() {
+    observed.modules[index_of(list)].has_forward = false;
+    eager.ops = {linear(layer, 2, 20), linear(listed, 1, 10), linear(head, 1, 10)};
+    eager.clocks = {{kModel, Phase::forward, 1, 5},  {part, Phase::forward, 1, 5},   {layer, Phase::forward, 2, 30},
+                    {listed, Phase::forward, 1, 15}, {layer, Phase::backward, 0, 9}, {head, Phase::forward, 1, 15}};
+    compiled.ops = {linear(part, 1, 25), linear(layer, 1, 10), linear(head, 1, 11), region(part, 1, 40)};
+    compiled.clocks = {{kModel, Phase::forward, 1, 6},
+                       {part, Phase::forward, 1, 70},
+                       {layer, Phase::forward, 1, 14},
+                       {part, Phase::backward, 0, 20},
+                       {head, Phase::forward, 1, 16}};
+    compiled.wall_ns = 126;
+  }
+
+  testing::Derived derived_of(const Pass& counting, const Pass& timed) {
+    observed.counting = counting;
+    observed.timed = {timed};
+    return derived();
+  }
+};
+
+TEST(CompiledRegions, TheRowOfTheRegionHasAllTimesOfWhatRanInside) {
+  Compiled net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  for (const auto* path : {"part.layer", "part.list", "part.list.0"}) {
+    EXPECT_FALSE(report.row(path).time_ns) << path;
+    EXPECT_FALSE(report.row(path).self.op_time_ns) << path;
+  }
+  EXPECT_EQ(report.row("part").self.time_ns, 70 + 14 + 20);
+  EXPECT_EQ(report.row("part").self.op_time_ns, 25 + 40);
+  EXPECT_EQ(report.row("head").time_ns, 16);
+  EXPECT_EQ(report.row("head").op_time_ns, 11);
+  EXPECT_EQ(report.row("").time_ns, 126);
+}
+
+TEST(CompiledRegions, TheWorkIsThatOfTheEagerModel) {
+  Compiled net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  EXPECT_EQ(report.total().flops, 4'000);
+  EXPECT_EQ(report.row("part.layer").flops, 2'000);
+  EXPECT_EQ(report.row("part.layer").calls, 2);
+  EXPECT_EQ(report.row("part").self.flops, 0);
+  EXPECT_FALSE(report.total().incomplete);
+}
+
+TEST(CompiledRegions, WithoutCompiledCodeNothingIsMoved) {
+  Compiled net;
+  const testing::Derived report = net.derived_of(net.eager, net.eager);
+  for (const auto& module : join(net.observed).modules) EXPECT_EQ(module.compiled_region, -1);
+  EXPECT_EQ(report.row("part.layer").time_ns, 30 + 9);
+  EXPECT_TRUE(report.coverage().notes.empty());
+}
+
+TEST(CompiledRegions, APassThatWasCountedCompiledSaysWhatItMisses) {
+  Compiled net;
+  const testing::Derived report = net.derived_of(net.compiled, net.compiled);
+  EXPECT_EQ(report.total().flops, 3'000);
+  EXPECT_TRUE(report.row("part").incomplete);
+  EXPECT_TRUE(report.row("part.list.0").incomplete);
+  EXPECT_FALSE(report.row("part.list.0").calls);
+  // It was called by itself: what it did there is known.
+  EXPECT_EQ(report.row("part.layer").time_ns, 14);
+  EXPECT_FALSE(report.row("part.layer").incomplete);
+  EXPECT_FALSE(report.row("head").incomplete);
+  EXPECT_EQ(report.coverage().uncosted.at(std::string(kCompiledRegion)), 1);
+}
+
+TEST(CompiledRegions, AFunctionThatWasCompiledMayHaveCalledAnyModule) {
+  Compiled net;
+  net.compiled.ops = {region(kOutside, 1, 40)};
+  net.compiled.clocks = {{kOutside, Phase::forward, 0, 60}};
+  const testing::Derived report = net.derived_of(net.compiled, net.compiled);
+  for (const auto& row : report.rows()) EXPECT_TRUE(row.incomplete) << row.path;
+  EXPECT_FALSE(report.row("").calls);
+}
+
+TEST(CompiledRegions, NotesNameTheRegionsAndWhatIsNotKnown) {
+  Compiled net;
+  const auto notes_of = [](const testing::Derived& report) { return testing::texts_of(report.coverage().notes); };
+  EXPECT_EQ(notes_of(net.derived_of(net.eager, net.compiled)),
+            std::vector<std::string>{"compiled (part): counts from the eager model, time from the compiled run, on the "
+                                     "row of each compiled region alone; fused code moves fewer bytes than counted, so "
+                                     "%roof may pass 100%"});
+  const std::string uncounted = "compiled region of part: 1 call, work inside not counted but for what it dispatches";
+  EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)), std::vector<std::string>{uncounted});
+  net.observed.scope = "block";
+  EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)),
+            std::vector<std::string>{uncounted + "; run() counts it from the eager model"});
+}
+
+}  // namespace
+}  // namespace roofprof

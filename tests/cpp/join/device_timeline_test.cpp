@@ -1,0 +1,159 @@
+// Busy and idle, drawn by hand.
+
+#include <gtest/gtest.h>
+
+#include "support/device_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::DeviceProfileBuilder;
+using testing::RunBuilder;
+using testing::work_of;
+
+TEST(DeviceTimeline, BusyIsTheUnionOfStreamsAndTimeTheirSum) {
+  DeviceProfileBuilder builder;
+  const auto a = builder.module("a", "A");
+  const auto b = builder.module("b", "B");
+  RunBuilder run;
+  //  a: 0----100      150-200
+  //  b:    50---------150    180-----250
+  const auto in_a = run.owner(a);
+  const auto in_b = run.owner(b);
+  run.kernel("x", in_a, 1'000, 1'100).stream = 7;
+  run.kernel("y", in_b, 1'050, 1'150).stream = 8;
+  run.kernel("x", in_a, 1'150, 1'200).stream = 7;
+  run.kernel("y", in_b, 1'180, 1'250).stream = 8;
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("a").time_ns, 150);
+  EXPECT_EQ(report.row("a").busy_ns, 150);
+  EXPECT_EQ(report.row("b").time_ns, 170);
+  EXPECT_EQ(report.row("b").busy_ns, 170);
+  EXPECT_EQ(report.row("").time_ns, 320);
+  EXPECT_EQ(report.row("").busy_ns, 250);
+  EXPECT_EQ(report.row("").self.busy_ns, 0);
+  EXPECT_EQ(report.total().busy_ns, 250);
+  EXPECT_EQ(report.total().idle_ns, 0);
+  EXPECT_DOUBLE_EQ(report.total().utilization.value_or(0), 100);
+}
+
+TEST(DeviceTimeline, OneModuleOnTwoStreamsIsBusyOnce) {
+  DeviceProfileBuilder builder;
+  const auto a = builder.module("a", "A");
+  RunBuilder run;
+  const auto place = run.owner(a);
+  run.kernel("x", place, 0, 100);
+  run.kernel("x", place, 40, 60);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("a").self.time_ns, 120);
+  EXPECT_EQ(report.row("a").self.busy_ns, 100);
+}
+
+TEST(DeviceTimeline, AGapIsChargedToTheLaunchThatEndedIt) {
+  DeviceProfileBuilder builder;
+  const auto parent = builder.module("p", "P");
+  const auto slow = builder.module("p.slow", "Slow", parent);
+  const auto fast = builder.module("p.fast", "Fast", parent);
+  RunBuilder run;
+  const auto in_slow = run.owner(slow);
+  const auto in_fast = run.owner(fast);
+  run.kernel("x", in_fast, 130, 150);  // 30 after the trace's start
+  run.kernel("x", in_slow, 200, 210);  // 50
+  run.kernel("x", in_slow, 205, 240);  // none
+  run.kernel("x", in_fast, 240, 250);  // none
+  run.run.trace.start_ns = 100;
+  run.run.trace.end_ns = 270;  // 20 after the last: the model's
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("p.fast").idle_ns, 30);
+  EXPECT_EQ(report.row("p.slow").idle_ns, 50);
+  EXPECT_EQ(report.row("p").idle_ns, 80);
+  EXPECT_EQ(report.row("p").self.idle_ns, 0);
+  EXPECT_EQ(report.row("").self.idle_ns, 20);
+  EXPECT_EQ(report.row("").idle_ns, 100);
+  EXPECT_EQ(report.total().busy_ns, 70);
+  EXPECT_EQ(report.total().idle_ns.value_or(0) + report.total().busy_ns.value_or(0), 270 - 100);
+  EXPECT_DOUBLE_EQ(report.row("p.slow").utilization.value_or(0), 100.0 * 40 / 90);
+}
+
+TEST(DeviceTimeline, WithoutABeginningTheFirstLaunchIsIt) {
+  DeviceProfileBuilder builder;
+  RunBuilder run;
+  run.kernel("x", run.owner(kModel), 5'000, 5'010);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.total().idle_ns, 0);
+  EXPECT_EQ(report.total().busy_ns, 10);
+}
+
+TEST(DeviceTimeline, RecordsComeInAnyOrder) {
+  DeviceProfileBuilder builder;
+  const auto late = builder.module("late", "L");
+  RunBuilder run;
+  const auto in_model = run.owner(kModel);
+  run.kernel("x", run.owner(late), 70, 80);
+  run.kernel("x", in_model, 10, 30);
+  run.run.trace.start_ns = 10;
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("late").idle_ns, 40);
+  EXPECT_EQ(report.row("").self.idle_ns, 0);
+}
+
+TEST(DeviceTimeline, DevicesAddUp) {
+  DeviceProfileBuilder builder;
+  const auto a = builder.module("a", "A");
+  RunBuilder run;
+  const auto place = run.owner(a);
+  run.kernel("x", place, 100, 200);
+  run.kernel("x", place, 150, 190).device = 1;
+  run.kernel("x", place, 190, 200).device = 1;
+  run.run.trace.start_ns = 100;
+  run.run.trace.end_ns = 200;
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("a").time_ns, 150);
+  EXPECT_EQ(report.row("a").busy_ns, 150);  // 100 and 50
+  EXPECT_EQ(report.row("a").idle_ns, 50);   // the second one's first half
+  EXPECT_DOUBLE_EQ(report.total().utilization.value_or(0), 75);
+  EXPECT_EQ(builder.data.kernels.size(), 2);
+}
+
+TEST(DeviceTimeline, ADeviceThatMostlyWaitsIsOverhead) {
+  DeviceProfileBuilder builder;
+  const auto tiny = builder.module("tiny", "Tiny");
+  const auto large = builder.module("large", "Large");
+  const auto tiny_op = builder.op_index("aten::add", tiny, work_of(0, 100));
+  const auto large_op = builder.op_index("aten::mm", large, work_of(8'000'000, 1'000));
+  RunBuilder run;
+  const auto in_tiny = run.owner(tiny, "aten::add", tiny_op);
+  run.run.trace.start_ns = 1'000;
+  for (std::int64_t i = 0; i < 10; ++i)
+    run.kernel("add", in_tiny, 1'060 + 100 * i, 1'100 + 100 * i);  // 60 wait, 40 run
+  run.kernel("gemm", run.owner(large, "aten::mm", large_op), 2'100, 12'000);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(to_string(report.row("tiny").bound), "overhead");
+  EXPECT_DOUBLE_EQ(report.row("tiny").utilization.value_or(0), 40);
+  EXPECT_EQ(to_string(report.row("large").bound), "compute fp32");
+  EXPECT_EQ(to_string(report.row("").bound), "compute fp32");
+  EXPECT_DOUBLE_EQ(report.row("").utilization.value_or(0), 100.0 * 10'300 / 11'000);  // of the whole window
+}
+
+TEST(DeviceTimeline, KernelsWithoutKnownWorkAreNotOverhead) {
+  DeviceProfileBuilder builder;
+  const auto raw = builder.module("raw", "Extension");
+  RunBuilder run;
+  run.kernel("mystery", run.owner(raw), 0, 500);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(to_string(report.row("raw").bound), "unknown");
+}
+
+TEST(DeviceTimeline, ARunWithoutLaunchesHasNoUtilization) {
+  DeviceProfileBuilder builder;
+  builder.clock(kModel, {90'000});
+  const testing::Derived report = builder.derived_of({testing::TracedRun{}});
+  EXPECT_EQ(report.total().time_ns, 0);
+  EXPECT_EQ(report.total().kernel_count, 0);
+  EXPECT_EQ(report.total().utilization, std::nullopt);
+  EXPECT_EQ(report.total().host_time_ns, 90'000);
+  EXPECT_TRUE(report.kernels().empty());
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,117 @@
+// A whole profile from what was observed, by hand: what comes from where, and in which order it is said.
+
+#include "join/join.h"
+
+#include <gtest/gtest.h>
+
+#include "support/device_builder.h"
+#include "support/pass_builder.h"
+#include "values/note.h"
+
+namespace roofprof {
+namespace {
+
+using testing::op_in_pass;
+
+// One layer on a GPU that took 4 us in the first timed pass and 5 us in the second.
+struct OnDevice : testing::ObservedBuilder {
+  ModuleId layer = module("layer", "Linear");
+
+  OnDevice() {
+    observed.device = "cuda:0";
+    observed.counting = pass(9'000);
+    observed.timed = {pass(4'000), pass(5'000)};
+    observed.bare_ns = {8'000, 8'500};
+    observed.warmup = 3;
+    observed.launches = {{}, {{1, layer, Phase::forward, 1}, "aten::linear"}};
+    observed.on_device.emplace();
+    observed.on_device->compute_capability = "9.0";
+  }
+
+  Pass pass(std::int64_t kernel_ns) const {
+    testing::RunBuilder run;
+    run.kernel("gemm", 1, 0, kernel_ns);
+    Pass pass;
+    pass.ops = {op_in_pass(1, "aten::linear", layer, 1, 70)};
+    pass.clocks = {{kModel, Phase::forward, 1, 900}, {layer, Phase::forward, 1, 100}};
+    pass.wall_ns = 2 * kernel_ns;
+    pass.device = std::make_shared<const DeviceTrace>(run.run.trace);
+    return pass;
+  }
+};
+
+TEST(Join, PutsTogetherWhatWasObserved) {
+  OnDevice net;
+  net.observed.partial = true;
+  net.observed.steps = 7;
+  net.observed.environment = {{"torch", "2.11.0"}};
+  const auto data = join(net.observed);
+  EXPECT_EQ(data.model, "Net");
+  EXPECT_EQ(data.device, "cuda:0");
+  EXPECT_EQ(data.scope, "run");
+  EXPECT_TRUE(data.partial);
+  EXPECT_EQ(data.modules, net.observed.modules);
+  EXPECT_EQ(data.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7}));
+  EXPECT_EQ(data.environment, net.observed.environment);
+  EXPECT_EQ(data.ceilings, net.observed.ceilings);
+  EXPECT_TRUE(data.notes.empty());
+}
+
+TEST(Join, TimesOfADeviceReplaceTheClocks) {
+  const OnDevice net;
+  const auto data = join(net.observed);
+  EXPECT_TRUE(data.device_timed);
+  EXPECT_EQ(data.compute_capability, "9.0");
+  ASSERT_EQ(data.ops.size(), 1);
+  EXPECT_EQ(data.ops[0].time_ns, 4'000);
+  ASSERT_EQ(data.times.size(), 2);
+  EXPECT_EQ(data.times[1].self_ns, (std::vector<std::int64_t>{4'000, 5'000}));
+  EXPECT_EQ(data.times[1].host_self_ns, (std::vector<std::int64_t>{100, 100}));
+  ASSERT_EQ(data.kernels.size(), 1);
+  EXPECT_EQ(data.kernels[0].bucket, 0);
+}
+
+TEST(Join, APassWithoutATraceLeavesTheTimesOfWholeRunsAlone) {
+  OnDevice net;
+  net.observed.timed[1].device = nullptr;
+  net.observed.on_device->notes = {make_note("no-kernel-times", "no CUPTI")};
+  const auto data = join(net.observed);
+  EXPECT_FALSE(data.device_timed);
+  EXPECT_EQ(data.compute_capability, "");
+  EXPECT_EQ(data.ops[0].time_ns, std::nullopt);
+  for (const auto& time : data.times) EXPECT_TRUE(time.self_ns.empty());
+  EXPECT_EQ(data.runs.total_ns.size(), 2);
+  EXPECT_EQ(data.notes, net.observed.on_device->notes);
+}
+
+TEST(Join, CountersAreThoseOfTheKernels) {
+  OnDevice net;
+  net.observed.on_device->counters = testing::dram_counters({640});
+  const auto data = join(net.observed);
+  EXPECT_EQ(data.kernels[0].counters[static_cast<std::size_t>(Counter::dram_bytes)], 640);
+}
+
+TEST(Join, NotesStandInTheOrderOfWhatTheyAreAbout) {
+  OnDevice net;
+  net.observed.scope = "block";
+  net.observed.notes = {make_note("timed-once", "before")};
+  net.observed.regions = {{kModel, "part"}};
+  net.observed.more_regions = true;
+  net.observed.counting.unknown_backward_nodes = 1;
+  net.observed.on_device->notes = {make_note("device-lost", "of the device")};
+  net.observed.on_device->simulated = true;
+  net.observed.on_device->counters_wanted = true;
+  net.observed.notes_on_model = {make_note("script-frozen", "of the model")};
+  const auto notes = testing::texts_of(join(net.observed).notes);
+  ASSERT_EQ(notes.size(), 7);
+  EXPECT_EQ(notes[0], "before");
+  EXPECT_EQ(notes[1], "more than 1 distinct regions: further ones stand in the rows that they were opened in");
+  EXPECT_TRUE(notes[2].starts_with("1 backward nodes have no known forward"));
+  EXPECT_EQ(notes[3], "of the device");
+  EXPECT_EQ(notes[4], "simulated: what stands here of cuda:0 comes from stand-ins for NVIDIA's libraries, no GPU ran");
+  EXPECT_EQ(notes[5], "no counters: they need runs of their own, which a block does not get; run() reads them");
+  EXPECT_EQ(notes[6], "of the model");
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,91 @@
+#include "json/file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace roofprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+ protected:
+  Files() : folder_(fs::temp_directory_path() / ("roofprof_files_" + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Files() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string content(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  fs::path folder_;
+};
+
+TEST_F(Files, AreReplacedWhole) {
+  write_whole_file(at("a"), "first, longer");
+  write_whole_file(at("a"), "second");
+  EXPECT_EQ(content(at("a")), "second");
+  EXPECT_EQ(count(), 1U);
+}
+
+TEST_F(Files, AFailureNamesThePathAndLeavesNothing) {
+  for (const auto& path : {at("missing/a"), folder_.string()}) {
+    try {
+      write_whole_file(path, "text");
+      FAIL() << "no exception";
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + path + "'"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(count(), 0U);
+}
+
+TEST_F(Files, ALinkStaysALink) {
+  write_whole_file(at("target"), "old");
+  fs::create_symlink("target", at("link"));
+  write_whole_file(at("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(at("link")));
+  EXPECT_EQ(content(at("target")), "new");
+}
+
+TEST_F(Files, WhatIsNoFileIsWrittenInPlace) {
+  write_whole_file("/dev/null", "text");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(Files, AreReadAsTheyWereWritten) {
+  const std::string text("a\0b\n\xFF", 5);
+  write_whole_file(at("a"), text);
+  EXPECT_EQ(read_whole_file(at("a")), text);
+  EXPECT_EQ(read_whole_file("/dev/null"), "");
+}
+
+TEST_F(Files, WhatCannotBeReadIsNamed) {
+  for (const auto& [path, reason] : {std::pair{at("missing"), "No such file"}, {folder_.string(), "folder"}}) {
+    try {
+      static_cast<void>(read_whole_file(path));
+      FAIL() << "no exception";
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + path + "'"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roofprof

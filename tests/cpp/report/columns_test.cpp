@@ -1,0 +1,109 @@
+#include "report/columns.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "report/golden.h"
+#include "report/tables.h"
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::contains;
+
+template <class Row>
+std::string found_as(std::string_view typed) {
+  static const auto columns = columns_of<Row>();
+  return column_named(columns, typed).name;
+}
+
+TEST(Columns, AreFoundByNameHeadingAndAlias) {
+  for (const char* typed : {"intensity", "AI", "ai", "INTENSITY"}) {
+    EXPECT_EQ(found_as<RooflineRow>(typed), "intensity") << typed;
+    EXPECT_EQ(found_as<GroupRow>(typed), "intensity") << typed;
+  }
+  for (const char* typed : {"module", "path", "name"}) EXPECT_EQ(found_as<RooflineRow>(typed), "path") << typed;
+  for (const char* typed : {"self_ai", "self AI", "self_intensity"}) {
+    EXPECT_EQ(found_as<RooflineRow>(typed), "self_intensity") << typed;
+  }
+  EXPECT_EQ(found_as<RooflineRow>("self_flops/s"), "self_achieved_flops");
+  EXPECT_EQ(found_as<RooflineRow>("at least"), "lower_bound_time");
+  // Kernels have a module and a name of their own, and one time.
+  EXPECT_EQ(found_as<KernelRow>("module"), "module");
+  EXPECT_EQ(found_as<KernelRow>("name"), "name");
+  EXPECT_EQ(found_as<KernelRow>("time"), "total");
+  EXPECT_THROW(found_as<KernelRow>("ai"), std::invalid_argument);
+  EXPECT_THROW(found_as<GroupRow>("self_time"), std::invalid_argument);
+}
+
+// A model with an op without a cost beside one with a cost.
+struct Part : testing::ProfileBuilder {
+  Part() {
+    op("aten::linear", kModel, testing::work_of(2'000, 500), 4'000);
+    time(kModel, {5'000, 5'100});
+  }
+};
+
+TEST(Columns, OfAnIncompleteRowSayWhichLimitTheyAre) {
+  Part part;
+  part.op("mylib::free", kModel, {}, 500).costed = false;
+  const Report report = part.report();
+  RooflineRow row = report.total();
+  row.dram_bytes = 1'000;
+  row.dram_bytes_ratio = 2;
+  row.dram_intensity = 2;
+  const auto columns = columns_of<RooflineRow>();
+  const auto text = [&](std::string_view name) { return cell_of(column_named(columns, name), row).text; };
+  for (const char* name : {"macs", "flops", "bytes", "achieved_flops", "achieved_bandwidth", "dram_intensity"}) {
+    EXPECT_TRUE(text(name).starts_with(">=")) << name;
+  }
+  EXPECT_EQ(text("dram_bytes_ratio"), "<=2.00");
+  for (const char* name : {"time", "intensity", "dram_bytes", "params", "percent_of_roof", "bound"}) {
+    EXPECT_FALSE(contains(text(name), "=")) << name;
+  }
+  row.incomplete = false;
+  EXPECT_EQ(text("dram_bytes_ratio"), "2.00");
+}
+
+TEST(Legend, SaysWhatHoldsForTheReport) {
+  Part part;
+  const auto legend = [](const Report& report, const std::string& by = "module") {
+    TableOptions options;
+    options.width = 4'000;
+    options.by = by;
+    return report.table(options);
+  };
+  EXPECT_TRUE(contains(legend(part.report()),
+                       "columns   a row includes the modules below it; MACs: multiply-accumulates; FLOPs = 2 x MACs + "
+                       "other operations; bytes: each op's inputs and outputs once, from shapes; AI = FLOPs / bytes; "
+                       "overhead: most of the time is outside ops; lower bound: sum over ops of max(FLOPs / peak, "
+                       "bytes / bandwidth); bound: the roof that takes most of it, a dtype's or a memory level's; "
+                       "%roof = lower bound / time; wasted = time - lower bound\n"));
+  part.data.modules[kModel].inferred = true;
+  part.op("mylib::free", kModel, {}, 500).costed = false;
+  EXPECT_TRUE(contains(legend(part.report()),
+                       "lower bound; >=: a lower limit, an op without a known cost is in it; ~: which module ran was "
+                       "inferred\n"));
+  EXPECT_TRUE(contains(legend(part.report(), "op"), "an op without a known cost is in it\n"));
+  part.data.ceilings = {};
+  EXPECT_FALSE(contains(legend(part.report()), "lower bound"));
+  testing::ProfileBuilder counted;
+  counted.op("aten::linear", kModel, testing::work_of(2'000, 500));
+  EXPECT_TRUE(contains(legend(counted.report()), "AI = FLOPs / bytes\n"));
+}
+
+TEST(Facts, OfGroupsAreThoseThatOpsHave) {
+  Part part;
+  EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::roofs);
+  part.data.ceilings = {};
+  part.data.ops.back().work = testing::work_of(2'000, 500, 0, DType::int8);
+  EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
+  part.data.modules[kModel].inferred = true;
+  EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
+  EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::integers | facts::inferred);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,75 @@
+#include "roofs/measure.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "roofs/possible.h"
+
+namespace roofprof {
+namespace {
+
+void expect_measured(const Provenance& provenance) {
+  EXPECT_EQ(provenance.source, "measured");
+  EXPECT_NE(provenance.method.find("thread"), std::string::npos) << provenance.method;
+  EXPECT_NE(provenance.method.find("best of"), std::string::npos) << provenance.method;
+  EXPECT_EQ(provenance.date.size(), std::string("2024-02-29").size()) << provenance.date;
+  ASSERT_TRUE(provenance.spread);
+  EXPECT_GE(*provenance.spread, 0);
+  EXPECT_LE(*provenance.spread, 1);
+}
+
+// One test, as each takes a whole measurement of about ten seconds.
+TEST(MeasureCeilings, OfTheCpu) {
+  const at::Tensor random_state = at::detail::getDefaultCPUGenerator().get_state();
+  std::vector<std::string> lines;
+  const auto measured = measure_ceilings("cpu", [&](std::string_view line) { lines.emplace_back(line); });
+  const Ceilings& ceilings = measured.ceilings;
+
+  EXPECT_FALSE(ceilings.device.empty());
+  EXPECT_GE(lines.size(), ceilings.memory.size() + 5);  // fp32, fp64, bf16, fp16 and int8 are tried
+  for (const auto& line : lines) EXPECT_EQ(line.rfind("roofs of this machine: ", 0), 0u) << line;
+
+  ASSERT_FALSE(ceilings.compute.empty());
+  EXPECT_EQ(ceilings.compute[0].dtype, DType::fp32);
+  testing::expect_possible_fp32_rate(ceilings.compute[0].operations_per_second);
+  for (const auto& peak : ceilings.compute) {
+    EXPECT_GT(peak.operations_per_second, 0);
+    expect_measured(peak.provenance);
+  }
+  ASSERT_FALSE(ceilings.memory.empty());
+  for (std::size_t i = 0; i < ceilings.memory.size(); ++i) {
+    const auto& level = ceilings.memory[i];
+    testing::expect_possible_bandwidth(level.bytes_per_second);
+    expect_measured(level.provenance);
+    if (i + 1 < ceilings.memory.size()) {
+      EXPECT_GT(level.capacity_bytes, 0);
+    }
+    if (i > 0 && level.capacity_bytes > 0) {
+      EXPECT_GT(level.capacity_bytes, ceilings.memory[i - 1].capacity_bytes);
+    }
+  }
+  EXPECT_EQ(ceilings.memory.back().level, "DRAM");
+  EXPECT_EQ(ceilings.memory.back().capacity_bytes, 0);
+
+  EXPECT_TRUE(random_state.equal(at::detail::getDefaultCPUGenerator().get_state()));
+}
+
+TEST(MeasureCeilings, OfAnUnknownDeviceIsRefusedInASentence) {
+  for (const std::string device : {"meta", "", "cudas", "cuda:", "cuda:99"}) {
+    try {
+      measure_ceilings(device);
+      FAIL() << device;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find("\"" + device + "\""), std::string::npos) << error.what();
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roofprof

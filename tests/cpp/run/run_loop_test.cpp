@@ -1,0 +1,286 @@
+// The run loop with a scripted target: what is called, how often, what stops it, what is said.
+
+#include "run/run_loop.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "observe/op_observer.h"
+#include "observe/session.h"
+#include "run/scenario_table.h"
+
+namespace roofprof::run {
+namespace {
+
+using testing::Scenario;
+using namespace std::chrono_literals;
+
+struct Interrupt {};
+
+// Does what its script says for the n-th call; each call is prepared but the first.
+class ScriptedTarget final : public RunTarget {
+ public:
+  std::function<void(std::int64_t call)> script = [](std::int64_t) {};
+  std::function<bool(std::int64_t call)> compiles = [](std::int64_t) { return false; };
+  std::function<std::int64_t(std::int64_t call)> work = [](std::int64_t) { return 1; };
+  bool executor = false;
+  bool in_compiled_code = false;
+  bool lost = false;
+  std::string only_once;
+  std::int64_t could_not_put_back = 0;
+  std::int64_t calls = 0;
+  std::int64_t prepared = 0;
+  std::int64_t undone = 0;
+  std::int64_t counter_runs = 0;
+
+  void count(std::optional<Pass>& pass) override {
+    counting_ = true;
+    observe(pass);
+    counting_ = false;
+  }
+  std::string why_only_once() const override { return only_once; }
+  std::int64_t undoing(const std::function<void()>& further) override {
+    struct Undo {
+      std::int64_t& undone;
+      ~Undo() { ++undone; }
+    } undo{undone};
+    further();
+    return could_not_put_back;
+  }
+  void prepare() override { ++prepared; }
+  std::int64_t bare() override {
+    call();
+    return 7;
+  }
+  Pass observed() override {
+    std::optional<Pass> pass;
+    observe(pass);
+    return *pass;
+  }
+  void read_counters(const std::vector<Pass>& timed) override {
+    if (timed.empty()) return;
+    ++counter_runs;
+    if (counters_raise) throw std::runtime_error("no counters here");
+  }
+  bool device_lost() const override { return lost; }
+  bool by_executor() const override { return executor; }
+  Compilations compilations() const override { return compilations_; }
+  std::optional<std::string> described(const std::exception& error) const override { return error.what(); }
+
+  bool counters_raise = false;
+
+ private:
+  void call() {
+    ++calls;
+    if (compiles(calls)) {
+      ++compilations_.count;
+      compilations_.seconds += 0.05;
+      std::this_thread::sleep_for(50ms);
+    }
+    script(calls);
+    at::mm(at::ones({work(calls), 2}), at::ones({2, 2}));
+  }
+  void observe(std::optional<Pass>& pass) {
+    session_->start(kOutside);
+    try {
+      if (in_compiled_code && !counting_) observe::enter_compiled();
+      call();
+      if (in_compiled_code && !counting_) observe::leave_compiled();
+    } catch (...) {
+      pass = session_->stop();
+      throw;
+    }
+    pass = session_->stop();
+  }
+
+  std::shared_ptr<observe::Session> session_ = std::make_shared<observe::Session>();
+  Compilations compilations_;
+  bool counting_ = false;
+};
+
+struct Ran {
+  RunResult result;
+  bool raised = false;
+};
+
+std::vector<std::string> texts(const RunResult& result) {
+  std::vector<std::string> texts;
+  for (const auto& note : result.notes) texts.push_back(note.text);
+  return texts;
+}
+
+Ran run_all(ScriptedTarget& target, const RunLimits& limits) {
+  Ran ran;
+  try {
+    count_call(target, ran.result);
+    repeat_calls(target, limits, ran.result);
+  } catch (const std::exception&) {
+    ran.raised = true;
+  } catch (const Interrupt&) {
+    ran.raised = true;
+  }
+  return ran;
+}
+
+class Scenarios : public ::testing::TestWithParam<Scenario> {};
+
+TEST_P(Scenarios, OfTheLoopItself) {
+  const auto& scenario = GetParam();
+  ScriptedTarget target;
+  if (scenario.model == "used up") target.only_once = "it is used up";
+  if (scenario.model == "grows") target.work = [](std::int64_t call) { return call; };
+  if (scenario.model == "other work") {
+    target.work = [&](std::int64_t call) { return call >= scenario.at ? 2 : 1; };
+  }
+  target.script = [&](std::int64_t call) {
+    if (call != scenario.at) return;
+    if (scenario.model == "raises") throw std::runtime_error("no");
+    if (scenario.model == "interrupts") throw Interrupt();
+    if (scenario.model == "lost") target.lost = true;
+  };
+  const auto [result, raised] = run_all(target, scenario.limits);
+  EXPECT_EQ(target.calls, scenario.calls);
+  EXPECT_EQ(target.prepared, scenario.calls - 1);
+  EXPECT_EQ(result.warmup, scenario.warmup);
+  EXPECT_EQ(std::ssize(result.timed), scenario.timed);
+  EXPECT_EQ(result.bare_ns, std::vector<std::int64_t>(static_cast<std::size_t>(scenario.bare), 7));
+  EXPECT_EQ(result.partial, scenario.ends == "partial");
+  EXPECT_EQ(raised, scenario.ends != "well");
+  const auto note = testing::expected_note(scenario, "no", "it is used up");
+  EXPECT_EQ(texts(result), note.empty() ? std::vector<std::string>() : std::vector{note});
+  EXPECT_EQ(target.undone, target.calls > 1 ? 1 : 0) << "further calls are undone however they end";
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Scenarios, ::testing::ValuesIn(testing::read_scenarios()), testing::test_name);
+
+// ---- limits of time
+
+TEST(Limits, SlowCallsAreRepeatedLessWithoutAWish) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { std::this_thread::sleep_for(10ms); };
+  const auto ran = run_all(target, {.warmup = 100, .time = 100ms});
+  EXPECT_GE(ran.result.warmup, 1);
+  EXPECT_LE(ran.result.warmup, 5) << "half of the time is for the warm-up";
+  EXPECT_GE(ran.result.timed.size(), 1U);
+  EXPECT_LT(ran.result.timed.size(), 6U);
+  EXPECT_TRUE(texts(ran.result).empty());
+}
+
+TEST(Limits, OneTimedPairIsMadeHoweverSlow) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { std::this_thread::sleep_for(2ms); };
+  const auto ran = run_all(target, {.warmup = 3, .time = 1ms});
+  EXPECT_EQ(ran.result.warmup, 0);
+  EXPECT_EQ(ran.result.timed.size(), 1U);
+}
+
+TEST(Limits, AWishHasNone) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { std::this_thread::sleep_for(1ms); };
+  const auto ran = run_all(target, {.warmup = 2, .repeat = 4, .time = 1ms});
+  EXPECT_EQ(ran.result.warmup, 2);
+  EXPECT_EQ(ran.result.timed.size(), 4U);
+}
+
+TEST(Limits, TheCompilersTimeDoesNotCount) {
+  ScriptedTarget target;
+  target.compiles = [](std::int64_t call) { return call == 2; };
+  const auto ran = run_all(target, {.warmup = 1, .time = 40ms});
+  EXPECT_EQ(ran.result.timed.size(), 10U);
+}
+
+// ---- compiled code
+
+TEST(Compiling, PairsThatCompileAreWarmUp) {
+  ScriptedTarget target;
+  target.compiles = [](std::int64_t call) { return call == 2 || call == 5; };  // in the first and the second pair
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
+  EXPECT_EQ(ran.result.warmup, 4);
+  EXPECT_EQ(ran.result.timed.size(), 2U);
+  EXPECT_EQ(target.calls, 1 + 4 + 4);
+}
+
+TEST(Compiling, InEveryCallIsTimedAfterSomeCalls) {
+  ScriptedTarget target;
+  target.compiles = [](std::int64_t call) { return call > 1; };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
+  EXPECT_EQ(ran.result.warmup, 16);
+  EXPECT_EQ(ran.result.timed.size(), 2U);
+}
+
+TEST(Compiled, CodeIsComparedWithItsFirstTimedCall) {
+  ScriptedTarget target;
+  target.in_compiled_code = true;
+  target.work = [](std::int64_t call) { return call == 1 ? 1 : 3; };
+  EXPECT_EQ(run_all(target, {.warmup = 0, .repeat = 3}).result.timed.size(), 3U);
+
+  ScriptedTarget changes;
+  changes.in_compiled_code = true;
+  changes.work = [](std::int64_t call) { return call > 4 ? 2 : 1; };
+  const auto ran = run_all(changes, {.warmup = 0, .repeat = 3});
+  EXPECT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_EQ(texts(ran.result).size(), 1U);
+}
+
+// ---- TorchScript's executor
+
+TEST(Executor, MayChangeItsMindInItsFirstCalls) {
+  ScriptedTarget target;
+  target.executor = true;
+  target.work = [](std::int64_t call) { return std::min<std::int64_t>(call, 6); };  // timed: 3, 5, 6, 6, ...
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
+  EXPECT_EQ(ran.result.warmup, 4);
+  EXPECT_EQ(ran.result.timed.size(), 2U);
+  EXPECT_EQ(ran.result.bare_ns.size(), 2U);
+  EXPECT_TRUE(texts(ran.result).empty());
+}
+
+TEST(Executor, ThatNeverMakesUpItsMindIsStopped) {
+  ScriptedTarget target;
+  target.executor = true;
+  target.work = [](std::int64_t call) { return call; };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 100});
+  EXPECT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_EQ(ran.result.warmup, 4);
+  EXPECT_EQ(texts(ran.result),
+            std::vector<std::string>{"timing stopped after 1 repeats: a further call did other work than the first (a "
+                                     "cache grew, or an input was consumed)"});
+}
+
+// ---- counters, and what could not be put back
+
+TEST(Counters, AreReadAfterTheTimedCalls) {
+  ScriptedTarget target;
+  EXPECT_TRUE(texts(run_all(target, {.warmup = 0, .repeat = 1}).result).empty());
+  EXPECT_EQ(target.counter_runs, 1);
+
+  ScriptedTarget raising;
+  raising.counters_raise = true;
+  EXPECT_EQ(texts(run_all(raising, {.warmup = 0, .repeat = 1}).result),
+            std::vector<std::string>{"no counters: a call under them raised no counters here"});
+}
+
+TEST(Counters, AreNotReadWhereACallRaised) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t call) {
+    if (call == 5) throw std::runtime_error("no");
+  };
+  run_all(target, {.warmup = 0, .repeat = 3});
+  EXPECT_EQ(target.counter_runs, 0);
+}
+
+TEST(Lost, TensorsAreNamed) {
+  ScriptedTarget target;
+  target.could_not_put_back = 2;
+  EXPECT_EQ(texts(run_all(target, {.warmup = 0, .repeat = 1}).result),
+            std::vector<std::string>{
+                "further calls wrote to 2 tensors that the first did not: they are not as it left them"});
+}
+
+}  // namespace
+}  // namespace roofprof::run

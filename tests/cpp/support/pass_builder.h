@@ -1,0 +1,60 @@
+#pragma once
+// Passes written by hand, and what is observed with them.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "join/join.h"
+#include "support/profile_builder.h"
+#include "values/observed.h"
+
+namespace roofprof::testing {
+
+inline std::vector<std::string> texts_of(const std::vector<Note>& notes) {
+  std::vector<std::string> texts;
+  for (const auto& note : notes) texts.push_back(note.text);
+  return texts;
+}
+
+// One op, which has work; another number is another operator.
+inline Pass::Op op_in_pass(std::uint32_t number, const std::string& name, ModuleId module, std::int64_t calls,
+                           std::int64_t time_ns, Phase phase = Phase::forward) {
+  Pass::Op op;
+  op.key = {number, module, phase, 1};
+  op.name = name;
+  op.dtype = DType::fp32;
+  op.calls = calls;
+  op.time_ns = time_ns;
+  op.work = work_of(1'000 * calls, 100 * calls);
+  op.inputs = 1;
+  return op;
+}
+
+// A run of a model "Net" on the CPU, whose passes the test fills in.
+class ObservedBuilder {
+ public:
+  ObservedBuilder() {
+    const ProfileBuilder empty;
+    observed.model = empty.data.model;
+    observed.device = empty.data.device;
+    observed.scope = empty.data.scope;
+    observed.ceilings = empty.data.ceilings;
+    observed.modules = empty.data.modules;
+  }
+
+  ModuleId module(const std::string& path, const std::string& type, ModuleId parent = kModel) {
+    Module module;
+    module.path = path;
+    module.type = type;
+    module.parent = parent;
+    observed.modules.push_back(std::move(module));
+    return static_cast<ModuleId>(observed.modules.size() - 1);
+  }
+
+  Derived derived() const { return Derived(join(observed)); }
+
+  Observed observed;
+};
+
+}  // namespace roofprof::testing
