@@ -29,7 +29,8 @@ if _minor(torch.__version__) != _build_info.TORCH_MINOR:
         f"`pip install --no-build-isolation --force-reinstall --no-deps roofprof`"
     )
 
-from roofprof._C import Ceilings, Coverage, GroupRow, Row  # noqa: E402
+from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row  # noqa: E402
+from roofprof._fields import fields  # noqa: E402
 from roofprof.op_costs import Work, op_cost  # noqa: E402
 from roofprof.profiler import RooflineProfiler, count, profile  # noqa: E402
 from roofprof.report import Report  # noqa: E402
@@ -44,6 +45,7 @@ __all__ = [
     "Ceilings",
     "Coverage",
     "GroupRow",
+    "Note",
     "Report",
     "RooflineProfiler",
     "Row",
@@ -51,6 +53,7 @@ __all__ = [
     "__version__",
     "cmake_prefix_path",
     "count",
+    "fields",
     "op_cost",
     "profile",
     "scope",

@@ -1,4 +1,4 @@
-"""What operators of your own cost."""
+"""Costs of your own operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST = 2**63 - 1  # counts saturate
 
 @dataclass(frozen=True)
 class Work:
-    """What one call has to do.
+    """The work of one call.
 
     macs: multiply-accumulates. causal_macs: those that a causal mask leaves; None: all.
     flops: floating-point operations, those of the MACs included; None: 2 x macs.
@@ -30,7 +30,7 @@ class Work:
     once), for declared work 0.
     dtype: what it is computed in; None: the op's first floating-point input's, for declared work float32.
 
-    Raises TypeError or ValueError for what is no count.
+    Raises TypeError or ValueError for invalid counts.
     """
 
     macs: float = 0
@@ -57,7 +57,7 @@ class Work:
             raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
 
     def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
-        """As the compiled part takes them, with this dtype and these (read, written) bytes where none are given."""
+        """As the extension takes them, with this dtype and these (read, written) bytes where none are given."""
         dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
         floating = dtype if _is_floating(dtype) else "fp32"
         integer = "int64" if _is_floating(dtype) else dtype
@@ -77,18 +77,18 @@ class Work:
 
 
 def op_cost(op: str) -> Callable[[_Function], _Function]:
-    """Decorator: the function tells the work of one call of the operator ``op``.
+    """Decorator: the function returns the work of one call of the operator ``op``.
 
-    ``"mylib::op"`` stands for all overloads, ``"mylib::op.overload"`` for one. The operator may be of torch's, of a
-    ``torch.library`` (custom ops and Triton kernels included) or of C++, and may come to exist later; a cost that
-    roofprof has itself is replaced, and so is one that was registered before.
+    ``"mylib::op"`` stands for all overloads, ``"mylib::op.overload"`` for one. The operator may be torch's, from a
+    ``torch.library`` (custom ops and Triton kernels included) or from C++, and may be registered later. This
+    cost replaces roofprof's own and an earlier one.
 
     The function takes the op's arguments as its schema has them. Tensors come as descriptors without data (``shape``,
     ``dtype``, ``numel()``, ``dim()``, ``size()``, ``element_size()``, ``nbytes``), lists of tensors as lists without
     their Nones, numbers, strings, lists of numbers and dtypes as values, devices as their names. A keyword-only
     parameter ``out`` gets the result, a list of them where there are several. It returns a :class:`Work` or a dict of
-    its fields, and is called once per operator, module and shapes: not for each call. What it raises is said in the
-    report's coverage, where the op then is uncosted.
+    its fields, and is called once per operator, module and shapes, not for each call. If it raises, a note in the
+    report's coverage says so, and the op is uncosted.
     """
     if not isinstance(op, str):
         raise TypeError(f"op_cost takes the operator's name, such as 'mylib::op', not {op!r}")
@@ -121,7 +121,7 @@ def _as_work(value: object) -> Work:
         raise TypeError(
             f"{value!r} does not say whether it counts FLOPs or MACs; return roofprof.Work(flops=...) or Work(macs=...)"
         )
-    raise TypeError(f"a roofprof.Work is to be returned, not {value!r}")
+    raise TypeError(f"the cost must return a roofprof.Work, not {value!r}")
 
 
 def _takes_out(function: Callable[..., Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -12,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C, ceilings
-from roofprof._compiled import Compilations, compiled_with_its_hooks, original, packaged
-from roofprof._exported import GraphScopes, runnable
-from roofprof._fake import call_without_data
-from roofprof._hooks import global_hooks
-from roofprof._model_tree import ModelTree
-from roofprof._model_walk import changed_facts, model_tree, notes_on
-from roofprof._place import Place, place_of
-from roofprof._script import Scripts
-from roofprof._state import Rewind
-from roofprof._timing import Timing
+from roofprof._adapters.compiled import original
+from roofprof._adapters.exported import runnable
+from roofprof._adapters.walk import changed_facts, model_tree, notes_on
+from roofprof._model.location import Location, location_of
+from roofprof._model.tree import ModelTree
+from roofprof._run.target import Observer, Target
+from roofprof._state.snapshot import StateSnapshot
 from roofprof.report import Report
 
 if TYPE_CHECKING:
@@ -45,7 +41,7 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """
     profiler = RooflineProfiler(model)
     profiler._begin("count")
-    profiler._count_call(args, kwargs)
+    profiler._count_call(args, kwargs, None)
     return profiler.report()
 
 
@@ -89,33 +85,23 @@ class RooflineProfiler:
 
     def _begin(self, scope: str) -> None:
         """Start anew, which an open block and a running call would not survive."""
-        if self._session.active:
+        if self._observer.session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
         self._forget(scope, model_tree(self.model))
 
     def _forget(self, scope: str, tree: ModelTree) -> None:
         self._tree = tree
-        self._session = _C.Session(self._tree.modules, list(self._tree.objects))
-        for wrapper, module, place in self._tree.wrappers:
-            self._session.add_wrapper(wrapper, module, place)
-        self._compilations = Compilations(self._session, compiled_with_its_hooks(self._tree))
-        self._graphs = GraphScopes(self._tree, self._session)
-        self._scripts = Scripts(self._tree, self._session)
+        self._observer = Observer(tree)
         self._scope = scope
-        self._counting: _C.Pass | None = None
-        self._timed: list[_C.Pass] = []
         self._steps = 0
-        self._notes: list[str] = []
-        self._partial = False
-        self._locate(Place("cpu"), "off")
+        self._notes: list[_C.Note] = []
+        self._locate(Location("cpu"), "off")
         self._report: Report | None = None
 
-    def _locate(self, place: Place, counters: str) -> None:
+    def _locate(self, location: Location, counters: str) -> None:
         """What is called runs there."""
-        self._place = place
-        traced = not place.untimed and self._scope != "count"
-        self._runs = _C.DeviceRuns(place.device if traced else "", counters)
-        self._timing = Timing(self._compilations, self._scripts, self._runs)
+        self._location = location
+        self._run = _C.Run(self._observer.session, self._scope, location.device, location.untimed, counters)
 
     # ---- one call, repeated
 
@@ -128,109 +114,31 @@ class RooflineProfiler:
         if self.model is None:
             raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
         self._begin("run")
-        rewind = Rewind(original(self.model), args, kwargs)
-        self._count_call(args, kwargs)
-        if not self._place.untimed:
-            if rewind.consumes_inputs:
-                self._notes.append(
-                    "timed in the first call alone: further ones would use up an iterator among its inputs"
-                )
-            else:
-                with rewind.undoing(), self._scripts.undoing(), self._compilations.watched():
-                    self._repeat_call(args, kwargs, rewind)
-                    self._read_counters(args, kwargs, rewind)
-            self._notes += self._timing.notes + rewind.notes
-            self._timed = self._timing.passes or [self._counted]
+        target = self._count_call(args, kwargs, StateSnapshot(original(self.model), args, kwargs))
+        self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
         return self.report()
 
-    def _count_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The counting call: the caller's own. What is compiled is counted as it was before."""
-        place = place_of(original(self.model), args, kwargs, self._device)
-        self._locate(place, self._counters)
-        self._session.record_shapes = True
-        try:
-            with self._compilations.eager_twin(), self._scripts.counted():
-                if self._place.holds_data:
-                    self._counting = self._observed_call(args, kwargs)
-                else:
-                    self._counting, notes = call_without_data(self._observed_call, self.model, args, kwargs)
-                    self._notes += notes
-                    self._partial = False
-        finally:
-            self._session.record_shapes = False
-
-    def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _C.Pass:
-        """One observed call. When the model raises, what ran before is kept for :meth:`report`."""
+    def _count_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], snapshot: StateSnapshot | None) -> Target:
         assert self.model is not None
-        with global_hooks(self._session, self._compilations), self._graphs.opened():
-            self._runs.start(self._session)
-            try:
-                self._call_in_scope(args, kwargs)
-            except BaseException:
-                self._partial = True
-                self._counting = self._runs.stop(self._session, raised=True)
-                raise
-            return self._runs.stop(self._session)
-
-    def _call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        assert self.model is not None
-        if not isinstance(self.model, torch.nn.Module):
-            self._session.enter_model()
-        with packaged(self.model, self._session):
-            self.model(*args, **kwargs)
-
-    def _bare_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        assert self.model is not None
-        self._runs.synchronize()
-        start = time.perf_counter_ns()
-        self.model(*args, **kwargs)
-        self._runs.synchronize()
-        return time.perf_counter_ns() - start
-
-    def _repeat_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: Rewind) -> None:
-        counted = self._counted
-
-        def bare() -> int:
-            rewind.before_call()
-            return self._bare_call(args, kwargs)
-
-        def observed() -> _C.Pass:
-            rewind.before_call()
-            return self._observed_call(args, kwargs)
-
-        try:
-            self._timing.repeat(counted, self.warmup, self.repeat, bare, observed)
-        except BaseException as error:  # the first call went well, so its counts stand
-            self._partial = False
-            self._counting = counted
-            self._timed = self._timing.passes
-            if not isinstance(error, Exception):
-                raise
-            self._timing.stop(f"raised {type(error).__name__}: {error}")
-
-    def _read_counters(self, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: Rewind) -> None:
-        def call() -> None:
-            rewind.before_call()
-            self._call_in_scope(args, kwargs)
-
-        try:
-            with global_hooks(self._session, self._compilations), self._graphs.opened():
-                self._runs.count(self._session, self._timing.passes, call)
-        except Exception as error:
-            self._timing.notes.append(f"no counters: a call under them raised {type(error).__name__}: {error}")
+        self._locate(location_of(original(self.model), args, kwargs, self._device), self._counters)
+        target = Target(
+            self._observer, self.model, args, kwargs, snapshot=snapshot, holds_data=self._location.holds_data
+        )
+        self._run.count(target)
+        self._notes += target.notes
+        return target
 
     # ---- a block
 
     def __enter__(self) -> Self:
         self._begin("block")
-        self._locate(place_of(self.model, (), {}, self._device), self._counters)
+        self._locate(location_of(self.model, (), {}, self._device), self._counters)
         with contextlib.ExitStack() as stack:
-            self._session.record_shapes = True
-            self._session.hide_script_calls()
-            stack.enter_context(self._compilations.watched())
-            stack.enter_context(global_hooks(self._session, self._compilations))
-            stack.enter_context(self._graphs.opened())
-            self._runs.start(self._session)
+            self._observer.session.record_shapes = True
+            self._observer.session.hide_script_calls()
+            stack.enter_context(self._observer.compilations.watched())
+            stack.enter_context(self._observer.hooked())
+            self._run.start_block()
             self._block = stack.pop_all()
         return self
 
@@ -238,8 +146,7 @@ class RooflineProfiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._block is not None
-        self._counting = self._runs.stop(self._session, raised=error is not None)
-        self._partial = error is not None
+        self._run.stop_block(raised=error is not None)
         block, self._block = self._block, None
         block.close()
 
@@ -256,43 +163,30 @@ class RooflineProfiler:
         """
         if self._block is not None:
             raise RuntimeError("the block is still open; ask for the report after it")
+        if not self._run.counted:
+            raise RuntimeError("nothing was profiled yet: call prof.run(...) or use `with prof:` first")
         if self._report is None:
-            if self._scope == "block" and not self._place.untimed:
-                self._timed = [self._counted]  # a block's one pass is counted and timed
             self._report = self._make_report()
         return self._report
 
     # ---- shared
 
-    @property
-    def _counted(self) -> _C.Pass:
-        if self._counting is None:
-            raise RuntimeError("nothing was profiled yet: call prof.run(...) or use `with prof:` first")
-        return self._counting
-
     def _make_report(self) -> Report:
         tree_now = model_tree(self.model)
-        notes = [*self._notes, *self._scripts.notes, *notes_on(self._tree, tree_now)]
-        notes += self._compilations.note(timed=self._scope == "block")
-        if self._place.untimed and self._scope != "count":
-            notes.append(self._place.untimed)
-        roofs, notes_on_roofs = self._roofs(self._place.device) if self._timed else (_C.Ceilings(), [])
-        notes += [f"roofs: {note}" for note in notes_on_roofs]
-        info = {
+        observer = self._observer
+        notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
+        notes += observer.compilations.note(timed=self._scope == "block")
+        roofs, notes_on_roofs = self._roofs(self._location.device) if self._run.timed else (_C.Ceilings(), [])
+        for place, facts in changed_facts(self._tree, tree_now).items():
+            observer.session.update(place, facts)
+        facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
-            "device": self._place.device,
-            "scope": self._scope,
-            "partial": self._partial,
             "notes": notes,
-            "bare_ns": self._timing.bare_ns,
-            "warmup": self._timing.warmed_up,
             "steps": self._steps,
             "ceilings": roofs,
-            "environment": _C.environment_of(self._place.device),
+            "notes_on_roofs": notes_on_roofs,
         }
-        for place, facts in changed_facts(self._tree, tree_now).items():
-            self._session.update(place, facts)
-        return Report(_C.make_report(self._session, self._counted, self._timed, self._runs, info))
+        return Report(self._run.report(facts_of_ours))
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
         if self._ceilings is not None:

@@ -1,6 +1,6 @@
-"""Published peaks of GPUs: what NVIDIA's documents say that a card can do, dense rates alone.
+"""Published peaks of GPUs: the dense rates in NVIDIA's documents.
 
-The figures stand in ``data/published_peaks.json``, each with its unit and source; its ``about`` says how far they were
+The figures are in ``data/published_peaks.json``, each with its unit and source; its ``about`` says how far they were
 checked. A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
@@ -46,13 +46,13 @@ def published(name: str) -> _C.Ceilings:
             return roofs_of(card)
     parts = name.casefold().split()
     alike = [known for known in names() if any(part in known.casefold().split() for part in parts)]
-    raise ValueError(f"no published peaks of '{name}' are known, but those of {', '.join(alike or names())}")
+    raise ValueError(f"no published peaks of '{name}' are known; there are those of {', '.join(alike or names())}")
 
 
 def published_for(device: str) -> _C.Ceilings | None:
     """The published roofs of this machine's GPU ("cuda:0"); None where its card is not known.
 
-    By the driver's own name alone: a laptop's GPU is another card than the one whose name it begins with.
+    Only the driver's full name counts: a laptop's GPU is another card than the one whose name it begins with.
     """
     driver_name = str(dict(_C.gpu_environment(device)).get("gpu_device", ""))
     for card in data()["cards"]:

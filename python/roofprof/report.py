@@ -8,31 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _C
+from roofprof._fields import fields
 
 if TYPE_CHECKING:
     import pandas
-
-_TEXT_COLUMNS = (
-    "path",
-    "type",
-    "input_shapes",
-    "output_shapes",
-    "operations_by_dtype",
-    "bound",
-    "self_operations_by_dtype",
-    "self_bound",
-)
-_KERNEL_TEXT_COLUMNS = (
-    "name",
-    "kind",
-    "copied",
-    "module",
-    "phase",
-    "op",
-    "grid",
-    "block",
-    "built_for",
-)
 
 
 class Report:
@@ -200,8 +179,9 @@ class Report:
 
         text = self.to_csv(by=by)
         # In text nothing means missing: the model's path is "", and a module may be called "nan".
-        texts = _KERNEL_TEXT_COLUMNS if by == "kernel" else _TEXT_COLUMNS
-        numbers = [name for name in text.splitlines()[0].split(",") if name not in texts]
+        columns = fields.of("kernel" if by == "kernel" else "row").values()
+        texts = [field.key for field in columns if field.is_text]
+        numbers = [field.key for field in columns if not field.is_text]
         frame: pandas.DataFrame = pandas.read_csv(
             io.StringIO(text),
             dtype=dict.fromkeys(texts, str),
@@ -214,25 +194,16 @@ class Report:
     def from_dict(report: dict[str, Any]) -> Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
         try:
-            version = report["schema_version"]
-            if version == _C.report_schema_version():
-                return Report(_C.report_from_dict(report))
-        except KeyError as error:
-            raise ValueError(f"not a roofprof report: it lacks the key {error}") from None
-        except (TypeError, IndexError, RuntimeError) as error:
+            return _read(json.dumps(report))
+        except (TypeError, RecursionError) as error:
             raise ValueError(f"not a roofprof report: {error}") from None
-        raise ValueError(
-            f"not a report of schema version {_C.report_schema_version()}, which this roofprof reads, but {version!r}: "
-            f"read it with the roofprof that wrote it, or make it again"
-        )
 
     @staticmethod
     def from_json(path: str | Path) -> Report:
         """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
+        text = Path(path).read_bytes()
         try:
-            return Report.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{path}: not a roofprof report: not JSON ({error})") from None
+            return _read(text)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -241,6 +212,14 @@ class Report:
 
     def __hash__(self) -> int:
         return hash(self._compiled.to_json())
+
+
+def _read(text: str | bytes) -> Report:
+    """What is no report raises ValueError."""
+    try:
+        return Report(_C.report_from_json(text))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 def _write(write: Callable[[str], None], path: str | Path) -> None:

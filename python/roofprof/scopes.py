@@ -45,7 +45,7 @@ class DeclaredWork:
         self._declared = _C.declare_work(self._name, self._counts)
 
     def __enter__(self) -> Self:
-        # Declared already, unless it was made outside the profile or entered before.
+        # It is declared already, unless it was made outside the profile or entered before.
         if not self._declared:
             _C.declare_work(self._name, self._counts)
         self._declared = False
@@ -62,7 +62,7 @@ def scope(name: str) -> Region:
     """A region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
 
     It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
-    Outside a profile it does nothing. Raises TypeError or ValueError for a name that is no text, or empty.
+    Outside a profile it does nothing. Raises TypeError or ValueError if the name is not a str, or is empty.
     """
     return Region(name)
 
@@ -77,11 +77,11 @@ def work(
     int_ops: float = 0,
     dtype: torch.dtype | None = None,
 ) -> DeclaredWork:
-    """Declare work that bypasses torch's dispatcher: a kernel of an extension's, NumPy.
+    """Declare work that bypasses torch's dispatcher: an extension's kernel, NumPy.
 
     It counts as one call of an operator ``name`` in the module that runs here, with the counts of :class:`Work`. As a
-    statement it has no time. With ``with``, it has that of the block, and what torch dispatches in there is part of it,
-    not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for what is no count.
+    statement it has no time. With ``with`` it has the time of the block, and what torch dispatches inside is part of
+    it, not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for invalid counts.
     """
     return DeclaredWork(name, Work(macs, flops, bytes, read_bytes, write_bytes, int_ops, dtype))
 

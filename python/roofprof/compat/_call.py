@@ -1,4 +1,4 @@
-"""What the replacements share: arguments as their users write them, and the places of modules."""
+"""What the replacements share: how users write arguments, and the paths of modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def require_module(model: Any) -> None:
-    """Raise TypeError where ``model`` is none: the tools that are replaced take modules alone."""
+    """Raise TypeError if ``model`` is not a module: the tools that are replaced take only modules."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a torch.nn.Module is needed, not a {type(model).__name__}; roofprof.count takes any callable")
 

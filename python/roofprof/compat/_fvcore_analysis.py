@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import roofprof
-from roofprof._state import Rewind
+from roofprof._state.snapshot import StateSnapshot
 from roofprof.compat import _fvcore_convention as convention
 from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 from roofprof.compat._fvcore_convention import Handle, Observed
@@ -217,7 +217,7 @@ class Analysis:
 
     def _observe(self) -> roofprof.Report:
         args = positional(self._inputs)
-        rewind = Rewind(self._model, args, self._kwargs)
+        rewind = StateSnapshot(self._model, args, self._kwargs)
         with contextlib.ExitStack() as stack:
             if self._tracer_warnings == "none":
                 stack.enter_context(warnings.catch_warnings())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from roofprof._C import GroupRow
+from roofprof import GroupRow
 
 
 class Observed(NamedTuple):

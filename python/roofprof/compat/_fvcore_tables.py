@@ -11,7 +11,7 @@ from roofprof.compat._fvcore_analysis import Analysis
 
 _SCALES = ((1e14, 1e15, "P"), (1e11, 1e12, "T"), (1e8, 1e9, "G"), (1e5, 1e6, "M"), (1e2, 1e3, "K"))
 
-_NOT_AVAILABLE = "N/A: the module was never called as a module; what it did all the same stands in its parents"
+_NOT_AVAILABLE = "N/A: the module was never called as a module; what it did is counted in its parents"
 
 # Columns of one row: a missing one is blank and, unlike "", never merged with a figure.
 Cells = dict[str, str]

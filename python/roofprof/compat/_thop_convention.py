@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from roofprof._C import GroupRow
+from roofprof import GroupRow
 
 # What a call of a module adds to its MACs: f(module, inputs, output).
 Extra = Callable[[Any, tuple[Any, ...], Any], float]

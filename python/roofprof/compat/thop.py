@@ -66,11 +66,11 @@ def profile(
     custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
     whatever the module and what is below it would count.
     verbose: print the rule of each type of module once; report_missing: also the types without one.
-    ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; what stands in two places is
-    told at the first.
+    ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; a module in two places is
+        listed at the first.
 
-    Returns (macs, params) as floats. Raises whatever the model raises, and TypeError for what is no module; nothing is
-    left on the model.
+    Returns (macs, params) as floats. Raises whatever the model raises, and TypeError if the model is not a module;
+    nothing is left on the model.
     """
     require_module(model)
     args = tuple(inputs) if isinstance(inputs, list) else positional(inputs)
@@ -147,7 +147,7 @@ class _Tally:
                 self._own[id(module)] += convention.extra_in_torchscript(operator, group)
 
     def layer(self, module: nn.Module) -> tuple[float, float, LayerInfo]:
-        """MACs, parameters and layers of a subtree. What was told before, in another place, counts nothing again."""
+        """MACs, parameters and layers of a subtree. A module that was listed before counts nothing."""
         if id(module) in self._modules_seen:
             return 0.0, 0.0, {}
         self._modules_seen.add(id(module))

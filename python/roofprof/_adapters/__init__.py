@@ -1,0 +1,1 @@
+"""Models that need more than a plain call: compiled, exported, TorchScript, tensors without data."""

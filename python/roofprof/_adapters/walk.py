@@ -1,0 +1,116 @@
+"""The walk through a model that gives its tree, and what the reader should know of modules without rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from roofprof import _C
+from roofprof._adapters import exported, script
+from roofprof._adapters.compiled import compiled_places, original
+from roofprof._model.tree import ModelTree, Tensors, sizes_of
+
+
+def model_tree(model: object) -> ModelTree:
+    """The tree of a module, or of any callable (a tree of one place)."""
+    tree = ModelTree()
+    twin = original(model)
+    module = twin if isinstance(twin, torch.nn.Module) else None
+    tree.add("", name_of(twin) or "NoneType", -1, module, has_forward=model is not None)
+    tree.add_wrapper(model, module, 0)
+    tree.add("(outside)", "", -1, None, has_forward=False)
+    tree.add("(optimizer)", "", -1, None, has_forward=False)
+    if module is not None:
+        _add_children(tree, 0, module, [module])
+        _add_graphs(tree)
+    return tree
+
+
+def _add_graphs(tree: ModelTree) -> None:
+    """Places for what graphs were traced from, but not below compiled code, which would be compiled anew."""
+    compiled = compiled_places(tree)
+    for place, module in enumerate(list(tree.objects)):
+        if place not in compiled and isinstance(module, torch.fx.GraphModule):
+            exported.add_places(tree, module, place)
+            tree.modules[place]["type"] = exported.root_type(module) or tree.modules[place]["type"]
+
+
+def name_of(model: object) -> str:
+    """A module's type, a function's name, "" for None."""
+    if model is None:
+        return ""
+    if isinstance(model, torch.nn.Module):
+        return exported.type_name(model)
+    return getattr(model, "__name__", type(model).__name__)
+
+
+def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
+    """What is no longer so, by place: lazy modules get their type and sizes in their first call."""
+    latest = {facts["path"]: facts for facts in now.modules}
+    return {
+        place: latest[facts["path"]]
+        for place, facts in enumerate(before.modules)
+        if latest.get(facts["path"], facts) != facts
+    }
+
+
+def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
+    """What the reader should know of modules that have no rows."""
+    notes: list[_C.Note] = []
+    for module, place in before.scripts:
+        frozen = _C.frozen_note(module._c, before.modules[place]["path"])
+        notes += [frozen] if frozen else []
+    known = {id(module) for module in before.objects}
+    new = [
+        facts["path"]
+        for facts, module in zip(now.modules, now.objects, strict=True)
+        if module is not None and id(module) not in known
+    ]
+    if new:
+        text = f"modules came while it ran ({_some(new)}): they have no rows, their work stands in their callers"
+        notes.append(_C.Note("modules-added", text, new))
+    return notes
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if names[3:] else "")
+
+
+def _add_children(
+    tree: ModelTree, place: int, module: torch.nn.Module, ancestors: list[torch.nn.Module]
+) -> tuple[Tensors, Tensors]:
+    """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
+    scripted = isinstance(module, torch.jit.ScriptModule)
+    parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
+    buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
+    path = tree.modules[place]["path"]
+    if isinstance(module, torch.jit.ScriptModule):
+        script.add_places(tree, module, place)
+    seen: set[int] = set()
+    for name, given in () if scripted else module._modules.items():
+        child = original(given)
+        # A second name for the same child under the same parent is the same place; a child above itself is a loop.
+        if child is None or id(given) in seen or any(child is ancestor for ancestor in ancestors):
+            continue
+        if exported.is_part_of_export(child):
+            continue
+        seen.add(id(given))
+        child_place = tree.add(
+            f"{path}.{name}" if path else name,
+            exported.type_name(child),
+            place,
+            child,
+            has_forward=_has_forward(child),
+        )
+        tree.add_wrapper(given, child, child_place)
+        child_parameters, child_buffers = _add_children(tree, child_place, child, [*ancestors, child])
+        parameters |= child_parameters
+        buffers |= child_buffers
+    tree.modules[place] |= sizes_of(parameters, buffers)
+    return parameters, buffers
+
+
+def _has_forward(module: torch.nn.Module) -> bool:
+    forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
+    return forward is not torch.nn.Module.forward or "forward" in vars(module)

@@ -1,0 +1,1 @@
+"""One call of the user's, as the run loop of csrc/run makes it."""

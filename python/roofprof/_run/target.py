@@ -1,0 +1,112 @@
+"""A call of the user's as the run loop makes it: csrc/run has the loop, this what is Python's of a call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from roofprof import _C
+from roofprof._adapters.compiled import Compilations, compiled_with_its_hooks, packaged
+from roofprof._adapters.exported import GraphScopes
+from roofprof._adapters.fake import call_without_data
+from roofprof._adapters.script import Scripts
+from roofprof._model.hooks import global_hooks
+
+if TYPE_CHECKING:
+    from roofprof._model.tree import ModelTree
+    from roofprof._state.snapshot import StateSnapshot
+
+
+class Observer:
+    """A session and what stands between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
+
+    def __init__(self, tree: ModelTree) -> None:
+        self.session = _C.Session(tree.modules, list(tree.objects))
+        for wrapper, module, place in tree.wrappers:
+            self.session.add_wrapper(wrapper, module, place)
+        self.compilations = Compilations(self.session, compiled_with_its_hooks(tree))
+        self.scripts = Scripts(tree, self.session)
+        self._graphs = GraphScopes(tree, self.session)
+
+    @contextlib.contextmanager
+    def hooked(self) -> Iterator[None]:
+        """In here the session is told of every call of a module."""
+        with global_hooks(self.session, self.compilations.kept_from), self._graphs.opened():
+            yield
+
+    @contextlib.contextmanager
+    def recording_shapes(self) -> Iterator[None]:
+        """In here the sizes of what goes into modules and comes out of them are kept."""
+        self.session.record_shapes = True
+        try:
+            yield
+        finally:
+            self.session.record_shapes = False
+
+
+class Target:
+    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        model: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        snapshot: StateSnapshot | None = None,
+        holds_data: bool = True,
+    ) -> None:
+        self.notes: list[_C.Note] = []
+        self.model = model
+        self.args = args
+        self.kwargs = kwargs
+        self.compilations = observer.compilations
+        self._observer = observer
+        self._snapshot = snapshot  # None: there are no further calls
+        self._holds_data = holds_data
+
+    def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
+        """The counting call: the caller's own. What is compiled is counted as it was before."""
+        with (
+            self._observer.recording_shapes(),
+            self.compilations.as_eager(),
+            self._observer.scripts.counted(),
+        ):
+            if self._holds_data:
+                observed(self.args, self.kwargs)
+            else:
+                _, self.notes = call_without_data(observed, self.model, self.args, self.kwargs)
+
+    @property
+    def why_only_once(self) -> str:
+        """The end of a sentence, "" where there can be further calls."""
+        iterators = self._snapshot is not None and self._snapshot.consumes_inputs
+        return "further ones would use up an iterator among its inputs" if iterators else ""
+
+    def undoing(self, further: Callable[[], None]) -> int:
+        """Undo what further calls change, and say how many tensors could not be put back."""
+        assert self._snapshot is not None
+        with self._snapshot.undoing(), self._observer.scripts.undoing(), self.compilations.watched():
+            further()
+        return self._snapshot.lost
+
+    def prepare(self) -> None:
+        """Give the next further call what the first one got."""
+        assert self._snapshot is not None
+        self._snapshot.before_call()
+
+    def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call of the model in its own row."""
+        if not isinstance(self.model, torch.nn.Module):
+            self._observer.session.enter_model()
+        with packaged(self.model, self._observer.session):
+            self.model(*args, **kwargs)
+
+    def hooked(self, body: Callable[[], None]) -> None:
+        """What is observed happens in here."""
+        with self._observer.hooked():
+            body()

@@ -1,0 +1,1 @@
+"""What is within reach of a call, and how it is put back."""

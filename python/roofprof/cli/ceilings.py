@@ -1,0 +1,49 @@
+"""``roofprof ceilings``: the roofs of this machine, measured or published."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof import ceilings, published_peaks
+from roofprof.cli.shared import Commands, add_debug, add_width, say, width
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "ceilings",
+        help="measure the roofs of this machine, or show them; for a GPU with the published ones beside them",
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("--device", default="cpu", help="which device, such as cuda or cuda:1 (default: cpu)")
+    parser.add_argument(
+        "--published",
+        nargs="?",
+        const="",
+        metavar="CARD",
+        help="the published peaks of a card, such as 'RTX 4090', instead; without a name: the cards that are known",
+    )
+    parser.add_argument("--again", action="store_true", help="measure again, even if they are known")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write them to a file that profile --ceilings can read"
+    )
+    add_width(parser)
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure where nothing is known yet, and print the roofs."""
+    if arguments.published == "":
+        print("\n".join(published_peaks.names()))
+        return 0
+    if arguments.published:
+        roofs, beside = published_peaks.published(arguments.published), None
+    else:
+        roofs = ceilings.for_device(arguments.device, say, again=arguments.again)
+        beside = published_peaks.published_for(arguments.device)
+    if arguments.json:
+        ceilings.save(roofs, arguments.json)
+        say(f"written to {arguments.json}")
+    print(roofs.table(width(arguments), beside), end="")
+    return 0

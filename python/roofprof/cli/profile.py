@@ -1,0 +1,130 @@
+"""``roofprof profile``: run a model on inputs of a shape, and print or write its report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roofprof import RooflineProfiler, ceilings
+from roofprof._state.reach import tensors_in
+from roofprof.cli.shared import CommandError, Commands, add_output_options, complain, output, say
+from roofprof.cli.target import call_inputs, load_model, make_input, parse_dtype
+from roofprof.report import Report
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("profile", help="profile a model")
+    parser.set_defaults(command=run)
+    parser.add_argument(
+        "target",
+        help="package.module:callable or file.py:callable (a module, or what makes one); or a TorchScript or .pt2 file",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="SHAPE",
+        help="one positional input, such as 1x3x224x224 or 1x128:int64; repeat the option for further inputs",
+    )
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE.py:CALLABLE",
+        help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)",
+    )
+    parser.add_argument(
+        "--dtype",
+        help="dtype of the model's parameters and of --input's tensors (default: the model's own; float32)",
+    )
+    parser.add_argument("--device", default="cpu", help="where to run (default: cpu)")
+    parser.add_argument("--train", action="store_true", help="training mode, forward and backward")
+    parser.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
+    parser.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
+    parser.add_argument(
+        "--counters",
+        default="auto",
+        choices=["auto", "off", "modules", "flops"],
+        help="of a GPU: bytes by kernel (auto), executed FLOPs too (flops), bytes by module (modules), nothing (off)",
+    )
+    parser.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile, and give what ran even where the model raised."""
+    device = arguments.device
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise CommandError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
+    dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
+    roofs = ceilings.load(arguments.ceilings) if arguments.ceilings else None
+    model = load_model(arguments.target)
+    args, kwargs = _inputs(arguments, dtype or torch.float32, device)
+    if isinstance(model, torch.nn.Module):
+        model = model.to(device=device, dtype=dtype)
+        if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
+            model = model.train(arguments.train)
+    say(f"profiling {arguments.target} on {device}")
+    profiler = RooflineProfiler(
+        model,
+        warmup=arguments.warmup,
+        repeat=arguments.repeat,
+        device=device,
+        counters=arguments.counters,
+        ceilings=roofs,
+    )
+    try:
+        with torch.set_grad_enabled(arguments.train):
+            if arguments.train:
+                report = _train_step(profiler, model, args, kwargs, arguments.warmup)
+            else:
+                report = profiler.run(*args, **kwargs)
+    except Exception as error:
+        output(profiler.report(), arguments)
+        code = complain(CommandError(f"{arguments.target} raised {type(error).__name__}: {error}"))
+        if arguments.debug:
+            raise
+        return code
+    output(report, arguments)
+    return 0
+
+
+def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if arguments.inputs and arguments.input:
+        raise CommandError("give either --input or --inputs, not both")
+    if arguments.inputs:
+        return call_inputs(arguments.inputs)
+    return tuple(make_input(text, dtype, device) for text in arguments.input or []), {}
+
+
+def _train_step(
+    profiler: RooflineProfiler, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], warmup: int
+) -> Report:
+    """Forward and backward, once under observation after plain ones for warm-up."""
+
+    def step() -> None:
+        loss_of(model(*args, **kwargs)).backward()  # type: ignore[no-untyped-call]
+
+    # What raises here raises again below, where the profiler keeps what ran before.
+    with contextlib.suppress(Exception):
+        for _ in range(warmup):
+            step()
+    with profiler:
+        step()
+    return profiler.report()
+
+
+def loss_of(output: Any) -> torch.Tensor:
+    """The loss that the output holds under that name, else the sum of its floating-point tensors."""
+    named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    parts = [tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad]
+    if not parts:
+        raise CommandError("--train needs an output that depends on parameters; this model's output needs no gradient")
+    return torch.stack([part.float() for part in parts]).sum()

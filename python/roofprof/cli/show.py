@@ -1,0 +1,23 @@
+"""``roofprof show``: a report's file as a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import Commands, add_output_options, output
+from roofprof.report import Report
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("show", help="print a report's JSON file as a table")
+    parser.set_defaults(command=run)
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the file, and print it."""
+    output(Report.from_json(arguments.report), arguments)
+    return 0

@@ -1,0 +1,146 @@
+"""What the command line names: models, inputs."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roofprof._adapters.exported import runnable
+from roofprof.cli.shared import CommandError
+
+
+def load_object(target: str) -> Any:
+    """The object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
+    place, separator, name = target.rpartition(":")
+    if not separator or not place or not name:
+        raise CommandError(f"'{target}' names no object; write package.module:callable or file.py:callable")
+    value: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    for part in name.split("."):
+        if not hasattr(value, part):
+            raise CommandError(f"{place} has no '{part}'{_similar(value, part)}")
+        value = getattr(value, part)
+    return value
+
+
+def _similar(value: object, name: str) -> str:
+    close = difflib.get_close_matches(name, dir(value), n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _load_module(name: str) -> Any:
+    # As `python -m` does: what lies in the current folder can be named.
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise CommandError(
+                f"there is no module '{name}' to import; is it installed in this environment?"
+            ) from error
+        raise CommandError(f"importing {name} failed: {error}") from error
+    except Exception as error:
+        raise CommandError(f"importing {name} failed: {type(error).__name__}: {error}") from error
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Under its name and beside its folder, so that it can import its neighbours and pickle what it defines.
+    sys.modules.setdefault(path.stem, module)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise CommandError(f"running {path} failed: {type(error).__name__}: {error}") from error
+    return module
+
+
+def load_model(target: str) -> Callable[..., Any]:
+    """The model behind a target: a module, what a callable without arguments makes, a TorchScript or a .pt2 file."""
+    if Path(target).is_file() and target.endswith(".pt2"):
+        try:
+            return runnable(torch.export.load(target))  # type: ignore[no-any-return]
+        except Exception as error:
+            raise CommandError(f"{target} is no exported program that torch can load: {error}") from error
+    if Path(target).is_file() and not target.endswith(".py"):
+        try:
+            return torch.jit.load(target, map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
+        except Exception as error:
+            raise CommandError(f"{target} is no TorchScript file that torch can load: {error}") from error
+    value = runnable(load_object(target))
+    if isinstance(value, torch.nn.Module):
+        return value
+    if not callable(value):
+        raise CommandError(f"{target} is a {type(value).__name__}; a module, or a callable that makes one, is needed")
+    try:
+        model = runnable(value())
+    except Exception as error:
+        raise CommandError(f"{target}() failed: {type(error).__name__}: {error}") from error
+    if not callable(model):
+        raise CommandError(f"{target}() gave a {type(model).__name__}; a module is needed")
+    return model  # type: ignore[no-any-return]
+
+
+def parse_dtype(name: str) -> torch.dtype:
+    """``float32``, ``fp32``, ``bf16``, ``int64``, ..."""
+    short = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+    dtype = getattr(torch, short.get(name, name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise CommandError(f"'{name}' is no dtype of torch; write float32, bfloat16, int64, ...")
+    return dtype
+
+
+def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """A tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, zeros where the dtype is no float."""
+    shape, _, own = text.partition(":")
+    if not re.fullmatch(r"\d+(x\d+)*", shape):
+        raise CommandError(
+            f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64"
+        )
+    sizes = [int(size) for size in shape.split("x")]
+    kind = parse_dtype(own) if own else dtype
+    try:
+        if kind.is_floating_point or kind.is_complex:
+            return torch.randn(sizes, device=device).to(kind)
+        return torch.zeros(sizes, dtype=kind, device=device)
+    except RuntimeError as error:
+        raise CommandError(f"an input of shape {shape} cannot be made on {device}: {_first_line(error)}") from error
+
+
+def call_inputs(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What ``file.py:callable`` returns, as arguments of the model.
+
+    A pair of a tuple and a dict is positional arguments and keywords, another tuple is positional arguments, anything
+    else is the one argument.
+    """
+    function = load_object(target)
+    if not callable(function):
+        raise CommandError(f"{target} is a {type(function).__name__}; a callable that returns the inputs is needed")
+    try:
+        value = function()
+    except Exception as error:
+        raise CommandError(f"{target}() failed: {type(error).__name__}: {error}") from error
+    match value:
+        case (tuple() as args, dict() as kwargs):
+            return args, kwargs
+        case tuple():
+            return value, {}
+        case _:
+            return (value,), {}
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,294 @@
+"""The shell as its users call it: results on stdout, one clear sentence and exit code 2 where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import roofprof
+from roofprof.cli import main
+
+MODELS = """
+import torch
+from torch import nn
+
+class Dicts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 4)
+
+    def forward(self, batch, scale=1.0):
+        return {"out": self.encoder(batch["ego"]["points"]) * scale, "name": batch["name"]}
+
+class Raises(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 4)
+
+    def forward(self, x):
+        self.first(x)
+        raise KeyError("lost agent")
+
+def mlp():
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+def batch():
+    return {"ego": {"points": torch.rand(2, 8)}, "name": "scene"}
+
+def batch_with_keywords():
+    return (batch(),), {"scale": 2.0}
+
+def no_model():
+    return 3
+
+def broken():
+    raise RuntimeError("no weights here")
+
+number = 7
+"""
+
+ROOFS = {
+    "schema_version": 1,
+    "ceilings": {
+        "device": "by hand",
+        "compute": [
+            {
+                "dtype": "fp32",
+                "operations_per_second": 1e9,
+                "provenance": {"source": "given", "method": "", "date": "", "spread": None},
+            }
+        ],
+        "memory": [
+            {
+                "level": "DRAM",
+                "bytes_per_second": 1e9,
+                "capacity_bytes": 0,
+                "provenance": {"source": "given", "method": "", "date": "", "spread": None},
+            }
+        ],
+    },
+    "notes": [],
+}
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder with models.py and roofs.json; gives exit code, stdout, stderr."""
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "roofs.json").write_text(json.dumps(ROOFS))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "models", raising=False)
+
+    def run(*arguments):
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+PROFILE = ("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "roofs.json", "--repeat", "2")
+MLP_MACS = 2 * (8 * 16 + 16 * 4)
+
+
+def test_profile_prints_a_table_and_writes_files(shell):
+    code, out, err = shell(*PROFILE, "--json", "r.json", "--csv", "r.csv")
+    assert code == 0
+    assert "Linear" in out
+    assert "ReLU" in out
+    assert "r.json" in err
+    report = roofprof.Report.from_json("r.json")
+    assert report.total.macs == MLP_MACS
+    assert len(report.run_times) == 2
+    assert Path("r.csv").read_text().count("\n") == 1 + len(report.rows)
+
+
+def test_show_prints_what_profile_printed(shell):
+    _, printed, _ = shell(*PROFILE, "--json", "r.json")
+    code, shown, _ = shell("show", "r.json")
+    assert code == 0
+    assert shown == printed
+
+
+@pytest.mark.parametrize("options", [("--by", "op"), ("--depth", "0"), ("--sort", "macs"), ("--columns", "macs,time")])
+def test_table_options(shell, options):
+    code, out, _ = shell(*PROFILE, *options)
+    assert code == 0
+    assert "MACs" in out
+
+
+@pytest.mark.parametrize("counters", ["auto", "off", "modules", "flops"])
+def test_the_wish_for_counters_reaches_the_profiler(shell, monkeypatch, counters):
+    wishes = []
+
+    def profiler(*args, **kwargs):
+        wishes.append(kwargs["counters"])
+        return roofprof.RooflineProfiler(*args, **kwargs)
+
+    monkeypatch.setattr("roofprof.cli.profile.RooflineProfiler", profiler)
+    code, _, _ = shell(*PROFILE, "--counters", counters)
+    assert code == 0
+    assert wishes == [counters]
+
+
+def test_the_table_fits_its_width(shell):
+    for width in (60, 80, 120):
+        _, out, _ = shell(*PROFILE, "--width", str(width))
+        assert max(len(line) for line in out.splitlines()) <= width
+
+
+def test_inputs_of_any_kind(shell):
+    roofs = ("--ceilings", "roofs.json", "--repeat", "1")
+    for inputs, flops in (("batch", 2 * 2 * 8 * 4 + 8 + 8), ("batch_with_keywords", 2 * 2 * 8 * 4 + 8 + 8)):
+        code, _, _ = shell("profile", "models.py:Dicts", "--inputs", f"models.py:{inputs}", "--json", "r.json", *roofs)
+        assert code == 0
+        assert roofprof.Report.from_json("r.json").total.flops == flops
+
+
+def test_dtype_and_train(shell):
+    code, _, _ = shell(*PROFILE, "--dtype", "bfloat16", "--json", "r.json")
+    assert code == 0
+    assert set(roofprof.Report.from_json("r.json").total.flops_by_dtype) == {"bf16"}
+    code, _, _ = shell(*PROFILE, "--train", "--json", "r.json")
+    assert code == 0
+    phases = roofprof.Report.from_json("r.json").by_phase()
+    # The first layer's input needs no gradient.
+    assert phases["backward"].macs == 2 * MLP_MACS - 2 * 8 * 16
+
+
+def test_a_model_that_raises_leaves_a_partial_report(shell):
+    code, out, err = shell("profile", "models.py:Raises", "--input", "2x8", "--json", "r.json")
+    assert code == 2
+    assert "KeyError" in err
+    assert "lost agent" in err
+    assert "Traceback" not in err
+    assert "PARTIAL" in out
+    report = roofprof.Report.from_json("r.json")
+    assert report.partial
+    assert report.total.macs == 2 * 8 * 4
+
+
+def test_a_model_that_raises_in_training_too(shell):
+    code, out, err = shell("profile", "models.py:Raises", "--input", "2x8", "--train", "--ceilings", "roofs.json")
+    assert code == 2
+    assert "lost agent" in err
+    assert "PARTIAL" in out
+
+
+def test_a_wrong_shape_is_the_models_own_error(shell):
+    code, _, err = shell("profile", "models.py:mlp", "--input", "2x9")
+    assert code == 2
+    assert "models.py:mlp raised RuntimeError" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("profile", "models.py:mpl", "--input", "2x8"), "did you mean mlp"),
+        (("profile", "nowhere.py:mlp"), "there is no file nowhere.py"),
+        (("profile", "no_such_package.models:mlp"), "no_such_package"),
+        (("profile", "models"), "package.module:callable"),
+        (("profile", "models.py:no_model"), "gave a int"),
+        (("profile", "models.py:number"), "models.py:number is a int"),
+        (("profile", "models.py:broken"), "no weights here"),
+        (("profile", "models.py:mlp", "--input", "two"), "'two' is no input shape"),
+        (("profile", "models.py:mlp", "--input", "2x8", "--dtype", "float99"), "float99"),
+        (("profile", "models.py:mlp", "--input", "2x8", "--device", "cuda:99"), "cuda:99"),
+        (("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "models.py"), "models.py holds no roofs"),
+        (("profile", "models.py:mlp", "--input", "2x8", "--inputs", "models.py:batch"), "either --input or --inputs"),
+        (("profile", "models.py:mlp", "--inputs", "models.py:broken"), "no weights here"),
+        ((*PROFILE, "--columns", "macs,colour"), "colour"),
+        ((*PROFILE, "--sort", "beauty"), "beauty"),
+        ((*PROFILE, "--json", "no/such/folder/r.json"), "no/such/folder/r.json"),
+        (("show", "missing.json"), "missing.json"),
+        (("show", "models.py"), "models.py"),
+        (("show", "roofs.json"), "roofs.json"),
+        (("ceilings", "--device", "tpu"), "tpu"),
+        (("ceilings", "--device", "cuda:99"), "cuda:99"),
+        (("ceilings", "--published", "RTX 9090"), "RTX 4090"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(shell, arguments, says):
+    code, _, err = shell(*arguments)
+    last = err.strip().splitlines()[-1]
+    assert code == 2
+    assert last.startswith("roofprof: ")
+    assert says in last
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback(shell):
+    with pytest.raises(Exception, match="missing"):
+        shell("show", "missing.json", "--debug")
+
+
+def test_as_a_module_and_from_another_folder(tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "roofs.json").write_text(json.dumps(ROOFS))
+    run = subprocess.run(
+        [sys.executable, "-m", "roofprof", "profile", "models:mlp", *PROFILE[2:]],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Sequential" in run.stdout
+
+
+@pytest.mark.parametrize("name", ["", "softmax"], ids=["more than a pipe holds", "written at the end"])
+def test_a_reader_that_went_away_is_no_error(name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "roofprof", "ops", name],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_ceilings_are_measured_once_and_written(shell, monkeypatch, tmp_path):
+    monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path / "cache"))
+    code, out, _ = shell("ceilings", "--json", "measured.json")
+    assert code == 0
+    assert "DRAM" in out
+    assert "fp32" in out
+    again, same, _ = shell("ceilings")
+    assert (again, same) == (0, out)
+    assert roofprof.Ceilings.load("measured.json").compute
+
+
+def test_published_ceilings_are_listed_shown_and_used(shell):
+    code, out, _ = shell("ceilings", "--published")
+    assert code == 0
+    assert {"RTX 4090", "H100 SXM", "GTX 1080 Ti"} <= set(out.splitlines())
+
+    code, out, _ = shell("ceilings", "--published", "rtx 4090", "--json", "4090.json", "--width", "160")
+    assert code == 0
+    assert out.startswith("RTX 4090\n")
+    assert "82.6 TFLOP/s" in out
+    assert "whitepaper" in out
+    code, out, _ = shell("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "4090.json", "--repeat", "1")
+    assert code == 0
+    assert "published" in out
+
+
+def test_ceilings_of_a_known_card_stand_beside_what_was_published(shell, monkeypatch):
+    measured = roofprof.Ceilings.load("roofs.json")
+    monkeypatch.setattr("roofprof.ceilings.for_device", lambda *_, **__: measured)
+    monkeypatch.setattr("roofprof._C.gpu_environment", lambda _device: [("gpu_device", "NVIDIA H100 PCIe")])
+    code, out, _ = shell("ceilings", "--device", "cuda:0", "--width", "160")
+    assert code == 0
+    assert "of the published value of H100 PCIe" in out
+    assert "51.2 TFLOP/s" in out

@@ -1,0 +1,314 @@
+"""Hugging Face models, built from configurations, against the closed forms of their architectures."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+import transformer_truths as truths
+from hugging_face import (
+    BATCH,
+    BY_DATA,
+    HEADS,
+    KINDS,
+    LENGTH,
+    MODELS,
+    REAL,
+    SIZES,
+    any_model,
+    build,
+    inputs_of,
+    instance,
+    truth_of,
+    words,
+)
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+from truths import assert_conserved
+
+import roofprof
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+WITH_FAKES = "counted with fake tensors on the CPU"
+ATTENTIONS = [(name, kind) for name in MODELS for kind in (["eager"] if name == "mamba" else ["sdpa", "eager"])]
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    library = pytest.importorskip("transformers")
+    library.logging.set_verbosity_error()
+    return library
+
+
+def check(report, macs):
+    assert report.coverage.uncosted == {}
+    assert report.total.macs == macs
+    assert_conserved(report)
+
+
+def macs_unknown_to_torch(report):
+    """MACs of the operators that torch's counter has no formula for: attention on the CPU is one in older torch."""
+    macs = {group.keys[0]: group.macs for group in report.group("op")}
+    unknown = {"_grouped_mm": macs.get("aten::_grouped_mm", 0)}
+    if torch.ops.aten._scaled_dot_product_flash_attention_for_cpu not in flop_registry:
+        unknown["attention"] = macs.get("aten::scaled_dot_product_attention", 0)
+    return unknown
+
+
+# ---- forward
+
+
+@pytest.mark.parametrize("where", ["cpu", "meta", "words on the cpu", "fake", "fake, from outside"])
+@pytest.mark.parametrize(("name", "attention"), ATTENTIONS)
+def test_forward(transformers, name, attention, where):
+    places = {"cpu": torch.device("cpu"), "meta": torch.device("meta"), "words on the cpu": torch.device("meta")}
+    with places.get(where) or FakeTensorMode() as mode, torch.no_grad():
+        model, inputs = build(transformers, name, attention), inputs_of(name)
+    if where == "words on the cpu":
+        inputs = inputs_of(name)
+    with torch.no_grad(), mode if where == "fake" else contextlib.nullcontext():
+        report = roofprof.count(model, **inputs)
+    check(report, truth_of(name).forward)
+    moved = where == "words on the cpu" and name in {"whisper", "vit"}  # whose inputs are no words
+    assert report.coverage.notes == [] or moved
+
+
+@pytest.mark.parametrize(("name", "attention"), ATTENTIONS)
+def test_torch_counts_the_same(transformers, name, attention):
+    model, inputs = build(transformers, name, attention), inputs_of(name)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(**inputs)
+    report = roofprof.count(model, **inputs)
+    unknown = macs_unknown_to_torch(report)
+    experts = 2 * truths.linear(BATCH * LENGTH * 2, 32, 48).forward * 3
+    assert unknown["_grouped_mm"] == (experts if name == "mixtral" else 0)
+    if "attention" in unknown:
+        assert unknown["attention"] == (truth_of(name).attention if attention == "sdpa" else 0)
+    assert report.total.macs - sum(unknown.values()) == counter.get_total_flops() // 2
+
+
+@pytest.mark.parametrize("where", ["cpu", "meta", "mask on the cpu"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "mixtral", "t5"])
+def test_padded_sentences(transformers, name, where):
+    # The code that makes masks looks into the given one, unless that is fake.
+    with torch.device("cpu" if where == "cpu" else "meta"):
+        model, inputs = build(transformers, name), inputs_of(name)
+    mask = torch.ones(BATCH, LENGTH, dtype=torch.long)
+    mask[0, 6:] = 0
+    inputs["attention_mask"] = mask.to("meta") if where == "meta" else mask
+    parameters = list(model.parameters())
+    with torch.no_grad():
+        report = roofprof.count(model, **inputs)
+    check(report, truth_of(name).forward)
+    assert all(now is before for now, before in zip(model.parameters(), parameters, strict=True))
+    if where == "cpu":
+        assert report.coverage.notes == []
+    else:
+        (note,) = report.coverage.notes
+        assert str(note).startswith(WITH_FAKES)
+
+
+def test_rows_of_llama(transformers):
+    report = roofprof.count(build(transformers, "llama"), **inputs_of("llama"))
+    rows = {row.path: row for row in report.rows}
+    tokens = BATCH * LENGTH
+    assert rows["model.layers.1.self_attn.q_proj"].macs == tokens * 32 * 32
+    assert rows["model.layers.1.self_attn.k_proj"].macs == tokens * 32 * 16
+    assert rows["model.layers.1.self_attn"].self_macs == 2 * BATCH * LENGTH**2 * 32
+    assert rows["model.layers.0.mlp"].macs == 3 * tokens * 32 * 64
+    assert rows["lm_head"].macs == tokens * 32 * 100
+    assert rows["model.embed_tokens"].macs == 0
+
+
+def test_exact_causal_macs(transformers):
+    # Of length x length scores, length (length + 1) / 2 are not masked.
+    report = roofprof.count(build(transformers, "gpt2", "sdpa"), **inputs_of("gpt2"))
+    macs = truth_of("gpt2")
+    assert report.total.causal_macs == macs.weights + macs.attention * (LENGTH + 1) // (2 * LENGTH)
+
+
+# ---- backward
+
+
+# Of T5's attentions on the CPU, those whose bias is trained are not fused, the others are: that one is left out.
+BACKWARDS = [
+    (*model, training, device)
+    for model in ATTENTIONS
+    for training in (True, False)
+    for device in ("cpu", "meta")
+    if (*model, training, device) != ("t5", "sdpa", False, "cpu")
+]
+
+
+@pytest.mark.parametrize(("name", "attention", "training", "device"), BACKWARDS)
+def test_backward(transformers, name, attention, training, device):
+    with torch.device(device):
+        model, inputs = build(transformers, name, attention).train(training), inputs_of(name)
+        labels = torch.randint(3, 10, (BATCH,) if name == "vit" else tuple(list(inputs.values())[-1].shape))
+
+    def step():
+        output = model(**inputs, labels=labels)
+        assert output.loss.shape == ()
+        output.loss.backward()
+
+    report = roofprof.count(step)
+    phases = report.by_phase()
+    # Fused attention has a backward of its own. torch takes it on the CPU, and where nothing is dropped.
+    dropped = training and name in {"bert", "gpt2", "t5"}
+    fused = attention == "sdpa" and device == "cpu" and not dropped
+    assert report.coverage.uncosted == {}
+    assert phases["forward"].macs == truth_of(name).forward
+    assert phases["backward"].macs == truth_of(name).backward(fused=fused)
+    assert_conserved(report)
+
+
+# ---- experts
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("way", ["eager", "grouped_mm", "batched_mm"])
+def test_experts(transformers, way, device):
+    with torch.device(device):
+        model, inputs = build(transformers, "mixtral", experts_implementation=way), inputs_of("mixtral")
+    model.set_experts_implementation(way)
+    if (way, device) == ("eager", "meta"):  # a loop over the experts that were chosen
+        with pytest.raises(RuntimeError, match=r"needs data \(aten::nonzero\).*count it with real data"):
+            roofprof.count(model, **inputs)
+        return
+    check(roofprof.count(model, **inputs), truth_of("mixtral").forward)
+
+
+# ---- with a cache
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_generating(transformers, name):
+    # Every word is made from the logits of the one before: the prompt's last, then each new one's but the last.
+    model, prompt, new = build(transformers, name), words(), 5
+    if name == "llama":
+        steps = truths.llama(BATCH, LENGTH, scored=1, hidden=64, **SIZES, **HEADS)
+        for seen in range(LENGTH + 1, LENGTH + new):
+            steps += truths.llama(BATCH, 1, keys=seen, hidden=64, **SIZES, **HEADS)
+    else:
+        steps = 2 * truths.encoder_layer(BATCH, LENGTH, 32, 128) + truths.linear(BATCH, 32, 100)
+        for seen in range(LENGTH + 1, LENGTH + new):
+            layer = truths.encoder_layer(BATCH, 1, 32, 128) + truths.attention(BATCH, 1, seen - 1, 32)
+            steps += 2 * layer + truths.linear(BATCH, 32, 100)
+
+    def generate():
+        made = model.generate(prompt, max_new_tokens=new, min_new_tokens=new, do_sample=False)
+        assert made.shape == (BATCH, LENGTH + new)
+
+    check(roofprof.count(generate), steps.forward)
+    profiler = roofprof.RooflineProfiler(model, ceilings=roofprof.Ceilings())
+    with profiler:
+        generate()
+    report = profiler.report()
+    check(report, steps.forward)
+    assert {row.path: row for row in report.rows}[""].calls == new
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_one_step_with_a_cache(transformers, device):
+    with torch.device(device), torch.no_grad():
+        model = build(transformers, "llama")
+        cache = model(words()).past_key_values
+        report = roofprof.count(model, words(1), past_key_values=cache)
+    check(report, truths.llama(BATCH, 1, keys=LENGTH + 1, hidden=64, **SIZES, **HEADS).forward)
+    assert cache.get_seq_length() == LENGTH + 1  # as one call leaves it
+
+
+def test_a_cache_is_not_filled_twice(transformers):
+    # The mask makes the call on the meta device fail; the same is counted again, from where that one began.
+    with torch.device("meta"), torch.no_grad():
+        model = build(transformers, "llama")
+        cache = model(words()).past_key_values
+        mask = torch.ones(BATCH, LENGTH + 1, dtype=torch.long)
+        report = roofprof.count(model, words(1), attention_mask=mask, past_key_values=cache)
+    check(report, truths.llama(BATCH, 1, keys=LENGTH + 1, hidden=64, **SIZES, **HEADS).forward)
+    assert str(report.coverage.notes[0]).startswith(WITH_FAKES)
+    assert cache.get_seq_length() == LENGTH
+
+
+# ---- TorchScript
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_traced(transformers, name):
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = build(transformers, name)
+
+        def forward(self, tokens):
+            return self.model(tokens, return_dict=False, **({} if name == "bert" else {"use_cache": False}))[0]
+
+    tokens = words()
+    with torch.no_grad():
+        traced = torch.jit.trace(Logits(), tokens, strict=False)
+        report = roofprof.count(traced, tokens)
+    assert report.coverage.uncosted == {}
+    assert report.total.macs == truth_of(name).forward
+
+
+# ---- real sizes
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_size(transformers, name):
+    kind, options, shapes, macs, parameters = REAL[name]
+    with torch.device("meta"), torch.no_grad():
+        model = instance(transformers, kind, options)
+        inputs = {
+            key: torch.rand(shape) if key == "input_features" else torch.zeros(shape, dtype=torch.long)
+            for key, shape in shapes.items()
+        }
+        report = roofprof.count(model, **inputs)
+    check(report, macs.forward)
+    assert report.total.params == parameters
+    assert report.coverage.notes == []
+
+
+def test_training_gpt2_of_real_size(transformers):
+    with torch.device("meta"):
+        model = instance(transformers, "GPT2LMHeadModel", {})
+        tokens = torch.zeros(4, 1024, dtype=torch.long)
+    report = roofprof.count(lambda: model(tokens, labels=tokens).loss.backward())
+    macs = truths.gpt2(4, 1024, layers=12, width=768, vocabulary=50257)
+    assert report.by_phase()["forward"].macs == macs.forward
+    assert report.by_phase()["backward"].macs == macs.backward(fused=False)
+    assert report.coverage.uncosted == {}
+
+
+# ---- all sorts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_kind(transformers, kind):
+    with torch.device("meta"), torch.no_grad():
+        model, inputs = any_model(transformers, kind)
+        report = roofprof.count(model, **inputs)
+        assert report.coverage.uncosted == {}
+        assert report.total.macs > 0
+        assert_conserved(report)
+        if report.coverage.notes:  # torch's counter raises on these
+            (note,) = report.coverage.notes
+            assert str(note).startswith(WITH_FAKES)
+            return
+        with FlopCounterMode(display=False) as counter:
+            model(**inputs)
+    unknown = macs_unknown_to_torch(report)
+    assert report.total.macs - sum(unknown.values()) == counter.get_total_flops() // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BY_DATA)
+def test_kinds_that_decide_by_data(transformers, kind):
+    with torch.device("meta"):
+        model, inputs = any_model(transformers, kind)
+        with pytest.raises(RuntimeError, match=r"needs data \(aten::_local_scalar_dense\)"):
+            roofprof.count(model, **inputs)

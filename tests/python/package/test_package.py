@@ -1,0 +1,67 @@
+"""The package as a whole: which torch it was built for, what it says under another, what it offers."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import torch
+
+import roofprof
+from roofprof import _C, _build_info
+
+
+def test_requires_the_torch_that_it_was_built_with():
+    minor = ".".join(torch.__version__.split(".")[:2])
+    assert minor == _build_info.TORCH_MINOR
+    try:
+        requirements = metadata.requires("roofprof") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("roofprof is not installed, only on the path")
+    assert f"torch=={minor}.*" in requirements
+
+
+def test_import_under_another_torch_says_so_in_a_sentence():
+    program = "import torch; torch.__version__ = '2.10.1+cpu'; import roofprof"
+    environment = {"PYTHONPATH": str(Path(roofprof.__file__).parents[1])}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: roofprof")
+    assert _build_info.TORCH_VERSION in last
+    assert "2.10.1+cpu" in last
+
+
+def test_all_public_names_are_there():
+    for name in roofprof.__all__:
+        assert hasattr(roofprof, name)
+
+
+def test_cmake_finds_the_package():
+    assert (Path(roofprof.cmake_prefix_path) / "roofprof" / "roofprofConfig.cmake").is_file()
+    assert (Path(roofprof.__file__).parent / "include" / "roofprof" / "profiler.h").is_file()
+
+
+def test_the_stub_names_what_the_extension_has():
+    stub = ast.parse((Path(roofprof.__file__).parent / "_C.pyi").read_text())
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+
+    def members(node):
+        own = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        own |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
+        return own.union(*(members(classes[base.id]) for base in node.bases))
+
+    def public(thing):
+        return {name for name in dir(thing) if not name.startswith("_")}
+
+    functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+    values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
+    assert public(_C) == functions | values | {name for name in classes if not name.startswith("_")}
+    for name in classes.keys() & public(_C):
+        assert {member for member in members(classes[name]) if not member.startswith("_")} == public(
+            getattr(_C, name)
+        ), name

@@ -1,0 +1,123 @@
+"""The installed C++ headers: each compiles alone, without torch, and with the warnings that people turn on, for g++ and
+for every clang on this machine that the README names; and so does each way of giving a profiler a model."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+INCLUDE = Path(__file__).resolve().parents[3] / "csrc" / "include"
+HEADERS = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.h"))
+TORCH = Path(torch.__file__).parent / "include"
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{INCLUDE}"]
+CLANGS = range(14, 20)  # from the oldest to the newest that the README names
+
+
+def compilers() -> list[str]:
+    """The one that the tests were built with, g++, and each clang that can be had here."""
+    clangs = [f"clang++-{version}" for version in CLANGS]
+    named = [os.environ.get("CXX"), "g++", *clangs, *([] if any(map(shutil.which, clangs)) else ["clang++"])]
+    return list(dict.fromkeys(name for name in named if name and shutil.which(name)))
+
+
+every_compiler = pytest.mark.parametrize("compiler", compilers())
+
+
+@pytest.fixture
+def fmt_alone(tmp_path):
+    """A folder with fmt and nothing else of what torch brings."""
+    (tmp_path / "fmt").symlink_to(TORCH / "fmt")
+    return ["-isystem", str(tmp_path), "-DFMT_HEADER_ONLY=1"]
+
+
+def run(compiler: str, source: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [compiler, *FLAGS, *flags, "-x", "c++", "-"]
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+
+
+def test_the_readme_names_these_clangs():
+    readme = (INCLUDE.parents[1] / "README.md").read_text()
+    assert re.search(rf"`clang`\s+\({CLANGS[0]}\s+to\s+{CLANGS[-1]}\)", readme)
+
+
+@every_compiler
+@pytest.mark.parametrize("header", HEADERS)
+def test_each_compiles_alone(compiler, header, fmt_alone):
+    flags = fmt_alone if header == "roofprof/fmt.h" else []
+    done = run(compiler, f'#include "{header}"\n', "-fsyntax-only", *flags)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("header", [header for header in HEADERS if header != "roofprof/fmt.h"])
+def test_none_reads_more_than_the_standard_library(header):
+    # The folders of torch are there to be found: what is read is what the header asks for.
+    done = run(compilers()[0], f'#include "{header}"\n', "-M", f"-I{TORCH}", f"-I{TORCH}/torch/csrc/api/include")
+    assert done.returncode == 0, done.stderr
+    read = [Path(word) for word in done.stdout.replace("\\\n", " ").split()[1:]]
+    assert INCLUDE / header in read
+    assert not [path for path in read if path.is_relative_to(TORCH)]
+
+
+@every_compiler
+def test_options_can_be_designated_in_part(compiler):
+    source = """#include "roofprof/profiler.h"
+        roofprof::ProfilerOptions options() { return {.warmup = 1, .counters = roofprof::Counters::off}; }
+        roofprof::TableOptions table() { return {.depth = 2}; }"""
+    done = run(compiler, source, "-fsyntax-only")
+    assert done.returncode == 0, done.stderr
+
+
+MODELS = """
+struct Net : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { ROOFPROF_SCOPE(*this); return x + 1; }
+};
+
+template <class Model, class Profiler>
+constexpr bool is_profiler_of = std::is_same_v<Profiler, roofprof::RooflineProfiler<Model>>;
+
+void profile(torch::jit::Module script) {
+  const auto x = torch::rand({2, 2});
+  torch::nn::Linear holder(2, 2);
+  roofprof::RooflineProfiler of_holder(holder);
+  static_assert(is_profiler_of<torch::nn::Linear, decltype(of_holder)>);
+  of_holder.run(x);
+  Net net;
+  roofprof::RooflineProfiler of_net(net, {.warmup = 1});
+  static_assert(is_profiler_of<Net, decltype(of_net)>);
+  of_net.run(x);
+  of_net.run([&] { net.forward(x); });
+  static_assert(!std::is_constructible_v<roofprof::RooflineProfiler<Net>, Net>, "it would not outlive the profiler");
+  const auto shared = std::make_shared<Net>();
+  roofprof::RooflineProfiler of_shared(shared);
+  static_assert(is_profiler_of<std::shared_ptr<Net>, decltype(of_shared)>);
+  of_shared.run(x);
+  roofprof::RooflineProfiler of_sequential(torch::nn::Sequential(holder), {.repeat = 2});
+  of_sequential.run(x);
+  torch::nn::AnyModule any(holder);
+  roofprof::RooflineProfiler of_any(any);
+  of_any.run(x);
+
+  roofprof::RooflineProfiler of_script(script, roofprof::ProfilerOptions{});
+  static_assert(is_profiler_of<torch::jit::Module, decltype(of_script)>);
+  c10::Dict<std::string, torch::Tensor> batch;
+  of_script.run(batch, 2.0, std::optional<torch::Tensor>());
+  of_script.run(std::vector<c10::IValue>{x}, std::unordered_map<std::string, c10::IValue>{{"scale", 2.0}});
+}
+"""
+
+
+@pytest.mark.slow
+@every_compiler
+def test_profilers_take_every_kind_of_model(compiler):
+    """roofprof's headers first: nothing of torch is known to them."""
+    first = '#include "roofprof/profiler.h"\n#include "roofprof/scope.h"\n'
+    first += "#include <torch/nn.h>\n#include <torch/script.h>\n"
+    torchs = ["-isystem", str(TORCH), "-isystem", f"{TORCH}/torch/csrc/api/include"]
+    done = run(compiler, first + MODELS, "-fsyntax-only", *torchs)
+    assert done.returncode == 0, done.stderr

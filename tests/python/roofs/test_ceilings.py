@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import os
+import platform
+
+import pytest
+import torch
+
+from roofprof import _C, ceilings
+
+ROOFS = {
+    "device": "a machine",
+    "compute": [
+        {
+            "dtype": "fp32",
+            "operations_per_second": 2e11,
+            "provenance": {"source": "given", "method": "by hand", "date": "", "spread": None},
+        }
+    ],
+    "memory": [
+        {
+            "level": "DRAM",
+            "bytes_per_second": 3e10,
+            "capacity_bytes": 0,
+            "provenance": {"source": "given", "method": "by hand", "date": "2024-02-29", "spread": 0.1},
+        }
+    ],
+}
+
+
+@pytest.fixture
+def roofs():
+    return _C.ceilings_from_dict(ROOFS)
+
+
+def test_a_file_reads_back_equal(tmp_path, roofs):
+    path = tmp_path / "roofs.json"
+    ceilings.save(roofs, path)
+    assert ceilings.load(path) == roofs
+    assert ceilings.load(str(path)) == roofs
+    assert json.loads(path.read_text())["schema_version"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["roofs.json"]
+
+
+def test_saving_fails_whole(tmp_path, roofs):
+    with pytest.raises(OSError, match="roofs cannot be written") as info:
+        ceilings.save(roofs, tmp_path / "no" / "folder.json")
+    assert "folder.json" in str(info.value)
+    (tmp_path / "kept.json").write_text("as it was")
+    with pytest.raises(TypeError):
+        ceilings.save({"device": object()}, tmp_path / "kept.json")
+    assert (tmp_path / "kept.json").read_text() == "as it was"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
+
+
+def changed(*keys, to):
+    content = json.loads(json.dumps({"schema_version": 1, "ceilings": ROOFS}))
+    *path, last = keys
+    place = content
+    for key in path:
+        place = place[key]
+    if to is None:
+        del place[last]
+    else:
+        place[last] = to
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[1]", "not an object"),
+        ("{}", "it lacks the key 'schema_version'"),
+        (changed("schema_version", to=7), "schema_version is 7"),
+        (changed("ceilings", to=None), "it lacks the key 'ceilings'"),
+        (changed("ceilings", to=[]), "'ceilings' is not an object"),
+        (changed("ceilings", "memory", to=None), "it lacks the key 'ceilings.memory'"),
+        (changed("ceilings", "memory", to="DRAM"), "'ceilings.memory' is not a list"),
+        (changed("ceilings", "memory", to=[3]), "'ceilings.memory[0]' is not an object"),
+        (
+            changed("ceilings", "memory", 0, "bytes_per_second", to="fast"),
+            "'ceilings.memory[0].bytes_per_second' has the wrong type",
+        ),
+        (changed("ceilings", "memory", 0, "bytes_per_second", to=-1), "bytes_per_second of DRAM is -1"),
+        (changed("ceilings", "compute", 0, "operations_per_second", to=float("nan")), "not JSON"),
+        (changed("ceilings", "compute", 0, "operations_per_second", to=0.0), "operations_per_second of fp32 is 0"),
+        (changed("ceilings", "compute", 0, "dtype", to="fp33"), "'ceilings.compute[0].dtype' cannot be 'fp33'"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_problem_in_a_sentence(tmp_path, text, problem):
+    path = tmp_path / "roofs.json"
+    path.write_text(text)
+    with pytest.raises(ValueError) as info:
+        ceilings.load(path)
+    assert str(path) in str(info.value)
+    assert problem in str(info.value)
+    assert "\n" not in str(info.value)
+
+
+def test_an_unreadable_file(tmp_path):
+    with pytest.raises(ValueError, match="No such file"):
+        ceilings.load(tmp_path / "missing.json")
+    with pytest.raises(ValueError, match="folder"):
+        ceilings.load(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="it is not JSON"):
+        ceilings.load(tmp_path / "binary")
+
+
+def keep(folder, roofs, **changed):
+    """A file in the cache as roofprof's Python half wrote it when the cache was its own."""
+    key = {
+        "host": platform.node(),
+        "processor": dict(_C.cpu_environment())["device"],
+        "device": "cpu",
+        "torch": torch.__version__,
+        "roofprof_schema": 1,
+        "cpus": len(os.sched_getaffinity(0)),
+        "simd": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+    }
+    content = {"schema_version": 1, "measured_on": key | changed, "ceilings": roofs, "notes": ["fp16 was left out"]}
+    folder.mkdir()
+    path = folder / f"ceilings-cpu-{key['threads']}-threads-0123456789ab.json"
+    path.write_text(json.dumps(content, indent=2))
+    return path
+
+
+def test_roofs_that_were_kept_are_read(monkeypatch, tmp_path, roofs, capsys):
+    monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path / "cache"))
+    keep(ceilings.cache_dir(), ROOFS)
+    assert ceilings.for_device() == roofs
+    assert ceilings.for_device("cpu:0") == roofs
+    assert ceilings.for_device_with_notes() == (roofs, ["fp16 was left out"])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_roofs_of_another_machine_are_measured_anew_and_kept(monkeypatch, tmp_path, roofs, capsys):
+    monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path / "cache"))
+    other = keep(ceilings.cache_dir(), ROOFS, processor="another")
+    measured = ceilings.for_device()
+    assert measured != roofs
+    assert "roofs of this machine: " in capsys.readouterr().err
+    (path,) = set(ceilings.cache_dir().iterdir()) - {other}
+    assert path.name.startswith(f"ceilings-cpu-{torch.get_num_threads()}-threads-")
+    assert ceilings.load(path) == measured == ceilings.for_device()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_cache_is_a_folder_of_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path))
+    assert ceilings.cache_dir() == tmp_path
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:99"])
+def test_a_device_that_cannot_be_measured(device):
+    with pytest.raises(ValueError, match=f'"{device}"') as info:
+        ceilings.measure(device)
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_the_reason_is_said():
+    with pytest.raises(ValueError, match='the roofs of "cuda:0" cannot be measured: .*driver') as info:
+        ceilings.for_device("cuda:0", progress=lambda _line: None)
+    assert "\n" not in str(info.value)
+
+
+def test_measured_roofs_stand_beside_the_published_ones(roofs):
+    published = _C.Ceilings.published("RTX 4090")
+    table = roofs.table(160, published)
+    (line,) = (line for line in table.splitlines() if line.startswith("DRAM"))
+    assert "1.01 TB/s" in line
+    assert f"{100 * 3e10 / 1008e9:.1f}%" in line
+    assert "published" not in roofs.table(160)

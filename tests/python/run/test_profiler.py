@@ -1,0 +1,458 @@
+"""RooflineProfiler's own behaviour: runs, blocks, repeats, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+
+import pytest
+import torch
+from given_roofs import profiler, roofs
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import roofprof
+from roofprof import Report, RooflineProfiler, ceilings
+
+MACS = 2 * 8 * 4  # of linear() on x()
+
+
+def x() -> torch.Tensor:
+    return torch.ones(2, 8)
+
+
+def linear() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 4, bias=False))
+
+
+class Counted(nn.Module):
+    """Counts its calls where nothing puts them back."""
+
+    def __init__(self, seconds: float = 0):
+        super().__init__()
+        self.fc = nn.Linear(8, 4, bias=False)
+        self.seconds = seconds
+        self.lock = threading.Semaphore(0)  # looks after itself: not put back
+
+    @property
+    def calls(self) -> int:
+        return self.lock._value
+
+    def forward(self, value):
+        self.lock.release()
+        time.sleep(self.seconds)
+        return self.fc(value)
+
+
+# ---- how often the model is called
+
+
+@pytest.mark.parametrize(("warmup", "repeat"), [(0, 1), (1, 1), (2, 3), (0, 7)])
+def test_calls_are_one_plus_warm_up_plus_a_pair_for_each_repeat(warmup, repeat):
+    model = Counted()
+    report = profiler(model, warmup=warmup, repeat=repeat).run(x())
+    assert model.calls == 1 + warmup + 2 * repeat
+    assert len(report.run_times) == len(report.bare_times) == repeat
+    assert report.to_dict()["runs"]["warmup"] == warmup
+    assert report.row("fc").calls == 1
+    assert report.total.macs == MACS
+
+
+def test_without_a_wish_at_most_ten_repeats():
+    model = Counted()
+    assert len(profiler(model, repeat=None).run(x()).run_times) == 10
+
+
+def test_without_a_wish_slow_models_are_repeated_less(monkeypatch):
+    limits = roofprof._C.RunLimits
+    monkeypatch.setattr(roofprof._C, "RunLimits", lambda warmup, repeat: limits(warmup, repeat, seconds=0.1))
+    model = Counted(seconds=0.03)
+    report = profiler(model, warmup=3, repeat=None).run(x())
+    assert 1 <= len(report.run_times) <= 3
+    assert report.to_dict()["runs"]["warmup"] < 3
+    assert len(profiler(model, warmup=0, repeat=4).run(x()).run_times) == 4
+
+
+def test_count_and_blocks_call_once():
+    model = Counted()
+    report = roofprof.count(model, x())
+    assert model.calls == 1
+    assert report.run_times == []
+    assert report.total.time is None
+    with profiler(model) as prof:
+        model(x())
+    assert model.calls == 2
+    assert len(prof.report().run_times) == 1
+    assert prof.report().bare_times == []
+
+
+def test_profile_takes_the_roofs_of_this_machine(monkeypatch):
+    given = roofs()
+    asked = []
+    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda device: asked.append(device) or (given, ["busy"]))
+    report = roofprof.profile(linear(), x())
+    assert asked == ["cpu"]
+    assert report.ceilings == given
+    assert "roofs: busy" in report.coverage.notes
+    assert report.total.percent_of_roof > 0
+    roofprof.count(linear(), x())
+    profiler(linear()).run(x())
+    assert asked == ["cpu"]
+
+
+def test_each_run_starts_anew():
+    prof = profiler(linear())
+    first = prof.run(x())
+    second = prof.run(torch.ones(6, 8))
+    assert (first.total.macs, second.total.macs) == (MACS, 3 * MACS)
+    assert prof.report() is second
+
+
+def test_the_model_may_change_between_runs():
+    model = linear()
+    prof = profiler(model)
+    prof.run(x())
+    model.append(nn.Linear(4, 2))
+    assert prof.run(x()).row("1").macs == 2 * 4 * 2
+
+
+# ---- later calls that differ
+
+
+def test_later_call_that_does_other_work_stops_the_repeats():
+    class Grows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cache = torch.zeros(0, 8)
+
+        def forward(self, value):
+            self.cache = torch.cat([self.cache, value])
+            return self.cache @ self.cache.T
+
+    model = Grows()
+    report = profiler(model).run(x())
+    assert report.total.macs == 2 * 2 * 8
+    assert len(model.cache) == 2
+    (note,) = (note for note in report.coverage.notes if "other work" in note)
+    assert str(note).startswith("timing stopped after 0 repeats")
+    # The one call that did the counted work was observed with its times.
+    assert "the times are those of the first call" in note
+    assert len(report.run_times) == 1
+    assert report.total.time > 0
+
+
+def test_repeats_before_the_difference_stand():
+    class Fourth(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, value):
+            self.calls += 1
+            return value @ torch.ones(8, 3 if self.calls > 3 else 2)
+
+    report = profiler(Fourth(), warmup=0, repeat=5).run(x())
+    assert report.total.macs == 2 * 8 * 2
+    assert len(report.run_times) == 1
+    assert any(str(note).startswith("timing stopped after 1 repeats") for note in report.coverage.notes)
+
+
+def test_autocast_around_the_run_casts_in_every_call():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        report = profiler(linear()).run(x())
+    assert report.coverage.notes == [note for note in report.coverage.notes if "roof" in note]
+    assert len(report.run_times) == 2
+    assert report.total.flops_by_dtype["bf16"] == 2 * MACS
+
+
+# ---- blocks
+
+
+def test_block_is_summed_over_its_steps():
+    model = linear()
+    with profiler(model) as prof:
+        for _ in range(3):
+            model(x())
+            prof.step()
+    report = prof.report()
+    assert report.row("").calls == 3
+    assert report.total.macs == 3 * MACS
+    assert report.steps == Report.from_dict(report.to_dict()).steps == 3
+    # Equal steps: their mean is what each does. 2 x 8 inputs are made and read, 8 x 4 weights, 2 x 4 results.
+    moved = 4 * (2 * 16 + 32 + 8)
+    heading = " ".join(str(report).split("module ", maxsplit=1)[0].split())
+    assert re.search(
+        rf"a block of 3 steps: [\d.]+ .s a step on average: [\d.]+ .s, {MACS} MACs, 128 FLOPs, {moved} B", heading
+    )
+
+
+def test_without_marks_no_step_is_told_apart():
+    with profiler(linear()) as prof:
+        prof.model(x())
+    assert prof.report().steps is None
+    assert profiler(linear()).run(x()).steps is None
+    assert "step" not in str(prof.report())
+
+
+def test_entering_again_starts_a_new_report():
+    model = linear()
+    prof = profiler(model)
+    with prof:
+        model(x())
+    first = prof.report()
+    with prof:
+        pass
+    assert first.total.macs == MACS
+    assert prof.report().total.macs == 0
+    assert prof.run(x()).total.macs == MACS
+
+
+def test_block_with_nothing_in_it():
+    with profiler(linear()) as prof:
+        pass
+    report = prof.report()
+    assert report.total.flops == 0
+    assert not report.row("").time
+    assert report.coverage.uncalled_modules == ["", "0"]
+    assert str(report)
+
+
+def test_report_is_made_once():
+    with profiler(linear()) as prof:
+        pass
+    assert prof.report() is prof.report()
+
+
+# ---- what is refused
+
+
+def test_nothing_profiled_yet():
+    prof = profiler(linear())
+    with pytest.raises(RuntimeError, match="nothing was profiled yet"):
+        prof.report()
+    with pytest.raises(RuntimeError, match="there is none open"):
+        prof.step()
+    with prof, pytest.raises(RuntimeError, match="block is still open"):
+        prof.report()
+    with pytest.raises(RuntimeError, match="there is none open"):
+        prof.step()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"warmup": -1}, ValueError),
+        ({"repeat": 0}, ValueError),
+        ({"counters": "maybe"}, ValueError),
+        ({"ceilings": "/no/such/file.json"}, ValueError),
+    ],
+)
+def test_options_that_make_no_sense(options, error):
+    with pytest.raises(error):
+        RooflineProfiler(linear(), **options)
+
+
+def test_model_that_cannot_be_called():
+    with pytest.raises(TypeError, match="callable or None, not a int"):
+        RooflineProfiler(3)
+
+
+def test_roofs_from_a_file(tmp_path):
+    path = tmp_path / "roofs.json"
+    ceilings.save(roofs(), path)
+    assert profiler(linear(), ceilings=path).run(x()).ceilings == roofs()
+    assert profiler(linear(), ceilings=str(path)).run(x()).ceilings == roofs()
+
+
+INNER = {
+    "block": lambda model: RooflineProfiler(model).__enter__(),
+    "run": lambda model: profiler(model).run(x()),
+    "profile": lambda model: roofprof.profile(model, x()),
+    "count": lambda model: roofprof.count(model, x()),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_profilers_do_not_nest_and_the_outer_one_goes_on(inner):
+    model = linear()
+    with profiler(model) as prof:
+        model(x())
+        with pytest.raises(RuntimeError, match="profilers do not nest") as caught:
+            INNER[inner](linear())
+        model(x())
+    assert str(caught.value).count("\n") == 0
+    report = prof.report()
+    assert report.row("").calls == 2
+    assert report.total.macs == 2 * MACS
+    assert not report.partial
+    assert profiler(model).run(x()).total.macs == MACS
+
+
+@pytest.mark.parametrize("again", ["run", "block"])
+def test_a_profiler_in_use_refuses_itself_and_goes_on(again):
+    model = linear()
+    prof = profiler(model)
+    with prof:
+        model(x())
+        with pytest.raises(RuntimeError, match="this profiler is in use"):
+            prof.run(x()) if again == "run" else prof.__enter__()
+        model(x())
+    assert prof.report().total.macs == 2 * MACS
+
+
+def test_a_profile_inside_the_model_is_refused_as_the_model_s_error():
+    inner = linear()
+    with pytest.raises(RuntimeError, match="profilers do not nest"):
+        profiler(lambda value: roofprof.count(inner, value)).run(x())
+    prof = profiler(lambda value: prof.run(value))
+    with pytest.raises(RuntimeError, match="this profiler is in use"):
+        prof.run(x())
+    assert profiler(inner).run(x()).total.macs == MACS
+
+
+def test_two_profilers_on_two_threads():
+    results = {}
+
+    def work(name, columns):
+        model = nn.Linear(8, columns, bias=False)
+        results[name] = [profiler(model, repeat=5).run(x()).total.macs for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(name, name + 1)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {name: [2 * 8 * (name + 1)] * 5 for name in range(4)}
+
+
+# ---- what cannot be timed
+
+
+def test_meta_device_is_counted_and_not_timed():
+    model = linear().to("meta")
+    report = profiler(model).run(x().to("meta"))
+    assert report.total.macs == MACS
+    assert report.device == "meta"
+    assert report.total.time is None
+    assert report.run_times == []
+    assert "not timed: tensors on the meta device hold no data" in report.coverage.notes
+    assert roofprof.count(model, x().to("meta")).coverage.notes == []
+    with profiler(model) as prof:
+        model(x().to("meta"))
+    assert prof.report().total.time is None
+    assert prof.report().total.macs == MACS
+
+
+def test_fake_tensors_are_counted_and_not_timed():
+    with FakeTensorMode():
+        model = linear()
+        report = profiler(model).run(x())
+    assert report.total.macs == MACS
+    assert report.total.time is None
+    assert "not timed: fake tensors hold no data" in report.coverage.notes
+    with FakeTensorMode():
+        assert [roofprof.count(linear(), x()).total.macs for _ in range(2)] == [MACS, MACS]
+
+
+def test_device_is_where_the_parameters_are():
+    model = nn.ModuleList([nn.Linear(8, 4), nn.Linear(8, 4, device="meta")])
+    model.forward = lambda value: model[0](value)
+    report = profiler(model).run(x())
+    assert report.device == "meta"
+    assert report.total.time is None
+    assert profiler(lambda: torch.ones(3) + 1).run().device == "cpu"
+    weight = torch.ones(8, 4, device="meta")
+    assert profiler(lambda value: value @ weight).run(x().to("meta")).device == "meta"
+
+
+# ---- times
+
+
+def test_times_are_positive_and_close_to_the_wall():
+    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(8)))
+    report = profiler(model, repeat=5).run(torch.ones(256, 256))
+    chosen = sorted(report.run_times)[2]
+    assert report.total.wall == pytest.approx(chosen)
+    assert 0.5 * chosen < report.total.time <= chosen
+    assert all(row.time > 0 and row.self_time > 0 for row in report.rows)
+    assert all(row.time_spread >= 0 for row in report.rows)
+    assert all(time > 0 for time in report.bare_times)
+    assert min(report.bare_times) < 3 * chosen
+    assert 0 < report.total.op_time <= report.total.time
+
+
+def test_self_times_add_up_exactly():
+    model = nn.Sequential(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), nn.Linear(8, 4))
+    for report in (profiler(model).run(x()), _training_block(model)):
+        rows = report.to_dict()["rows"]
+        own = {row["path"]: row.get("self_time_ns", row["time_ns"]) for row in rows}
+        assert sum(own.values()) == report.to_dict()["total"]["time_ns"]
+        by_path = {row["path"]: row for row in rows}
+        for path, row in by_path.items():
+            if path.startswith("("):
+                continue
+            inside = [name for name in by_path if name == path or name.startswith(f"{path}.")]
+            inside = [name for name in by_path if not name.startswith("(")] if path == "" else inside
+            assert row["time_ns"] == sum(own[name] for name in inside)
+
+
+def _training_block(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with profiler(model) as prof:
+        model(x()).sum().backward()
+        optimizer.step()
+    return prof.report()
+
+
+def test_rows_come_from_one_run_and_spreads_from_all():
+    report = profiler(linear(), repeat=5).run(x())
+    data = report.to_dict()
+    chosen = data["runs"]["chosen"]
+    assert data["runs"]["total_ns"][chosen] == sorted(data["runs"]["total_ns"])[2]
+    by_module = {time["module"]: time["self_ns"] for time in data["times"] if time["phase"] == "forward"}
+    for place, facts in enumerate(data["modules"]):
+        if facts["path"].startswith("("):
+            continue
+        row = report.row(facts["path"])
+        times = by_module[place]
+        assert row.self_time == pytest.approx(times[chosen] * 1e-9)
+        median = sorted(times)[2]
+        assert row.self_time_spread == pytest.approx((max(times) - min(times)) / median)
+
+
+def test_calls_of_one_module_add_up():
+    def sleep(value):
+        time.sleep(0.01)
+        return value
+
+    child = nn.Identity()
+    child.forward = sleep
+    model = nn.Module()
+    model.child = child
+    model.forward = lambda value: [child(value) for _ in range(3)]
+    report = profiler(model, repeat=1).run(x())
+    assert report.row("child").calls == 3
+    assert 0.03 <= report.row("child").time < 0.3
+    assert report.row("").time >= report.row("child").time
+    assert report.row("").self_time < 0.03
+
+
+def test_python_in_front_of_a_tiny_op_is_overhead():
+    class Busy(nn.Module):
+        def forward(self, value):
+            sum(range(20_000))
+            return value + 1
+
+    report = profiler(nn.Sequential(Busy(), nn.Linear(8, 4))).run(x())
+    row = report.row("0")
+    assert row.bound == "overhead"
+    assert row.op_time < row.time / 2
+    assert row.wasted_time == pytest.approx(row.time - row.lower_bound_time)
+    assert report.row("").bound == "overhead"
+
+
+def test_table_says_how_it_was_timed():
+    text = str(profiler(linear(), warmup=2, repeat=3).run(x()))
+    assert "the median of 3 runs after 2 for warm-up" in text
+    assert "bare" in text

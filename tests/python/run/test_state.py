@@ -1,0 +1,249 @@
+"""A profile leaves everything as ONE plain call leaves it, bit by bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from given_roofs import profiler
+from leavers import CASES, Buffers, Gradients
+from sameness import WAYS, difference, generators, seed
+from torch import nn
+
+import roofprof
+
+
+def made(case: str):
+    model, inputs = CASES[case]
+    seed()
+    return model(), *inputs()
+
+
+def state_after(case: str, call) -> dict[str, Any]:
+    """Everything, after ``call(model, args, kwargs)`` of a new model with new inputs."""
+    make_model, make_inputs = CASES[case]
+    seed()
+    model = make_model()
+    args, kwargs = make_inputs()
+    seed()
+    call(model, args, kwargs)
+    return {
+        "model": model,
+        "state_dict": dict(model.state_dict()),
+        "inputs": (args, kwargs),
+        "generators": generators(),
+    }
+
+
+def once(model, args, kwargs):
+    model(*args, **kwargs)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", CASES)
+def test_all_is_as_one_plain_call_leaves_it(case, way):
+    def profiled(model, args, kwargs):
+        report = WAYS[way](model, args, kwargs)
+        assert not any("not as it left them" in note for note in report.coverage.notes)
+
+    assert difference(state_after(case, profiled), state_after(case, once)) is None
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"autocast inside", "consumed inputs"}))
+def test_the_comparison_tells_one_call_from_two(case):
+    def twice(model, args, kwargs):
+        model(*args, **kwargs)
+        model(*args, **kwargs)
+
+    assert difference(state_after(case, twice), state_after(case, once))
+
+
+# ---- identity
+
+
+def test_objects_that_one_call_keeps_are_the_same_objects():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    image = torch.ones(1, 3, 8, 8)
+    batch = {"image": image, "list": [image], "tuple": (image, [1])}
+    kept = [*model.parameters(), *model.buffers(), *(p.grad for p in model.parameters())]
+    inner = [batch["image"], batch["list"], batch["tuple"], batch["tuple"][1]]
+    outer = nn.Module()
+    outer.net = model
+    outer.forward = lambda batch: model(batch["image"])
+    profiler(outer).run(batch)
+    now = [*model.parameters(), *model.buffers(), *(p.grad for p in model.parameters())]
+    assert all(a is b for a, b in zip(kept, now, strict=True))
+    after = [batch["image"], batch["list"], batch["tuple"], batch["tuple"][1]]
+    assert all(a is b for a, b in zip(inner, after, strict=True))
+
+
+def test_gradient_that_the_first_call_made_is_the_one_that_stays():
+    model = Gradients()
+    added, seen = model.added.grad, []
+    model.register_forward_hook(lambda *_: seen.append(model.fresh.grad))
+    profiler(model).run(torch.ones(3))
+    assert model.fresh.grad is seen[0]
+    assert model.added.grad is added
+
+
+def test_buffer_that_the_first_call_put_there_is_the_one_that_stays():
+    model, seen = Buffers(), []
+    model.register_forward_hook(lambda *_: seen.append((model.replaced, model.empty)))
+    profiler(model).run(torch.ones(1, 3))
+    assert model.replaced is seen[0][0]
+    assert model.empty is seen[0][1]
+
+
+def test_the_backward_of_an_earlier_call_still_runs():
+    """Batch statistics are put back after each further call, and the graph of the earlier one refers to them."""
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), torch.rand(4, 8)
+    loss = model(x).sum()
+    profiler(model, repeat=2).run(x)
+    loss.backward()
+    assert model[0].weight.grad is not None
+
+
+def test_sentinels_are_handed_over_as_they_are():
+    class Sentinel:
+        def __init__(self, name):
+            self.name = name
+
+    missing = Sentinel("missing")
+
+    def forward(option, *, options):
+        assert option is missing
+        assert options["a"] is missing
+        return torch.ones(3) + 1
+
+    report = profiler(forward).run(missing, options={"a": missing})
+    assert report.coverage.notes == []
+
+
+# ---- functions, and state that lies outside the model
+
+
+def test_function_over_a_module():
+    model = nn.BatchNorm1d(3)
+    profiler(lambda value: model(value) + 1).run(torch.rand(4, 3))
+    assert model.num_batches_tracked == 1
+    model = nn.BatchNorm1d(3)
+    profiler(model.forward).run(torch.rand(4, 3))
+    assert model.num_batches_tracked == 1
+
+
+GLOBAL_NORM = nn.BatchNorm1d(3)
+
+
+def test_function_over_a_global_module():
+    def function(value):
+        return GLOBAL_NORM(value)
+
+    profiler(function).run(torch.rand(4, 3))
+    assert GLOBAL_NORM.num_batches_tracked == 1
+
+
+def test_function_in_wrappers_and_helpers():
+    model = nn.BatchNorm1d(3)
+
+    def helper(value):
+        return model(value)
+
+    @torch.no_grad()
+    def function(value):
+        return helper(value)
+
+    profiler(function).run(torch.rand(4, 3))
+    assert model.num_batches_tracked == 1
+
+
+def test_iterators_are_not_used_up():
+    batches = iter([torch.ones(2, 8)] * 5)
+    model = nn.Linear(8, 4)
+    report = profiler(lambda batches: model(next(batches))).run(batches)
+    assert len(list(batches)) == 4
+    assert report.total.macs == 64
+    assert len(report.run_times) == 1
+    assert any("first call alone" in note for note in report.coverage.notes)
+
+
+def test_what_looks_after_itself_is_left_alone():
+    from concurrent.futures import ThreadPoolExecutor
+
+    class Pooled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool = ThreadPoolExecutor(2)
+            self.fc = nn.Linear(8, 4)
+
+        def forward(self, value):
+            return [future.result() for future in [self.pool.submit(self.fc, value) for _ in range(2)]]
+
+    model = Pooled()
+    assert profiler(model).run(torch.ones(2, 8)).total.macs == 128
+    assert len(model(torch.ones(2, 8))) == 2
+    model.pool.shutdown(wait=True)
+
+
+def test_a_profiler_in_reach_of_its_own_model():
+    model = nn.Linear(8, 4)
+    model.profiler = profiler(model)
+    report = model.profiler.run(torch.ones(2, 8))
+    assert len(report.run_times) == 2
+    assert model.profiler.report() is report
+
+
+class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+    """The largest tensor that was cloned."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **kwargs or {})
+        if function is torch.ops.aten.clone.default:
+            self.largest = max(self.largest, result.numel())
+        return result
+
+
+def test_large_inputs_are_not_copied():
+    with Sizes() as sizes:
+        profiler(lambda value: value[:2] + 1).run(torch.ones(1000, 1000))
+    assert sizes.largest < 1000
+
+
+def test_large_arrays_and_models_are_not_copied(monkeypatch, tmp_path):
+    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", 100)
+    file = np.memmap(tmp_path / "large", np.float32, "w+", shape=(1000,))
+    with torch.inference_mode():
+        model = nn.Linear(100, 100)
+        model.file = file
+        copied = []
+        monkeypatch.setattr(np.memmap, "copy", lambda *_: copied.append(1), raising=False)
+        with Sizes() as sizes:
+            profiler(model).run(torch.ones(2, 100))
+    assert copied == []
+    assert sizes.largest == 0
+
+
+def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_said(monkeypatch):
+    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", 0)
+
+    class Late(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(3))
+            self.calls = 0
+
+        def forward(self, value):
+            self.calls += 1
+            with torch.no_grad():
+                (self.weight if self.calls > 2 else value).add_(0)
+            return value * self.weight
+
+    report = profiler(Late()).run(torch.ones(3))
+    assert any("wrote to 1 tensors that the first did not" in note for note in report.coverage.notes)

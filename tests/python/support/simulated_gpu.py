@@ -1,0 +1,295 @@
+"""A simulated GPU: roofprof finds the fake libraries of tests/fakes, and models on the CPU launch fake kernels.
+
+Nothing in here is measured. A process finds libraries once, so functions of this module run in processes of their own:
+``simulated("what_goes_well")`` returns what ``what_goes_well()`` returned there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from cpp_project import BUILD, ROOT
+from fake_launch import FakeLaunch, load
+from torch import nn
+
+import roofprof
+from roofprof import _C
+
+FAKES = BUILD / "tests" / "fakes" / "lib"
+
+GEMM_NS = 5000
+GEMM_BYTES = 3_000_000
+BACKWARD_NS = 7000
+UPDATE_NS = 700
+
+
+def simulated(function: str, cupti: str = "all") -> Any:
+    """What the function returns in a process that finds those fake libraries."""
+    folders = (Path(roofprof.__file__).parents[1], Path(__file__).parent, ROOT / "tests" / "fakes")
+    path = os.pathsep.join(map(str, folders))
+    done = subprocess.run(
+        [sys.executable, __file__, function],
+        env=os.environ | libraries("all", f"{cupti}/libcupti.so.13") | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def libraries(cuda: str, cupti: str) -> dict[str, str]:
+    """The variables that say which libraries are found, by the folders of tests/fakes; "none" has none."""
+    return {
+        "ROOFPROF_CUDA_LIB": str(FAKES / cuda / "libcuda.so.1"),
+        "ROOFPROF_CUPTI_LIB": str(FAKES / cupti),
+        "ROOFPROF_NVML_LIB": str(FAKES / "none" / "libnvidia-ml.so.1"),
+    }
+
+
+# ---- in the process of its own
+
+
+class Fakes:
+    """The fake libraries' control."""
+
+    def __init__(self) -> None:
+        self._library = load(FAKES / "libroofprof_fakes.so")
+        self._library.fake_calls.restype = ctypes.c_longlong
+        self._library.fake_live.restype = ctypes.c_longlong
+        self._library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
+        self._library.fake_set.argtypes = [ctypes.c_char_p, ctypes.c_longlong]
+
+    def launch(self, name: str, duration_ns: int, dram_bytes: float = 0) -> None:
+        """A kernel that reads all of its bytes."""
+        ones = (ctypes.c_int * 3)(1, 1, 1)
+        kernel = FakeLaunch(
+            name=name.encode(), duration_ns=duration_ns, grid=ones, block=ones, dram_read_bytes=dram_bytes
+        )
+        self._library.fake_launch(ctypes.byref(kernel))
+
+    def fail(self, function: str, code: int, after: int = 0) -> None:
+        """That function fails with that code from now on."""
+        self._library.fake_fail(function.encode(), code, after)
+
+    def set(self, setting: str, value: int | str) -> None:
+        """As fake_settings.def lists them."""
+        if isinstance(value, str):
+            self._library.fake_set_text(setting.encode(), value.encode())
+        else:
+            self._library.fake_set(setting.encode(), value)
+
+    def reset(self) -> None:
+        """Everything works."""
+        self._library.fake_reset()
+
+    def calls(self, function: str) -> int:
+        """So often it was called."""
+        return int(self._library.fake_calls(function.encode()))
+
+    def held(self) -> dict[str, int]:
+        """What is held of the libraries now."""
+        names = ("subscriber", "activity_buffer", "host_object", "range_profiler")
+        return {name: int(self._library.fake_live(name.encode())) for name in names}
+
+
+@functools.cache
+def fakes() -> Fakes:
+    """Loaded when first needed."""
+    return Fakes()
+
+
+@torch.library.custom_op("simulated::gemm", mutates_args=())
+def gemm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Launches one kernel."""
+    fakes().launch("simulated_gemm", GEMM_NS, GEMM_BYTES)
+    return x @ weight
+
+
+@torch.library.custom_op("simulated::gemm_backward", mutates_args=())
+def gemm_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Launches one kernel."""
+    fakes().launch("simulated_gemm_backward", BACKWARD_NS)
+    return x.t() @ grad
+
+
+def _keep(ctx: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(inputs[0])
+
+
+def _backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
+    return None, gemm_backward(grad, *ctx.saved_tensors)
+
+
+gemm.register_autograd(_backward, setup_context=_keep)
+
+
+@torch.library.custom_op("simulated::update", mutates_args=("weight",))
+def update(weight: torch.Tensor, grad: torch.Tensor) -> None:
+    """Launches one kernel."""
+    fakes().launch("simulated_update", UPDATE_NS)
+    weight.sub_(grad)
+
+
+class Layer(nn.Module):
+    """One product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return gemm(x, self.weight)
+
+
+class Step(torch.optim.Optimizer):
+    """p -= grad"""
+
+    def __init__(self, parameters: Iterator[nn.Parameter]) -> None:
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            update(parameter, parameter.grad)
+
+
+def model() -> nn.Module:
+    """Two layers, each called once."""
+    return nn.Sequential(Layer(), nn.ReLU(), Layer())
+
+
+def profiler(module: nn.Module, **options: Any) -> roofprof.RooflineProfiler:
+    """Quick, under roofs by hand; the tensors are on the CPU, so the device is wished for."""
+    roofs = _C.ceilings_from_dict({"device": "simulated", "compute": [], "memory": []})
+    return roofprof.RooflineProfiler(module, warmup=1, repeat=3, device="cuda", ceilings=roofs, **options)
+
+
+def facts(report: roofprof.Report) -> dict[str, Any]:
+    """What tests look at. Times in nanoseconds."""
+    rows = json.loads(report.to_json())["rows"]
+    names = ("time_ns", "wall_ns", "host_time_ns", "dram_bytes", "kernel_count", "macs")
+    return {
+        "rows": {row["path"]: {name: row.get(name) for name in names} for row in rows},
+        "kernels": json.loads(report.to_json()).get("kernels", []),
+        "notes": [str(note) for note in report.coverage.notes],
+        "runs": len(report.run_times),
+        "table": str(report),
+        "held": fakes().held(),
+    }
+
+
+class ScriptedLayer(nn.Module):
+    """One product, as TorchScript calls it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.simulated.gemm(x, self.weight)
+
+
+class Raises(nn.Module):
+    """What a user's model does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gemm(x, torch.ones(4, 4))
+        raise KeyError("the user's own")
+
+
+def one_run(**options: Any) -> dict[str, Any]:
+    return facts(profiler(model(), **options).run(torch.ones(2, 4)))
+
+
+def training() -> dict[str, Any]:
+    net = model()
+    optimizer = Step(net.parameters())
+    prof = profiler(net)
+    with prof:
+        net(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    return facts(prof.report())
+
+
+def scripted() -> dict[str, Any]:
+    net = torch.jit.script(nn.Sequential(ScriptedLayer(), nn.ReLU()))
+    return facts(profiler(net, counters="off").run(torch.ones(2, 4)))
+
+
+def raising() -> dict[str, Any]:
+    prof = profiler(nn.Sequential(Layer(), Raises()))
+    try:
+        prof.run(torch.ones(2, 4))
+    except KeyError as error:
+        raised = str(error)
+    return {"raised": raised, "partial": prof.report().partial, **facts(prof.report())}
+
+
+def counting_alone() -> dict[str, Any]:
+    report = roofprof.count(model(), torch.ones(2, 4))
+    return {"macs": report.total.macs, "calls": fakes().calls("cu*")}
+
+
+def what_goes_well() -> dict[str, Any]:
+    return {
+        "counting alone": counting_alone(),
+        "one call": one_run(counters="off"),
+        "counters": one_run(),
+        "counters of modules": one_run(counters="modules"),
+        "training": training(),
+        "a script": scripted(),
+        "raising": raising(),
+        "after raising": one_run(),
+    }
+
+
+def what_goes_wrong() -> dict[str, Any]:
+    """Each thing by itself, then nothing of it."""
+    found: dict[str, Any] = {}
+
+    def attempt(name: str, cuda: str = "all", cupti: str = "all/libcupti.so.13") -> None:
+        os.environ.update(libraries(cuda, cupti))
+        found[name] = one_run()
+        fakes().reset()
+
+    attempt("no driver", cuda="none")
+    fakes().fail("cuInit", 34)
+    attempt("stub")
+    fakes().set("devices", 0)
+    attempt("no device")
+    attempt("no CUPTI", cupti="none/libcupti.so.13")
+    fakes().set("cupti_version", 26)
+    attempt("too old", cupti="older/libcupti.so.12")
+    fakes().fail("cuptiSubscribe", 39)
+    attempt("another profiler")
+    fakes().set("permitted", 0)
+    attempt("no permission")
+    fakes().fail("cuptiRangeProfilerEnable", 26)
+    attempt("DCGM")
+    fakes().fail("cuptiRangeProfilerEnable", 43)
+    attempt("MIG")
+    fakes().set("chip", "GP102")
+    attempt("chip")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        attempt("torch.profiler")
+    attempt("nothing")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as torchs:
+        model()(torch.ones(2, 4))
+    found["torch's own"] = [event.key for event in torchs.key_averages()]
+    fakes().fail("cuCtxSynchronize", 999, after=12)
+    attempt("lost")
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(globals()[sys.argv[1]]()) + "\n")
