@@ -3,6 +3,8 @@
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
+#include <iterator>
+
 #include "bindings.h"
 #include "roofprof/report.h"
 #include "values/phrases.h"
@@ -33,10 +35,10 @@ void bind_coverage(py::module_& module) {
       .def_readonly("unobserved", &Coverage::unobserved)
       .def_readonly("notes", &Coverage::notes)
       .def("__repr__", [](const Coverage& self) {
-        return "<Coverage: " + counted(self.uncosted.size(), "uncosted op") + ", " +
+        return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
                std::to_string(self.unobserved.size()) + " unobserved, " +
-               counted(self.uncalled_modules.size(), "uncalled module") + ", " + counted(self.notes.size(), "note") +
-               ">";
+               counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
+               counted(std::ssize(self.notes), "note") + ">";
       });
 }
 
