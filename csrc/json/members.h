@@ -189,7 +189,7 @@ void read_table(JsonReader& json, std::vector<Row>& to) {
       read_value(json, columns);
       if (columns != expected) json.refuse("does not list the columns that this roofprof reads");
     } else if (*key == "rows") {
-      if (columns.empty()) json.refuse("stands before 'columns'");
+      if (columns.empty()) json.refuse("comes before 'columns'");
       has_rows = true;
       json.begin_array();
       while (json.next_item()) {

@@ -33,65 +33,6 @@ void append_utf8(std::string& to, std::uint32_t code) {
 
 }  // namespace
 
-JsonSyntaxError::JsonSyntaxError(const std::string& problem, std::size_t line, std::size_t column)
-    : JsonError("it is not JSON (line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + problem +
-                ")"),
-      line_(line),
-      column_(column) {}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string result(text.substr(0, kLongest));
-  std::ranges::replace_if(result, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return text.size() > kLongest ? result + "..." : result;
-}
-
-// ---- errors
-
-void JsonReader::fail(const std::string& problem) const {
-  const std::string_view before = text_.substr(0, at_);
-  const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  throw JsonSyntaxError(problem, line, before.size() - line_start + 1);
-}
-
-void JsonReader::fail_here(const std::string& expected) const {
-  if (at_ >= text_.size()) fail("the text ends where " + expected + " should stand");
-  fail(expected + " should stand here");
-}
-
-std::string JsonReader::path() const {
-  std::string path;
-  for (const Level& level : levels_) {
-    if (level.is_object) {
-      if (level.key.data() == nullptr) continue;
-      if (!path.empty()) path += '.';
-      path += shown(level.key);
-    } else if (!level.is_first) {
-      path += '[' + std::to_string(level.index) + ']';
-    }
-  }
-  return path;
-}
-
-void JsonReader::refuse(const std::string& problem) const {
-  const std::string where = path();
-  throw JsonError((where.empty() ? "its outermost value" : "'" + where + "'") + ' ' + problem);
-}
-
-void JsonReader::refuse_type(const std::string& expected) const {
-  refuse("has the wrong type: it should be " + expected);
-}
-
-void JsonReader::refuse_range(std::string_view digits) const {
-  refuse("is " + shown(digits) + ", which is out of range");
-}
-
-void JsonReader::lacks_key(std::string_view key) const {
-  const std::string where = path();
-  throw JsonError("it lacks the key '" + (where.empty() ? "" : where + '.') + std::string(key) + "'");
-}
-
 // ---- tokens
 
 void JsonReader::blanks() {
@@ -154,12 +95,12 @@ std::string_view JsonReader::quoted() {
       has_escapes_ = true;
       at_ += 2;
     } else if (code < 0x20) {
-      fail("a control character stands in a text");
+      fail("a string contains a control character");
     } else if (code < 0x80) {
       ++at_;
     } else {
       const std::size_t length = utf8_sequence(text_.substr(at_, 4));
-      if (length == 0) fail("a text is not UTF-8");
+      if (length == 0) fail("a string is not UTF-8");
       at_ += length;
     }
   }
@@ -198,7 +139,7 @@ std::string_view JsonReader::decoded(std::string_view quoted_text) {
     if (point >= 0xD800 && point < 0xE000) {
       const bool is_pair = point < 0xDC00 && text_.substr(at_ + 6, 2) == "\\u";
       const std::uint32_t low = is_pair ? hex_digits(at_ + 8) : 0;
-      if (low < 0xDC00 || low > 0xDFFF) fail("half of a surrogate pair stands alone");
+      if (low < 0xDC00 || low > 0xDFFF) fail("a surrogate is unpaired");
       point = 0x10000 + ((point - 0xD800) << 10U) + (low - 0xDC00);
       at_ += 6;
     }

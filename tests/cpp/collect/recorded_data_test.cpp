@@ -199,8 +199,8 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
   };
   EXPECT_EQ(message_of_reading(trace_of(record_of("kernel", "0", "20", ", 0"))), "(it was read)");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "it is not JSON (line 1, column 1: the text ends where a value should stand)"},
-      {"roofprof-device-data 1\n", "it is not JSON (line 1, column 1: a value should stand here)"},
+      {"", "it is not JSON (line 1, column 1: the text ends where a value is expected)"},
+      {"roofprof-device-data 1\n", "it is not JSON (line 1, column 1: a value is expected here)"},
       {"[]", "its outermost value is not an object"},
       {"{}", "it lacks the key 'roofprof_device_data'"},
       {"{\"roofprof_device_data\": 3}",
@@ -210,7 +210,7 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
       {"{\"roofprof_device_data\": 2, \"traces\": [{\"names\": []}], \"counters\": []}",
        "it lacks the key 'traces[0].records'"},
       {"{\"roofprof_device_data\": 2,\n\"traces\": [",
-       "it is not JSON (line 2, column 12: the text ends where a value should stand)"},
+       "it is not JSON (line 2, column 12: the text ends where a value is expected)"},
       {file_of("", "") + "{}", "it is not JSON (line 3, column 16: more text follows the outermost value)"},
       {trace_of(record_of("kernel", "1", "20", ", 0")),
        "traces[0].records[0] has a name that is not in the trace's list"},
@@ -234,7 +234,7 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
       {file_of("", R"({"ranges": "kernels", "records": [{"range": 0, "values": {"dream_bytes": 1}}]})"),
        "'counters[0].records[0].values.dream_bytes' is unknown: there is no counter 'dream_bytes'"},
       {file_of("", R"({"ranges": "kernels", "records": [{"range": 0, "values": {"dram_bytes": nan}}]})"),
-       "it is not JSON (line 3, column 86: a value should stand here)"},
+       "it is not JSON (line 3, column 86: a value is expected here)"},
   };
   for (const auto& [text, problem] : cases) {
     EXPECT_EQ(message_of_reading(text), "the text is no recorded device data: " + problem) << text;

@@ -106,7 +106,7 @@ TEST_F(Recorded, WhatIsNotThereIsSaid) {
             "there is no device data to read: cannot read '" + path_ + "': No such file or directory");
   std::ofstream(path_) << "something else\n";
   EXPECT_EQ(said([&] { replaying_collector(path_); }),
-            path_ + " is no recorded device data: it is not JSON (line 1, column 1: a value should stand here)");
+            path_ + " is no recorded device data: it is not JSON (line 1, column 1: a value is expected here)");
   write_recorded_file({}, path_);
   const auto empty = replaying_collector(path_);
   EXPECT_EQ(said([&] { empty->start_tracing(); }), "no kernel times were recorded in " + path_);

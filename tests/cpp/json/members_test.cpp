@@ -86,7 +86,7 @@ TEST(JsonMembers, ListsOfRecordsAreTables) {
   EXPECT_EQ(changed("\"stream\"", "\"river\""), "'columns' does not list the columns that this roofprof reads");
   EXPECT_EQ(changed(", 10]", "]"), "'rows[1]' is shorter than 'columns'");
   EXPECT_EQ(changed(", 10]", ", 10, 11]"), "'rows[1][15]' is longer than 'columns'");
-  EXPECT_EQ(changed("columns", "headings"), "'rows' stands before 'columns'");
+  EXPECT_EQ(changed("columns", "headings"), "'rows' comes before 'columns'");
   EXPECT_EQ(changed("\"rows\"", "\"lines\""), "it lacks the key 'rows'");
 }
 

@@ -100,33 +100,33 @@ TEST(JsonReader, TakesJsonAndNothingElse) {
     EXPECT_TRUE(testing::is_json(text)) << text;
   }
   const std::vector<std::pair<std::string, std::string>> broken = {
-      {"", "line 1, column 1: the text ends where a value should stand"},
-      {"{", "line 1, column 2: the text ends where a quote should stand"},
-      {"[1,\n 2", "line 2, column 3: the text ends where a comma or ] should stand"},
-      {"[1,]", "line 1, column 4: a value should stand here"},
-      {"[1 2]", "line 1, column 4: a comma or ] should stand here"},
-      {"{\"a\" 1}", "line 1, column 6: a colon should stand here"},
-      {"{\"a\": 1,}", "line 1, column 9: a quote should stand here"},
-      {"{a: 1}", "line 1, column 2: a quote should stand here"},
-      {"nan", "line 1, column 1: a value should stand here"},
-      {"NaN", "line 1, column 1: a value should stand here"},
+      {"", "line 1, column 1: the text ends where a value is expected"},
+      {"{", "line 1, column 2: the text ends where a quote is expected"},
+      {"[1,\n 2", "line 2, column 3: the text ends where a comma or ] is expected"},
+      {"[1,]", "line 1, column 4: a value is expected here"},
+      {"[1 2]", "line 1, column 4: a comma or ] is expected here"},
+      {"{\"a\" 1}", "line 1, column 6: a colon is expected here"},
+      {"{\"a\": 1,}", "line 1, column 9: a quote is expected here"},
+      {"{a: 1}", "line 1, column 2: a quote is expected here"},
+      {"nan", "line 1, column 1: a value is expected here"},
+      {"NaN", "line 1, column 1: a value is expected here"},
       {"[1] 2", "line 1, column 5: more text follows the outermost value"},
       {"01", "line 1, column 2: more text follows the outermost value"},
-      {"1.", "line 1, column 3: the text ends where a digit should stand"},
-      {"[.5]", "line 1, column 2: a value should stand here"},
-      {"-", "line 1, column 2: the text ends where a digit should stand"},
-      {"1e", "line 1, column 3: the text ends where a digit should stand"},
-      {"\"a", "line 1, column 3: the text ends where a quote should stand"},
-      {"\"a\\", "line 1, column 4: the text ends where a quote should stand"},
-      {"\"a\nb\"", "line 1, column 3: a control character stands in a text"},
-      {"\"\xFF\"", "line 1, column 2: a text is not UTF-8"},
-      {"\"\xC3\"", "line 1, column 2: a text is not UTF-8"},
+      {"1.", "line 1, column 3: the text ends where a digit is expected"},
+      {"[.5]", "line 1, column 2: a value is expected here"},
+      {"-", "line 1, column 2: the text ends where a digit is expected"},
+      {"1e", "line 1, column 3: the text ends where a digit is expected"},
+      {"\"a", "line 1, column 3: the text ends where a quote is expected"},
+      {"\"a\\", "line 1, column 4: the text ends where a quote is expected"},
+      {"\"a\nb\"", "line 1, column 3: a string contains a control character"},
+      {"\"\xFF\"", "line 1, column 2: a string is not UTF-8"},
+      {"\"\xC3\"", "line 1, column 2: a string is not UTF-8"},
       {"\"\\x\"", "line 1, column 2: a backslash is followed by none of \" \\ / b f n r t u"},
       {"\"\\u12g4\"", "line 1, column 2: \\u is not followed by four hexadecimal digits"},
       {"\"\\u12\"", "line 1, column 2: \\u is not followed by four hexadecimal digits"},
-      {"\"\\ud800\"", "line 1, column 2: half of a surrogate pair stands alone"},
-      {"\"\\ud800\\u0041\"", "line 1, column 2: half of a surrogate pair stands alone"},
-      {"\"\\udc00\"", "line 1, column 2: half of a surrogate pair stands alone"},
+      {"\"\\ud800\"", "line 1, column 2: a surrogate is unpaired"},
+      {"\"\\ud800\\u0041\"", "line 1, column 2: a surrogate is unpaired"},
+      {"\"\\udc00\"", "line 1, column 2: a surrogate is unpaired"},
       {std::string(100'000, '['), "line 1, column 101: it nests deeper than 100 levels"},
   };
   for (const auto& [text, problem] : broken) {
@@ -160,7 +160,7 @@ TEST(JsonReader, WhatIsNotExpectedIsNamedByItsPath) {
   EXPECT_EQ(of_calls("{}", [](JsonReader& json) { json.begin_array(); }), "'ops[1].calls' is not a list");
   EXPECT_EQ(message_of("3", [](JsonReader& json) { json.begin_object(); }), "its outermost value is not an object");
   // What is no JSON is said to be none, whatever was expected.
-  EXPECT_EQ(of_calls("nan", integer), "it is not JSON (line 1, column 24: a value should stand here)");
+  EXPECT_EQ(of_calls("nan", integer), "it is not JSON (line 1, column 24: a value is expected here)");
 }
 
 TEST(JsonReader, PathsAreFitForATerminal) {
