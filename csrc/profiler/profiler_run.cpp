@@ -124,7 +124,6 @@ Report ProfilerRun::once(const std::function<void()>& closure) {
       closure();
     } catch (...) {
       run_->stop_block(/*raised=*/true);
-      run_->result().timed.clear();  // a part of a closure is no step whose time says something
       throw;
     }
     run_->stop_block(/*raised=*/false);
