@@ -29,7 +29,7 @@ const Provenance* provenance_of(const Bound& bound, const Ceilings& ceilings) {
 
 struct AboveRoof {
   double ratio = 0;  // lower bound / time
-  std::string place;
+  std::string path;
 };
 
 struct RoofFinding {
@@ -40,16 +40,16 @@ struct RoofFinding {
   }
 };
 
-Note describe(const RoofFinding& finding, std::vector<AboveRoof> places, double spread) {
-  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
+Note describe(const RoofFinding& finding, std::vector<AboveRoof> rows, double spread) {
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
   std::vector<std::string> named;
-  for (const auto& place : places) named.push_back(display_path(place.place) + " (" + percent(place.ratio) + ")");
-  std::string note = "above its roof: " + finding.what + " in " + listed(named, kNamedPlaces);
+  for (const auto& row : rows) named.push_back(display_path(row.path) + " (" + percent(row.ratio) + ")");
+  std::string note = "above its roof: " + finding.what + " in " + listed(named, kNamed);
   note += " of the " + finding.roof.resource + " roof";
   note += spread > 0 ? ", whose spread is " + percent(spread) : std::string(", which states no spread");
   note += "; this roof is too low, or the data came from a faster level";
   std::vector<std::string> where;
-  for (const auto& place : places) where.push_back(place.place);
+  for (const auto& row : rows) where.push_back(row.path);
   return make_note("above-roof", std::move(note), std::move(where));
 }
 
@@ -67,8 +67,8 @@ void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
     if (ratio <= 1 + spread_of(provenance_of(roof, data.ceilings))) continue;
     findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path});
   }
-  for (const auto& [finding, places] : findings) {
-    add_note(notes, describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  for (const auto& [finding, above] : findings) {
+    add_note(notes, describe(finding, above, spread_of(provenance_of(finding.roof, data.ceilings))));
   }
 }
 
@@ -84,8 +84,8 @@ void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow
       findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path});
     }
   }
-  for (const auto& [finding, places] : findings) {
-    add_note(notes, describe(finding, places, spread_of(provenance_of(finding.roof, data.ceilings))));
+  for (const auto& [finding, above] : findings) {
+    add_note(notes, describe(finding, above, spread_of(provenance_of(finding.roof, data.ceilings))));
   }
 }
 

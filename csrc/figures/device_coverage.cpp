@@ -44,10 +44,10 @@ bool by_tensor_op(const KernelBucket& kernel, const ProfileData& data) {
 struct OlderKernel {
   int architecture = 0;
   std::int64_t total_ns = 0;
-  std::set<std::string> places;  // "aten::matmul in head"
+  std::set<std::string> launchers;  // "aten::matmul in head"
 };
 
-std::string place_of(const KernelBucket& kernel, const ProfileData& data) {
+std::string launcher_of(const KernelBucket& kernel, const ProfileData& data) {
   const std::string& path = data.modules[static_cast<std::size_t>(kernel.module)].path;
   return (kernel.op.empty() ? "no known op" : kernel.op) + " in " + display_path(path);
 }
@@ -55,7 +55,7 @@ std::string place_of(const KernelBucket& kernel, const ProfileData& data) {
 std::string describe(const std::string& name, const OlderKernel& kernel, std::int64_t all_ns) {
   return shortened(name) + " (built for sm_" + std::to_string(kernel.architecture) + ", " +
          percent(static_cast<double>(kernel.total_ns) / static_cast<double>(all_ns)) +
-         " of the kernels' time, launched by " + listed(kernel.places, kNamedPlaces) + ")";
+         " of the kernels' time, launched by " + listed(kernel.launchers, kNamed) + ")";
 }
 
 // Ranges of kernels hold kernels alone.
@@ -103,7 +103,7 @@ void note_older_kernels(const ProfileData& data, std::vector<Note>& notes) {
     OlderKernel& found = older[kernel.name];
     found.architecture = *built_for;
     found.total_ns = saturating_add(found.total_ns, kernel.total_ns);
-    found.places.insert(place_of(kernel, data));
+    found.launchers.insert(launcher_of(kernel, data));
   }
   std::vector<std::pair<std::string, OlderKernel>> ranked(older.begin(), older.end());
   std::erase_if(ranked, [&](const auto& kernel) {

@@ -142,13 +142,13 @@ void check_consistent(const ProfileData& data) {
   for (ModuleId id = 0; id < count; ++id) {
     const auto& module = data.modules[index_of(id)];
     if (module.same_as >= id) {
-      throw std::invalid_argument("module '" + module.path + "' stands before the place that it repeats");
+      throw std::invalid_argument("module '" + module.path + "' comes before the module that it repeats");
     }
     if (module.compiled_region >= count || module.compiled_region == id) {
       throw std::invalid_argument("module '" + module.path + "' runs in no region of the profile");
     }
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
-      throw std::invalid_argument("module '" + module.path + "' stands before its parent");
+      throw std::invalid_argument("module '" + module.path + "' comes before its parent");
     }
   }
   for (const auto& bucket : data.ops) {

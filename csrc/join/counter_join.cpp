@@ -128,7 +128,7 @@ std::string named_modules(std::vector<std::string> paths) {
   for (auto& path : paths) {
     if (path.empty()) path = "the model's own kernels";
   }
-  return listed(paths, kNamedPlaces);
+  return listed(paths, kNamed);
 }
 
 void add_other_devices(const std::vector<KernelBucket>& kernels, std::optional<std::uint32_t> device, Misfit& misfit) {

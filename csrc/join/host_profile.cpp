@@ -83,7 +83,8 @@ std::vector<Note> notes_on_counting(const Pass& counting) {
     add_note(notes, "forward-not-known",
              std::to_string(counting.unknown_backward_nodes) +
                  " backward nodes have no known forward (it ran before the profile began, or more than " +
-                 std::to_string(kNodesRemembered) + " nodes earlier on its thread): their work stands in (outside)");
+                 std::to_string(kNodesRemembered) +
+                 " nodes earlier on its thread): their work is in the row (outside)");
   }
   return notes;
 }

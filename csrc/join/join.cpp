@@ -29,10 +29,9 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   add_notes(data.notes, device.notes);
   if (observed.timed.empty()) return data;
   if (device.simulated) {
-    add_note(
-        data.notes, "simulated-device",
-        "simulated: what stands here of " + data.device + " comes from stand-ins for NVIDIA's libraries, no GPU ran",
-        {data.device});
+    add_note(data.notes, "simulated-device",
+             "simulated: the figures of " + data.device + " come from fakes of NVIDIA's libraries, no GPU ran",
+             {data.device});
   }
   std::vector<const DeviceTrace*> traces;
   for (const auto& pass : observed.timed) traces.push_back(pass.device.get());
@@ -52,8 +51,8 @@ ProfileData with_attribution(ProfileData data, const TorchNn& model) {
   if (!model.intercepting) {
     add_note(data.notes, "calls-not-seen",
              "calls of torch::nn modules are not seen, as libroofprof_nn does not come before libtorch in this "
-             "program's link order: an op stands in the module whose parameters it takes, else in the innermost scope "
-             "that is open; optimizers' steps are not told apart");
+             "program's link order: an op counts for the module whose parameters it takes, else for the innermost open "
+             "scope; optimizers' steps are not separated");
   }
   return data;
 }
@@ -79,7 +78,7 @@ ProfileData join(Observed observed) {
   if (observed.more_regions) {
     add_note(data.notes, "regions-refused",
              "more than " + std::to_string(observed.regions.size()) +
-                 " distinct regions: further ones stand in the rows that they were opened in");
+                 " distinct regions: further ones have no rows, their work is in the rows in which they were opened");
   }
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.

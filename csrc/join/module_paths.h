@@ -22,7 +22,7 @@ std::string first_paths(const Paths& paths) {
   std::string list;
   std::size_t named = 0;
   for (const auto& path : paths) {
-    if (named++ == kNamedPlaces) return list + ", ...";
+    if (named++ == kNamed) return list + ", ...";
     add_item(list, display_path(path));
   }
   return list;

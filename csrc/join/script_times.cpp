@@ -31,7 +31,8 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     others.note = make_note("script-other-ops",
                             "TorchScript's executor ran other operators than the code of its modules has (" +
                                 first_paths(names) + " in " + first_paths(where) +
-                                "): the work stands where the code has it, their time where they ran",
+                                "): their work is in the rows of the modules whose code has it, their time in the rows "
+                                "of those that ran them",
                             {where.begin(), where.end()});
   }
   return others;
@@ -43,7 +44,7 @@ std::optional<Note> note_on_differentiated(const Pass& counting, const std::vect
   if (where.empty()) return std::nullopt;
   return make_note("script-differentiated",
                    "TorchScript differentiated parts of " + first_paths(where) +
-                       " as a whole: their backward, and what lost its module in them, stands there",
+                       " as a whole: their backward, and all work whose module is unknown there, is in those rows",
                    {where.begin(), where.end()});
 }
 

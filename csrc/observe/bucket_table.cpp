@@ -99,9 +99,9 @@ BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
 }
 
 ModuleClock& BucketTable::clock(ModuleId module, Phase phase) {
-  const auto place = static_cast<std::size_t>(module) * kPhaseCount + static_cast<std::size_t>(phase);
-  if (place >= clocks_.size()) clocks_.resize((place / kPhaseCount + 64) * kPhaseCount);
-  return clocks_[place];
+  const auto index = static_cast<std::size_t>(module) * kPhaseCount + static_cast<std::size_t>(phase);
+  if (index >= clocks_.size()) clocks_.resize((index / kPhaseCount + 64) * kPhaseCount);
+  return clocks_[index];
 }
 
 bool BucketTable::was_called(ModuleId module) const {

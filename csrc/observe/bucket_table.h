@@ -30,9 +30,9 @@ struct BucketKey {
 
 struct BucketKeyHash {
   std::size_t operator()(const BucketKey& key) const {
-    const auto place = (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
+    const auto owner = (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
     auto hash = key.signature ^ (reinterpret_cast<std::uintptr_t>(key.op) * 0x9E3779B97F4A7C15ULL);
-    hash ^= place * 0xC2B2AE3D27D4EB4FULL;
+    hash ^= owner * 0xC2B2AE3D27D4EB4FULL;
     return hash ^ (hash >> 32);
   }
 };

@@ -26,7 +26,7 @@ DType leading_dtype(const Work& work) {
 }
 
 BucketKey key_of(const ThreadState& state, std::string_view name, const Work& work) {
-  const auto [module, phase] = state.place_now();
+  const auto [module, phase] = state.now();
   return {named_op(name, Unobserved::no), module, phase, signature_of(work)};
 }
 

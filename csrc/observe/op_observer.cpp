@@ -25,7 +25,7 @@ void start_compiled(ThreadState& state, const void* record) {
   running.record = record;
   running.exceptions = std::uncaught_exceptions();
   running.op = compiled_region();
-  const auto [module, phase] = state.place_now();
+  const auto [module, phase] = state.now();
   running.key = {running.op, module, phase, 0};
   running.described = false;
   state.mark(running);
@@ -115,7 +115,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
-  const auto [module, phase] = state.place_now();
+  const auto [module, phase] = state.now();
   running.key = {op, module, phase, 0};
   if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
     running.owned = true;

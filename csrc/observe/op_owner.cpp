@@ -9,7 +9,7 @@ std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
   const auto* owners = state.session->parameter_owners();
   if (owners == nullptr) return std::nullopt;
   if (!state.ops.empty() && state.ops.back().owned) return state.ops.back().key.module;
-  const auto running = state.place_now();
+  const auto running = state.now();
   if (running.phase == Phase::backward || running.phase == Phase::optimizer) return std::nullopt;
   const void* module = owners->owner_of(op, inputs);
   if (module == nullptr) return std::nullopt;

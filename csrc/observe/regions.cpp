@@ -68,7 +68,7 @@ void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
   // What runs inside an op that counts as a whole has no place of its own.
   if (!state.is_observed() || state.in_owned_work()) return;
-  const auto [parent, phase] = state.place_now();
+  const auto [parent, phase] = state.now();
   if (const auto id = state.session->regions().find_or_add(parent, name)) {
     state.open(*state.session, *id, phase, ScopeKind::region, token);
   }

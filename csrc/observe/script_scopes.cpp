@@ -120,7 +120,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   add_frame(state, std::move(frame), *session);
   if (state.scopes.empty()) return;  // a fork: its ops open their scopes
   if (info != nullptr) info->place.store(place, std::memory_order_relaxed);
-  const auto phase = state.place_now().phase;
+  const auto phase = state.now().phase;
   if (!state.open(*session, place, phase, ScopeKind::script, &fn)) return;
   if (is_call && !is_counted) {
     const std::lock_guard guard(state.table->lock);

@@ -161,7 +161,7 @@ Phase ThreadState::phase_of_call() const {
 
 bool ThreadState::is_observed() const { return !scopes.empty() && session->active() && pass == session->pass(); }
 
-Place ThreadState::place_now() const {
+ModulePhase ThreadState::now() const {
   if (between_nodes()) return {last_node_module, Phase::backward};
   return {scopes.back().module, phase_now()};
 }
@@ -182,7 +182,7 @@ void ThreadState::note_work(const Work& work) {
 }
 
 void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {
-  const auto [module, phase] = place_now();
+  const auto [module, phase] = now();
   BucketTable::Index index = BucketTable::kNone;
   {
     const std::lock_guard guard(table->lock);

@@ -64,7 +64,7 @@ struct RunningFunction {
 };
 
 // The module and phase that work belongs to now.
-struct Place {
+struct ModulePhase {
   ModuleId module;
   Phase phase;
 };
@@ -110,7 +110,7 @@ struct ThreadState {
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The module and phase of an op that starts now.
-  Place place_now() const;
+  ModulePhase now() const;
   // The phase of a module that is called now.
   Phase phase_of_call() const;
   // Whether a profile observes this thread, and it is the one that the scopes belong to.

@@ -137,7 +137,7 @@ void index_fill_bytes(const OpCall& call, Work& work) {
   scatter_into(call, saturating_multiply(call.tensor("index").numel(), slice), false, work);
 }
 
-// A copy of self with src in one place: together as much is read as is written.
+// A copy of self with src in one part: together as much is read as is written.
 void patched_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
   work.read_bytes = work.write_bytes;
@@ -152,11 +152,11 @@ bool is_mask(const TensorDesc& index) { return index.dtype == DType::boolean || 
 std::vector<int> whole_dims(const TensorDesc& self, const std::vector<TensorDesc>& indices) {
   std::vector<int> dims;
   int dim = 0;
-  std::size_t place = 0;
+  std::size_t position = 0;
   for (const auto& index : indices) {
-    for (; place < index.place; ++place) dims.push_back(dim++);
+    for (; position < index.place; ++position) dims.push_back(dim++);
     dim += is_mask(index) ? index.dim() : 1;
-    ++place;
+    ++position;
   }
   while (dim < self.dim()) dims.push_back(dim++);
   return dims;
@@ -179,8 +179,8 @@ std::vector<std::int64_t> broadcast_sizes(const std::vector<TensorDesc>& indices
 
 // How many elements masks let through at most: as many as values are given for; where one stands for all, all.
 std::int64_t let_through(const std::vector<TensorDesc>& indices, const TensorDesc& values, std::size_t dims_behind) {
-  const auto place = static_cast<int>(dims_behind) + 1;
-  if (values.dim() >= place && values.size(-place) != 1) return values.size(-place);
+  const auto last = static_cast<int>(dims_behind) + 1;
+  if (values.dim() >= last && values.size(-last) != 1) return values.size(-last);
   std::int64_t elements = std::numeric_limits<std::int64_t>::max();
   for (const auto& index : indices) {
     if (is_mask(index)) elements = std::min(elements, index.numel());
@@ -195,7 +195,7 @@ std::int64_t put_elements(const OpCall& call) {
   const std::vector<int> whole = whole_dims(self, indices);
   std::vector<std::int64_t> sizes = broadcast_sizes(indices);
   const bool masked = std::ranges::any_of(indices, is_mask);
-  // The places of a mask's elements go along with the last dimension of other indices.
+  // The indices of a mask's elements go along with the last dimension of other indices.
   if (masked && (sizes.empty() || sizes.back() == 1)) {
     // In the values, indices side by side stay where they are, others come first.
     const bool together = indices.back().place - indices.front().place + 1 == indices.size();
@@ -260,7 +260,7 @@ constexpr OpCost kIndexingCosts[] = {
     {"aten::diagonal_scatter", no_operations, 0, patched_bytes, "", "copied with the diagonal replaced"},
     {"aten::as_strided_scatter", no_operations, 0, patched_bytes, "", "copied with a view replaced"},
 
-    // Gradients of views: zeros with the gradient in one place.
+    // Gradients of views: zeros with the gradient in one part.
     {"aten::slice_backward", no_operations, 0, nullptr, "", "gradient into zeros"},
     {"aten::select_backward", no_operations, 0, nullptr, "", "gradient into zeros"},
     {"aten::diagonal_backward", no_operations, 0, nullptr, "", "gradient into zeros"},

@@ -11,7 +11,7 @@ namespace {
 
 // ---- products
 
-// beta * self + alpha * (mat1 @ mat2) at the places of self: one dot product for each stored value.
+// beta * self + alpha * (mat1 @ mat2) at the indices of self: one dot product for each stored value.
 void sampled_addmm(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   const TensorDesc& left = call.tensor("mat1");
   const std::int64_t values = call.result().stored_numel();
@@ -94,14 +94,14 @@ void find_values(const OpCall& call, std::int64_t weight, Work& work) {
   if (!self.is_sparse()) add_operations(work, saturating_multiply(weight, self.numel()), self.dtype);
 }
 
-// Places sorted, values of equal places added up.
+// Indices sorted, values of equal indices added up.
 void coalesce(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   const std::int64_t values = call.tensor("self").stored_numel();
   add_operations(work, saturating_multiply(values, ceil_log2(values)), DType::int64);
   add_operations(work, values, call.compute_dtype());
 }
 
-// The places of the mask, and what self has there.
+// The indices of the mask, and what self has there.
 void mask_bytes(const OpCall& call, Work& work) {
   const TensorDesc& self = call.tensor("self");
   const TensorDesc& mask = call.tensor("mask");
@@ -123,7 +123,7 @@ void per_index(const OpCall& call, std::int64_t weight, Work& work) {
   }
 }
 
-constexpr const char* kToSparse = "x != 0 for each dense element; values and places written";
+constexpr const char* kToSparse = "x != 0 for each dense element; values and indices written";
 
 constexpr OpCost kSparseCosts[] = {
     {"aten::sparse_sampled_addmm", sampled_addmm, 0, nullptr, "beta,alpha",
@@ -142,8 +142,8 @@ constexpr OpCost kSparseCosts[] = {
      "MACs = outputs x half the contracted length; + input 1, factors beta and alpha if not 1"},
     {"aten::_cslt_sparse_mm", structured_cusparselt, 0, nullptr, "",
      "MACs = outputs x half the contracted length; bias 1, alpha 1"},
-    {"aten::_cslt_compress", no_operations, 0, nullptr, "", "half of the values copied, places written"},
-    {"aten::_to_sparse_semi_structured", no_operations, 0, nullptr, "", "half of the values copied, places written"},
+    {"aten::_cslt_compress", no_operations, 0, nullptr, "", "half of the values copied, indices written"},
+    {"aten::_to_sparse_semi_structured", no_operations, 0, nullptr, "", "half of the values copied, indices written"},
     {"aten::_sparse_semi_structured_apply", no_operations, 0, nullptr, "", "masked values copied"},
     {"aten::_sparse_semi_structured_apply_dense", no_operations, 0, nullptr, "", "masked values copied"},
 
@@ -152,7 +152,7 @@ constexpr OpCost kSparseCosts[] = {
     {"aten::_sparse_softmax_backward_data", per_input, 4, softmax_backward_bytes, "", "4 per stored value"},
     {"aten::_sparse_log_softmax_backward_data", per_input, 4, softmax_backward_bytes, "", "4 per stored value"},
     {"aten::_sparse_sum", per_input, 1, nullptr, "", "one addition per stored value"},
-    {"aten::_sparse_sum_backward", no_operations, 0, nullptr, "", "gradient put at the stored places"},
+    {"aten::_sparse_sum_backward", no_operations, 0, nullptr, "", "gradient put at the stored indices"},
     {"aten::_sparse_csr_sum", per_input, 1, nullptr, "", "one addition per stored value"},
     {"aten::_sparse_csr_prod", per_input, 1, nullptr, "", "one multiplication per stored value"},
 
@@ -161,15 +161,15 @@ constexpr OpCost kSparseCosts[] = {
     {"aten::_to_sparse_csc", find_values, 1, nullptr, "", kToSparse},
     {"aten::_to_sparse_bsr", find_values, 1, nullptr, "", kToSparse},
     {"aten::_to_sparse_bsc", find_values, 1, nullptr, "", kToSparse},
-    {"aten::_to_dense", no_operations, 0, nullptr, "", "values and places read, all elements written"},
+    {"aten::_to_dense", no_operations, 0, nullptr, "", "values and indices read, all elements written"},
     {"aten::_coalesce", coalesce, 0, nullptr, "", "n log2 n comparisons, one addition per stored value"},
-    {"aten::sparse_mask", no_operations, 0, mask_bytes, "", "one element per place of the mask"},
-    {"aten::_sparse_mask_projection", no_operations, 0, mask_bytes, "", "one element per place of the mask"},
+    {"aten::sparse_mask", no_operations, 0, mask_bytes, "", "one element per stored value of the mask"},
+    {"aten::_sparse_mask_projection", no_operations, 0, mask_bytes, "", "one element per stored value of the mask"},
     {"aten::copy_sparse_to_sparse", no_operations, 0, overwriting_bytes, "", "copied"},
-    {"aten::_spdiags", no_operations, 0, nullptr, "", "diagonals copied, places written"},
+    {"aten::_spdiags", no_operations, 0, nullptr, "", "diagonals copied, indices written"},
     {"aten::_sparse_broadcast_to_copy", no_operations, 0, nullptr, "", "copied"},
-    {"aten::_convert_indices_from_coo_to_csr", no_operations, 0, nullptr, "", "places read and written"},
-    {"aten::_convert_indices_from_csr_to_coo", no_operations, 0, nullptr, "", "places read and written"},
+    {"aten::_convert_indices_from_coo_to_csr", no_operations, 0, nullptr, "", "indices read and written"},
+    {"aten::_convert_indices_from_csr_to_coo", no_operations, 0, nullptr, "", "indices read and written"},
     {"aten::_validate_compressed_sparse_indices", per_index, 1, nullptr, "", "one comparison per index"},
 
     {"aten::_nnz", no_operations, 0, no_bytes, "", "a question"},

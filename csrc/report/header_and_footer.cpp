@@ -19,7 +19,7 @@ namespace roofprof {
 namespace {
 
 constexpr std::size_t kListed = 8;  // names in a list before the rest is counted
-constexpr std::size_t kPlaces = 3;  // modules named for each op of such a list
+constexpr std::size_t kShown = 3;   // modules named for each op of such a list
 
 // Empty where the environment does not say.
 std::string environment_text(const Environment& environment, std::string_view name) {
@@ -112,12 +112,12 @@ std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
   return listed(names, kListed);
 }
 
-std::string place_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
+std::string module_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
 
 // "fusion, head and 3 more"
-std::string names_of_places(const UncostedOp& op) {
+std::string names_of_modules(const UncostedOp& op) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(op.modules.size(), kPlaces); ++i) names.push_back(place_name(op.modules[i]));
+  for (std::size_t i = 0; i < std::min(op.modules.size(), kShown); ++i) names.push_back(module_name(op.modules[i]));
   const auto more = op.module_count - std::ssize(names);
   return listed(names) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
@@ -129,7 +129,7 @@ std::string uncosted_words(const std::vector<UncostedOp>& ops) {
     std::string share;
     if (op.percent_of_time) share = human_percent(*op.percent_of_time) + " of the op time, ";
     words.push_back(
-        fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call"), share, names_of_places(op)));
+        fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call"), share, names_of_modules(op)));
   }
   return listed(words, kListed);
 }
@@ -154,10 +154,10 @@ std::string topmost_names(const std::vector<std::string>& paths) {
 std::string note_text(const Note& note) {
   std::string text = printable(note.text);
   if (note.count < 2 || note.level == NoteLevel::info) return text;
-  std::vector<std::string> places;
-  for (std::size_t i = 0; i < std::min(note.where.size(), kPlaces); ++i) places.push_back(place_name(note.where[i]));
-  if (note.where.size() > kPlaces) places.emplace_back("...");
-  return text + fmt::format(" ({} times{}{})", note.count, places.empty() ? "" : ": ", fmt::join(places, ", "));
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(note.where.size(), kShown); ++i) shown.push_back(module_name(note.where[i]));
+  if (note.where.size() > kShown) shown.emplace_back("...");
+  return text + fmt::format(" ({} times{}{})", note.count, shown.empty() ? "" : ": ", fmt::join(shown, ", "));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Kernels, copies and memsets: one line for each in each place, in the manner of nsys.
+// Kernels, copies and memsets: one line for each in each module and phase, with the columns of nsys.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

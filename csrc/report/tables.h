@@ -25,7 +25,7 @@ inline TableKind kind_of(std::string_view by) {
 std::string module_table(const Report& report, const TableOptions& options);
 // One line for each group of ops; options.by holds keys of Report::group, separated by commas.
 std::string group_table(const Report& report, const TableOptions& options);
-// One line for each kernel in each place, as nsys shows them.
+// One line for each kernel in each module and phase, with the columns of nsys.
 std::string kernel_table(const Report& report, const TableOptions& options);
 
 // What holds for the report, as far as that kind of table shows it: a group's ops have no intervals and no regions, and

@@ -10,8 +10,8 @@ void add_note(std::vector<Note>& notes, Note note) {
     return;
   }
   known->count += note.count;
-  for (auto& place : note.where) {
-    if (std::ranges::find(known->where, place) == known->where.end()) known->where.push_back(std::move(place));
+  for (auto& name : note.where) {
+    if (std::ranges::find(known->where, name) == known->where.end()) known->where.push_back(std::move(name));
   }
 }
 

@@ -9,7 +9,7 @@
 namespace roofprof {
 
 // How many modules a note names; further ones are counted.
-inline constexpr std::size_t kNamedPlaces = 3;
+inline constexpr std::size_t kNamed = 3;
 
 // "3.4%" of 0.034, "34%" of 0.34.
 std::string percent(double fraction);

@@ -88,7 +88,7 @@ struct ModuleTime {
   bool operator==(const ModuleTime&) const = default;
 };
 
-// All launches of one kernel (copy, fill) in one place, in the run that the rows come from.
+// All launches of one kernel (copy, fill) in one module and phase, in the run that the rows come from.
 struct KernelBucket {
   std::string name;  // demangled
   KernelKind kind = KernelKind::kernel;

@@ -108,7 +108,7 @@ struct GroupRow : Figures {
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
 };
 
-// All launches of one kernel (copy, fill) in one place. Times are nanoseconds, as nsys names them.
+// All launches of one kernel (copy, fill) in one module and phase. Times are nanoseconds, as nsys names them.
 struct KernelRow {
   std::string name;
   std::string kind;    // "kernel", "copy", "fill"

@@ -94,14 +94,15 @@ const at::TensorImpl* tensor_in(const c10::IValue& value) {
   return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
 }
 
-// Calls visit(tensor impl, place) for each defined tensor of a slot; what is None in a list has a place there too.
+// Calls visit(tensor impl, position in the list) for each defined tensor of a slot; what is None in a list has a
+// position there too.
 template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t place = 0) {
+void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
   if (const auto* tensor = tensor_in(value)) {
-    visit(*tensor, place);
+    visit(*tensor, position);
   } else if (value.isList()) {
-    place = 0;
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, place++);
+    position = 0;
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, position++);
   }
 }
 
@@ -213,9 +214,9 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       hash = mix(hash, identity_of_packed(value));
       continue;
     }
-    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t position) {
       reader.see(tensor);
-      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (place << 8);
+      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (position << 8);
       hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
       hash = mix_sizes(hash, tensor);
     });
@@ -265,9 +266,9 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
         argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));
       }
     } else {
-      for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t place) {
+      for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t position) {
         argument.tensors.push_back(describe(tensor, &seen));
-        argument.tensors.back().place = place;
+        argument.tensors.back().place = position;
       });
     }
   }

@@ -12,34 +12,34 @@ using at::Float32Op;
 using at::Float32Precision;
 
 // From general to special: a precision of NONE is inherited from the entry before.
-using Places = std::array<std::pair<Float32Backend, Float32Op>, 3>;
+using Settings = std::array<std::pair<Float32Backend, Float32Op>, 3>;
 
-constexpr Places places_of(Float32Backend backend) {
+constexpr Settings settings_of(Float32Backend backend) {
   return {{{Float32Backend::GENERIC, Float32Op::ALL}, {backend, Float32Op::ALL}, {backend, Float32Op::MATMUL}}};
 }
 
-Float32Precision get(const Places& places, std::size_t index) {
-  return at::globalContext().float32Precision(places[index].first, places[index].second);
+Float32Precision get(const Settings& settings, std::size_t index) {
+  return at::globalContext().float32Precision(settings[index].first, settings[index].second);
 }
 
-void set(const Places& places, std::size_t index, Float32Precision precision) {
-  at::globalContext().setFloat32Precision(places[index].first, places[index].second, precision);
+void set(const Settings& settings, std::size_t index, Float32Precision precision) {
+  at::globalContext().setFloat32Precision(settings[index].first, settings[index].second, precision);
 }
 
-// What was set at a place itself. torch tells what holds there, which may be inherited: then it follows the place
+// What was set in an entry itself. torch tells what holds, which may be inherited: then it follows the entry
 // before.
-Float32Precision own(const Places& places, std::size_t index) {
-  const Float32Precision here = get(places, index);
+Float32Precision own(const Settings& settings, std::size_t index) {
+  const Float32Precision here = get(settings, index);
   if (index == 0) return here;
-  const Float32Precision before = own(places, index - 1);
-  set(places, index - 1, here == Float32Precision::IEEE ? Float32Precision::TF32 : Float32Precision::IEEE);
-  const bool inherited = get(places, index) != here;
-  set(places, index - 1, before);
+  const Float32Precision before = own(settings, index - 1);
+  set(settings, index - 1, here == Float32Precision::IEEE ? Float32Precision::TF32 : Float32Precision::IEEE);
+  const bool inherited = get(settings, index) != here;
+  set(settings, index - 1, before);
   return inherited ? Float32Precision::NONE : here;
 }
 
-constexpr Places kCuda = places_of(Float32Backend::CUDA);
-constexpr Places kMkldnn = places_of(Float32Backend::MKLDNN);
+constexpr Settings kCuda = settings_of(Float32Backend::CUDA);
+constexpr Settings kMkldnn = settings_of(Float32Backend::MKLDNN);
 constexpr std::size_t kMatmul = 2;
 
 const char* name_of_legacy(at::Float32MatmulPrecision precision) {

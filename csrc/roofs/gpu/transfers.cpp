@@ -39,8 +39,8 @@ std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device devi
   const std::int64_t elements = std::max<std::int64_t>(4096, working_set_bytes / kWidth);
   const at::Tensor set = at::full({elements}, 1.0, floats_on(device));
 
-  // Rows of half the set that begin at different places of the other half: what runs at one time reads different lines,
-  // so that the cache before this one has none of them. Rows begin where a vector load can.
+  // Rows of half the set that begin at different offsets of the other half: what runs at one time reads different
+  // lines, so that the cache before this one has none of them. Rows begin where a vector load can.
   constexpr std::int64_t kRows = 512;
   constexpr std::int64_t kAligned = 4;
   const std::int64_t length = elements / 2;

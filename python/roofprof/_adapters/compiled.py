@@ -149,7 +149,7 @@ class Compilations:
         if self.count == 0:
             return []
         times = "1 time" if self.count == 1 else f"{self.count} times"
-        place = "which stands in (outside)" if timed else "which is in none of the times"
+        place = "which is in the row (outside)" if timed else "which is in none of the times"
         text = f"torch.compile compiled {times} meanwhile, in {self.seconds:.1f} s, {place}"
         return [_C.Note("compiled-meanwhile", text)]
 

@@ -68,7 +68,8 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
         if module is not None and id(module) not in known
     ]
     if new:
-        text = f"modules came while it ran ({_some(new)}): they have no rows, their work stands in their callers"
+        added = f"modules were added during the run ({_some(new)})"
+        text = f"{added}: they have no rows, their work is in the rows of their callers"
         notes.append(_C.Note("modules-added", text, new))
     return notes
 

@@ -98,7 +98,7 @@ TEST(HostProfile, NotesSayWhatTheCountMisses) {
                 "ops ran on other threads, outside of the model's modules: they are not counted, because they may "
                 "belong to other code",
                 "3 backward nodes have no known forward (it ran before the profile began, or more than 65536 nodes "
-                "earlier on its thread): their work stands in (outside)"}));
+                "earlier on its thread): their work is in the row (outside)"}));
 }
 
 }  // namespace

@@ -105,10 +105,12 @@ TEST(Join, NotesStandInTheOrderOfWhatTheyAreAbout) {
   const auto notes = testing::texts_of(join(net.observed).notes);
   ASSERT_EQ(notes.size(), 7);
   EXPECT_EQ(notes[0], "before");
-  EXPECT_EQ(notes[1], "more than 1 distinct regions: further ones stand in the rows that they were opened in");
+  EXPECT_EQ(
+      notes[1],
+      "more than 1 distinct regions: further ones have no rows, their work is in the rows in which they were opened");
   EXPECT_TRUE(notes[2].starts_with("1 backward nodes have no known forward"));
   EXPECT_EQ(notes[3], "of the device");
-  EXPECT_EQ(notes[4], "simulated: what stands here of cuda:0 comes from stand-ins for NVIDIA's libraries, no GPU ran");
+  EXPECT_EQ(notes[4], "simulated: the figures of cuda:0 come from fakes of NVIDIA's libraries, no GPU ran");
   EXPECT_EQ(notes[5], "no counters: they need runs of their own, which a block does not get; run() reads them");
   EXPECT_EQ(notes[6], "of the model");
 }

@@ -40,9 +40,10 @@ TEST(ScriptTimes, OtherOpsHaveTimesAndNoWork) {
   EXPECT_EQ(others.inputs, (std::vector<OpKey>{{3, net.layer, Phase::forward, 1}, {4, net.layer, Phase::forward, 1}}));
   ASSERT_TRUE(others.note);
   EXPECT_EQ(others.note->where, std::vector<std::string>{"layer"});
-  EXPECT_EQ(others.note->text,
-            "TorchScript's executor ran other operators than the code of its modules has (fused_mul in layer): the "
-            "work stands where the code has it, their time where they ran");
+  EXPECT_EQ(
+      others.note->text,
+      "TorchScript's executor ran other operators than the code of its modules has (fused_mul in layer): "
+      "their work is in the rows of the modules whose code has it, their time in the rows of those that ran them");
 }
 
 TEST(ScriptTimes, NothingIsSaidOfOpsThatDoNothing) {
@@ -72,9 +73,10 @@ TEST(ScriptTimes, ANoteNamesWhatWasDifferentiatedAsAWhole) {
   const auto note = note_on_differentiated(net.counting, net.observed.modules);
   ASSERT_TRUE(note);
   EXPECT_EQ(note->where, (std::vector<std::string>{"", "layer"}));
-  EXPECT_EQ(note->text,
-            "TorchScript differentiated parts of the model, layer as a whole: their backward, and what lost its module "
-            "in them, stands there");
+  EXPECT_EQ(
+      note->text,
+      "TorchScript differentiated parts of the model, layer as a whole: their backward, and all work whose module "
+      "is unknown there, is in those rows");
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ class Call {
   Call& out_nested(DType dtype, const std::vector<Sizes>& components) {
     return out_list({nested_tensor(dtype, components)});
   }
-  // The places of its tensors in a list that has None at others.
-  Call& at(const std::vector<std::size_t>& places) {
-    for (std::size_t i = 0; i < places.size(); ++i) last().tensors.at(i).place = places[i];
+  // The positions of its tensors in a list that has None at others.
+  Call& at(const std::vector<std::size_t>& positions) {
+    for (std::size_t i = 0; i < positions.size(); ++i) last().tensors.at(i).place = positions[i];
     return *this;
   }
   // An optional argument that is None.

@@ -209,7 +209,7 @@ def test_the_time_of_the_compiler_is_no_modules_time():
     report = prof.report()
     assert report.row("").time < 0.3 < report.row("(outside)").time
     assert report.row("(outside)").flops == 0  # what the compiler tried out
-    assert any("which stands in (outside)" in note for note in report.coverage.notes)
+    assert any("which is in the row (outside)" in note for note in report.coverage.notes)
 
 
 def test_a_training_step_as_a_callable(backend):

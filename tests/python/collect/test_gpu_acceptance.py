@@ -280,7 +280,7 @@ def on_stand_ins(folder, parts, **variables):
     fakes = BUILD / "tests" / "fakes" / "lib" / "all"
     raw = BUILD / "tests" / "gpu" / "raw" / "libraw_device.so"
     if not fakes.is_dir() or not raw.exists():
-        pytest.skip("the stand-ins for NVIDIA's libraries are not built: cmake -DROOFPROF_TESTS=ON")
+        pytest.skip("the fakes of NVIDIA's libraries are not built: cmake -DROOFPROF_TESTS=ON")
     libraries = {"CUDA": "libcuda.so.1", "CUPTI": "libcupti.so.13", "NVML": "libnvidia-ml.so.1"}
     variables |= {f"ROOFPROF_{name}_LIB": str(fakes / file) for name, file in libraries.items()}
     site = str(Path(roofprof.__file__).resolve().parents[1])
