@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "join/module_paths.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

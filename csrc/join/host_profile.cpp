@@ -7,7 +7,7 @@
 
 #include "join/compiled_regions.h"
 #include "join/script_times.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

@@ -9,7 +9,7 @@
 #include "join/host_profile.h"
 #include "join/launch_owners.h"
 #include "join/regions.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

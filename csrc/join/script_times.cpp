@@ -3,7 +3,7 @@
 #include <set>
 
 #include "join/module_paths.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules) {

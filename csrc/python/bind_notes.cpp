@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace py = pybind11;
 

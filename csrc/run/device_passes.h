@@ -11,7 +11,7 @@
 
 #include "collect/interface/collector.h"
 #include "observe/session.h"
-#include "roofprof/profiler.h"
+#include "roofprof/counters.h"
 #include "values/observed.h"
 
 namespace roofprof {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "run/run_target.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 #include "values/pass.h"
 
 namespace roofprof::run {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 

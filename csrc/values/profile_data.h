@@ -11,7 +11,7 @@
 
 #include "roofprof/report.h"
 #include "values/device_data.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 

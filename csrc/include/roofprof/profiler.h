@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "roofprof/counters.h"
 #include "roofprof/detail/call.h"
 #include "roofprof/report.h"
 
@@ -27,14 +28,6 @@ class Module;
 }
 
 namespace roofprof {
-
-// What is read from a GPU's hardware counters, in runs of their own.
-enum class Counters : std::uint8_t {
-  automatic,  // bytes at DRAM, L2 and L1, kernel by kernel, where that is permitted
-  off,
-  modules,  // the same of whole modules: their kernels may overlap
-  flops     // as automatic, and the FLOPs that were executed: further passes
-};
 
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {

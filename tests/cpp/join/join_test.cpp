@@ -6,7 +6,7 @@
 
 #include "support/device_builder.h"
 #include "support/pass_builder.h"
-#include "values/note.h"
+#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

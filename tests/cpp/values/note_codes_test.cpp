@@ -1,4 +1,4 @@
-#include "values/note.h"
+#include "values/note_codes.h"
 
 #include <gtest/gtest.h>
 
