@@ -9,10 +9,10 @@
 #include "nvidia/driver.h"
 #include "nvidia/nvml.h"
 #include "nvidia/other_profilers.h"
+#include "values/phrases.h"
 
 #ifndef ROOFPROF_WITHOUT_CUPTI
 #include "collect/cupti/doctor.h"
-#include "values/phrases.h"
 #endif
 
 namespace roofprof {
