@@ -14,9 +14,9 @@ namespace roofprof::python {
 namespace {
 
 Note note_of(const std::string& code, std::string text, std::vector<std::string> where) {
-  const NoteKind* kind = find_note_kind(code);
-  if (kind == nullptr) throw std::invalid_argument("there is no note with the code '" + code + "'");
-  return make_note(*kind, std::move(text), std::move(where));
+  const std::size_t index = index_of_note(code);
+  if (index == kNoteKinds.size()) throw std::invalid_argument("there is no note with the code '" + code + "'");
+  return make_note(kNoteKinds[index], std::move(text), std::move(where));
 }
 
 }  // namespace

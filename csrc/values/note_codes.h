@@ -1,7 +1,6 @@
 #pragma once
 // The codes of notes, each with its level and meaning: docs/notes.md is this list. A code is never renamed.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <stdexcept>
@@ -81,22 +80,24 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Counters are read for kernels: bytes of copies and fills are not in them."},
 });
 
-constexpr const NoteKind* find_note_kind(std::string_view code) {
-  const auto found = std::ranges::find(kNoteKinds, code, &NoteKind::code);
-  return found == kNoteKinds.end() ? nullptr : &*found;
+// Its index in the list; the list's length where it is not in it.
+constexpr std::size_t index_of_note(std::string_view code) {
+  std::size_t index = 0;
+  while (index < kNoteKinds.size() && kNoteKinds[index].code != code) ++index;
+  return index;
 }
 
 // A code of the list, looked up while compiling: any other text is an error there.
 class NoteCode {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a literal where a code is wanted
-  consteval NoteCode(const char* code) : kind_(find_note_kind(code)) {
-    if (kind_ == nullptr) throw std::invalid_argument("there is no such code of notes");
+  consteval NoteCode(const char* code) : index_(index_of_note(code)) {
+    if (index_ == kNoteKinds.size()) throw std::invalid_argument("there is no such code of notes");
   }
-  const NoteKind& kind() const { return *kind_; }
+  const NoteKind& kind() const { return kNoteKinds[index_]; }
 
  private:
-  const NoteKind* kind_;
+  std::size_t index_;  // no pointer: gcc's sanitizers make the comparison of one with null no constant
 };
 
 inline Note make_note(const NoteKind& kind, std::string text, std::vector<std::string> where = {}) {
