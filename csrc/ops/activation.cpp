@@ -1,6 +1,9 @@
 // Activation functions and dropout, with their gradients. The weight is operations per output element: one for each
 // arithmetic operation, elementary function (exp, log, tanh, erf) and compare-and-select.
 
+#include <cmath>
+#include <limits>
+
 #include "ops/counting.h"
 #include "ops/registry.h"
 
@@ -20,6 +23,11 @@ void gelu_backward(const OpCall& call, std::int64_t weight, Work& work) {
 // Alpha dropout and the like aside, a dropout that is switched off only copies.
 void dropout(const OpCall& call, std::int64_t weight, Work& work) {
   if (call.boolean("train", true)) per_output(call, weight, work);
+}
+
+// Limited to eps and 1 - eps first, where eps is given.
+void logit(const OpCall& call, std::int64_t weight, Work& work) {
+  per_output(call, weight + (std::isnan(call.number("eps", std::numeric_limits<double>::quiet_NaN())) ? 0 : 2), work);
 }
 
 constexpr OpCost kActivationCosts[] = {
@@ -50,7 +58,8 @@ constexpr OpCost kActivationCosts[] = {
     {"aten::sigmoid_backward", per_output, 3, nullptr, "", "grad * (1 - y) * y"},
     {"aten::log_sigmoid_forward", per_output, 6, nullptr, "", "min(x, 0) - log1p(exp(-abs(x)))"},
     {"aten::log_sigmoid_backward", per_output, 6, nullptr, "", "grad * (x < 0 - sign(x) * z / (1 + z)), z kept"},
-    {"aten::logit", per_output, 3, nullptr, "", "log(x / (1 - x))"},
+    {"aten::logit", logit, 3, nullptr, "eps", "log(x / (1 - x)); 2 more with eps"},
+    {"aten::special_logit", logit, 3, nullptr, "eps", "as logit"},
     {"aten::logit_backward", per_output, 3, nullptr, "", "grad / (x * (1 - x))"},
     {"aten::tanh", per_output, 1, nullptr, "", "tanh(x)"},
     {"aten::tanh_backward", per_output, 3, nullptr, "", "grad * (1 - y * y)"},

@@ -46,6 +46,30 @@ void divide(const OpCall& call, std::int64_t weight, Work& work) {
   per_component(call, weight, work);
 }
 
+// A quotient that is rounded (rounding_mode) is one more operation.
+void divide_and_round(const OpCall& call, std::int64_t weight, Work& work) {
+  divide(call, call.text("rounding_mode").empty() ? weight : 2 * weight, work);
+}
+
+// round(decimals=): scaled before and after.
+void round_to_decimals(const OpCall& call, std::int64_t weight, Work& work) {
+  per_output(call, call.integer("decimals", 0) == 0 ? weight : 3 * weight, work);
+}
+
+// A real number is its own conjugate, and comes back as the same tensor.
+void conjugate(const OpCall& call, std::int64_t weight, Work& work) {
+  if (call.tensor(0).is_complex) per_output(call, weight, work);
+}
+
+void conjugate_bytes(const OpCall& call, Work& work) {
+  if (call.tensor(0).is_complex) compulsory_bytes(call, work);
+}
+
+// The logarithms of gamma at p values, which are made and added up, and a constant.
+void multivariate_log_gamma(const OpCall& call, std::int64_t weight, Work& work) {
+  per_output(call, saturating_multiply(weight, call.integer("p", 1)) + 1, work);
+}
+
 // One comparison for each bound that is given, as a number or as a tensor.
 void clamp(const OpCall& call, std::int64_t weight, Work& work) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
@@ -126,7 +150,7 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::sub", per_component, 1, sum_bytes, "", "x - y; a complex one is 2"},
     {"aten::rsub", per_component, 1, nullptr, "", "y - x; a complex one is 2"},
     {"aten::mul", multiply, 1, nullptr, "", "x * y; two complex numbers 6, complex by real 2"},
-    {"aten::div", divide, 1, nullptr, "", "x / y, rounded or not; by a complex number 11"},
+    {"aten::div", divide_and_round, 1, nullptr, "rounding_mode", "x / y, 1 more if rounded; by a complex number 11"},
     {"aten::floor_divide", per_output, 2, nullptr, "", "floor(x / y)"},
     {"aten::remainder", per_output, 1, nullptr, "", "x mod y"},
     {"aten::neg", per_component, 1, nullptr, "", "-x"},
@@ -135,7 +159,8 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::sgn", per_output, 1, nullptr, "", "-1, 0 or 1; of a complex number its direction"},
     {"aten::floor", per_output, 1, nullptr, "", "rounded down"},
     {"aten::ceil", per_output, 1, nullptr, "", "rounded up"},
-    {"aten::round", per_output, 1, nullptr, "", "rounded to nearest"},
+    {"aten::round", round_to_decimals, 1, nullptr, "decimals", "rounded to nearest; to decimals 3"},
+    {"aten::frac", per_output, 2, nullptr, "", "x - trunc(x)"},
     {"aten::reciprocal", per_output, 1, nullptr, "", "1 / x"},
     {"aten::square", per_output, 1, nullptr, "", "x * x"},
     {"aten::addcmul", per_output, 3, nullptr, "", "x + value * y * z"},
@@ -143,10 +168,11 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::lerp", per_output, 3, nullptr, "", "x + weight * (y - x)"},
     {"aten::linalg_cross", per_output, 3, nullptr, "", "two products and their difference"},
     {"aten::copysign", per_output, 1, nullptr, "", "x with the sign of y"},
-    {"aten::heaviside", per_output, 1, nullptr, "", "x < 0 ? 0 : x > 0 ? 1 : value"},
+    {"aten::heaviside", per_output, 2, nullptr, "", "x < 0 ? 0 : x > 0 ? 1 : value"},
     {"aten::gcd", per_output, 1, nullptr, "", "one function of two integers"},
     {"aten::lcm", per_output, 1, nullptr, "", "one function of two integers"},
     {"aten::__irshift__", per_output, 1, nullptr, "", "x >> y"},
+    {"aten::conj_physical", conjugate, 1, conjugate_bytes, "", "the imaginary part negated; real numbers nothing"},
     {"aten::_conj_physical", per_output, 1, nullptr, "", "the imaginary part negated"},
     {"aten::_add_relu", per_output, 2, nullptr, "", "max(x + y, 0)"},
     {"aten::polar", per_output, 4, nullptr, "", "r * cos(a), r * sin(a)"},
@@ -163,7 +189,18 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::erf", per_output, 1, nullptr, "", "erf(x)"},
     {"aten::_standard_gamma_grad", per_output, 1, nullptr, "", "one function of x and the sample"},
     {"aten::_dirichlet_grad", per_output, 1, nullptr, "", "one function of x, concentration and their total"},
-    {"aten::xlogy", per_output, 2, nullptr, "", "x * log(y)"},
+    {"aten::ldexp", per_output, 2, nullptr, "", "x * 2 ^ y"},
+    {"aten::xlogy", per_output, 3, nullptr, "", "x == 0 ? 0 : x * log(y)"},
+    {"aten::special_xlogy", per_output, 3, nullptr, "", "as xlogy"},
+    {"aten::special_xlog1py", per_output, 3, nullptr, "", "x == 0 ? 0 : x * log1p(y)"},
+    {"aten::special_entr", per_output, 5, nullptr, "", "x > 0 ? -x * log(x) : x == 0 ? 0 : -inf"},
+    {"aten::special_log_ndtr", per_output, 7, nullptr, "", "x < -1 ? log(erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2)"},
+    {"aten::logaddexp", per_output, 6, nullptr, "", "max(x, y) + log1p(exp(-abs(x - y)))"},
+    {"aten::logaddexp2", per_output, 7, nullptr, "", "max(x, y) + log1p(exp2(-abs(x - y))) / ln(2)"},
+    {"aten::sinc", per_output, 4, nullptr, "", "x == 0 ? 1 : sin(pi * x) / (pi * x)"},
+    {"aten::special_sinc", per_output, 4, nullptr, "", "as sinc"},
+    {"aten::mvlgamma", multivariate_log_gamma, 3, nullptr, "p", "3 p + 1: sum of lgamma(x + (1 - j) / 2), j to p"},
+    {"aten::special_multigammaln", multivariate_log_gamma, 3, nullptr, "p", "as mvlgamma"},
 
     // Comparisons and selections.
     {"aten::eq", per_output, 1, nullptr, "", "x == y"},
@@ -173,7 +210,8 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::gt", per_output, 1, nullptr, "", "x > y"},
     {"aten::ge", per_output, 1, nullptr, "", "x >= y"},
     {"aten::equal", per_input, 1, nullptr, "", "x == y everywhere"},
-    {"aten::isin", per_output, 1, nullptr, "", "one look-up per element"},
+    {"aten::isfinite", per_output, 3, nullptr, "", "x == x and abs(x) != inf"},
+    {"aten::isinf", per_output, 2, nullptr, "", "abs(x) == inf"},
     {"aten::logical_and", per_output, 1, nullptr, "", "x and y"},
     {"aten::logical_or", per_output, 1, nullptr, "", "x or y"},
     {"aten::logical_not", per_output, 1, nullptr, "", "not x"},

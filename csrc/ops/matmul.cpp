@@ -51,6 +51,13 @@ void matmul(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   add_elementwise(work, extra_per_output, call.result().numel(), left);
 }
 
+// With a number, which has no dimension, there is nothing to add up.
+void inner(const OpCall& call, std::int64_t /*weight*/, Work& work) {
+  const TensorDesc& left = call.tensor(std::size_t{0});
+  if (left.dim() > 0 && call.tensor(std::size_t{1}).dim() > 0) return matmul(call, 0, work);
+  add_operations(work, saturating_multiply(call.result().numel(), left.is_complex ? 6 : 1), call.compute_dtype());
+}
+
 // The weight is what is done for each output element besides product and bias.
 void linear(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   matmul(call, extra_per_output + (has_bias(call) ? 1 : 0), work);
@@ -218,7 +225,7 @@ constexpr OpCost kMatmulCosts[] = {
     {"aten::mv", matmul, 0, nullptr, "", kProduct},
     {"aten::dot", matmul, 0, nullptr, "", kProduct},
     {"aten::vdot", matmul, 0, nullptr, "", kProduct},
-    {"aten::inner", matmul, 0, nullptr, "", kProduct},
+    {"aten::inner", inner, 0, nullptr, "", "as matmul; with a number one multiplication per output"},
     {"aten::_int_mm", matmul, 0, nullptr, "", "MACs = outputs x contracted length, integer operations"},
 
     {"aten::linear", linear, 0, nullptr, "", kLinear},

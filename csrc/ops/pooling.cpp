@@ -100,14 +100,34 @@ void antialias_backward(const OpCall& call, std::int64_t filter, Work& work) {
 // ---- grid sampling; the line's weight is the number of spatial dimensions
 
 // interpolation_mode 0 is linear, 1 nearest, 2 cubic.
+bool is_cubic(const OpCall& call) { return call.integer("interpolation_mode", 0) == 2; }
+bool is_nearest(const OpCall& call) { return call.integer("interpolation_mode", 0) == 1; }
+
 std::int64_t grid_taps(const OpCall& call, std::int64_t spatial_dims) {
-  const std::int64_t along = call.integer("interpolation_mode", 0) == 2 ? 4 : 2;
+  const std::int64_t along = is_cubic(call) ? 4 : 2;
   return product(std::vector<std::int64_t>(static_cast<std::size_t>(spatial_dims), along));
 }
 
-bool is_nearest(const OpCall& call) { return call.integer("interpolation_mode", 0) == 1; }
+// What each location of the grid costs once for all channels. Along each dimension: the coordinate in pixels 4,
+// rounded 1, and for each tap's index 2 comparisons with the image's bounds; between pixels also the distance 1 and
+// the taps' weights (linear 1, cubic four polynomials 24). Then linear weights are multiplied over the dimensions.
+std::int64_t per_linear_location(std::int64_t spatial_dims) {
+  const std::int64_t taps = std::int64_t{1} << spatial_dims;
+  return spatial_dims * (4 + 1 + 2 * 2 + 1 + 1) + (spatial_dims - 1) * taps;
+}
+
+std::int64_t per_location(const OpCall& call, std::int64_t spatial_dims) {
+  if (is_nearest(call)) return spatial_dims * (4 + 1 + 2);
+  return is_cubic(call) ? spatial_dims * (4 + 1 + 4 * 2 + 1 + 24) : per_linear_location(spatial_dims);
+}
+
+void add_locations(const OpCall& call, std::int64_t spatial_dims, std::int64_t each, Work& work) {
+  const TensorDesc& grid = call.tensor("grid");
+  add_operations(work, saturating_multiply(grid.numel() / spatial_dims, each), grid.dtype);
+}
 
 void sample_grid(const OpCall& call, std::int64_t spatial_dims, Work& work) {
+  add_locations(call, spatial_dims, per_location(call, spatial_dims), work);
   if (!is_nearest(call)) per_output(call, 2 * grid_taps(call, spatial_dims) - 1, work);
 }
 
@@ -120,12 +140,19 @@ void sample_grid_backward(const OpCall& call, std::int64_t spatial_dims, Work& w
   const std::int64_t per_tap = 2 * grid_taps(call, spatial_dims);
   const std::int64_t of_input = is_nearest(call) ? 1 : per_tap;
   const std::int64_t of_grid = is_nearest(call) ? 0 : per_tap * spatial_dims;
+  add_locations(call, spatial_dims, per_location(call, spatial_dims), work);
   per_input(call, (wants_gradient(call, 0) ? of_input : 0) + (wants_gradient(call, 1) ? of_grid : 0), work);
 }
 
-// Always linear in two dimensions, and both gradients: the input's, and two coordinates'.
+// cuDNN's is always linear in two dimensions, and makes both gradients: the input's, and two coordinates'.
+void cudnn_sample_grid(const OpCall& call, std::int64_t taps, Work& work) {
+  add_locations(call, 2, per_linear_location(2), work);
+  interpolate(call, taps, work);
+}
+
 void cudnn_sample_grid_backward(const OpCall& call, std::int64_t taps, Work& work) {
   const TensorDesc& grad = call.tensor("grad_output");
+  add_locations(call, 2, per_linear_location(2), work);
   add_operations(work, product({grad.numel(), 2 * taps, 3}), grad.dtype);
 }
 
@@ -156,8 +183,9 @@ constexpr const char* kInterpolate = "2 x neighbours - 1 per output";
 constexpr const char* kInterpolateBackward = "2 x neighbours per output gradient";
 constexpr const char* kAntialias = "along each dimension 2 x filter length - 1 per value";
 constexpr const char* kAntialiasBackward = "along each dimension 2 x filter length per value";
-constexpr const char* kGrid = "2 x neighbours - 1 per output; nearest 0";
-constexpr const char* kGridBackward = "2 x neighbours per output gradient for the input, and for each grid coordinate";
+constexpr const char* kGrid = "2 x neighbours - 1 per output, nearest 0; per location 26 in 2-d, nearest 14, cubic 76";
+constexpr const char* kGridBackward =
+    "2 x neighbours per output gradient for the input, and for each grid coordinate; per location as forward";
 
 constexpr OpCost kPoolingCosts[] = {
     {"aten::max_pool1d", pool, 1, nullptr, "kernel_size", kPool},
@@ -236,7 +264,7 @@ constexpr OpCost kPoolingCosts[] = {
     {"aten::grid_sampler_2d", sample_grid, 2, nullptr, "interpolation_mode", kGrid},
     {"aten::grid_sampler_3d", sample_grid, 3, nullptr, "interpolation_mode", kGrid},
     {"aten::_grid_sampler_2d_cpu_fallback", sample_grid, 2, nullptr, "interpolation_mode", kGrid},
-    {"aten::cudnn_grid_sampler", interpolate, 4, nullptr, "", kGrid},
+    {"aten::cudnn_grid_sampler", cudnn_sample_grid, 4, nullptr, "", kGrid},
     {"aten::cudnn_grid_sampler_backward", cudnn_sample_grid_backward, 4, nullptr, "", kGridBackward},
     {"aten::grid_sampler_2d_backward", sample_grid_backward, 2, grid_backward_bytes, "interpolation_mode,output_mask",
      kGridBackward},

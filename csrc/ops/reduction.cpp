@@ -1,6 +1,8 @@
 // Sums, statistics, searches, sorting and losses: many elements in, few out.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -58,6 +60,35 @@ void sort_flat(const OpCall& call, std::int64_t weight, Work& work) {
 void sort_flat_or_lines(const OpCall& call, std::int64_t weight, Work& work) {
   if (call.overload.starts_with("dim")) return sort(call, weight, work);
   sort_flat(call, weight, work);
+}
+
+// Sorted along dim, or as a whole. The weight is for NaN: to find them 1, to leave them out 1 more. Per quantile: its
+// rank, that rounded up, the distance from it, and a line between the two values there.
+void quantile(const OpCall& call, std::int64_t weight, Work& work) {
+  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t dim = call.integer("dim", kAll);
+  const TensorDesc& self = call.tensor("self");
+  const std::int64_t length = dim == kAll ? self.numel() : length_along(self, dim);
+  reduce(call, weight + ceil_log2(length), 6, work);
+}
+
+// Few test elements are compared with every element, more are sorted along with them: torch's own bound. Both sets are
+// first sorted for themselves, to leave out what occurs twice, unless that is not so.
+void is_in(const OpCall& call, std::int64_t /*weight*/, Work& work) {
+  const auto count = [&](const char* name) { return call.find_tensor(name) ? call.tensor(name).numel() : 1; };
+  const std::int64_t elements = count("elements");
+  const std::int64_t tests = count("test_elements");
+  const bool sorts = static_cast<double>(tests) >= 10 * std::pow(static_cast<double>(elements), 0.145);
+  const auto sorted = [](std::int64_t n) { return saturating_multiply(n, ceil_log2(n)); };
+  std::int64_t operations = saturating_multiply(elements, tests);
+  if (sorts) {
+    const std::int64_t both = elements + tests;
+    operations = saturating_add(sorted(both), both);
+    if (!call.boolean("assume_unique", false)) {
+      operations = saturating_add(operations, saturating_add(sorted(elements), sorted(tests)));
+    }
+  }
+  add_operations(work, operations, call.compute_dtype());
 }
 
 // A heap of k: every element is compared with its root, and at most log2 k levels down.
@@ -157,6 +188,9 @@ constexpr OpCost kReductionCosts[] = {
     {"aten::mode", sort, 1, nullptr, "dim", "n log2 n comparisons, n along dim"},
     {"aten::median", sort_flat_or_lines, 1, nullptr, "dim", "n log2 n comparisons, n along dim or all"},
     {"aten::nanmedian", sort_flat_or_lines, 1, nullptr, "dim", "n log2 n comparisons, n along dim or all"},
+    {"aten::quantile", quantile, 1, nullptr, "dim", "n log2 n comparisons, 1 more for nan; 6 per quantile"},
+    {"aten::nanquantile", quantile, 2, nullptr, "dim", "n log2 n comparisons, 2 more for nan; 6 per quantile"},
+    {"aten::isin", is_in, 0, nullptr, "assume_unique", "n m comparisons; from m >= 10 n^0.145 on by sorting both"},
     {"aten::topk", top_k, 1, nullptr, "k", "n (1 + log2 k) comparisons: a heap of k"},
     {"aten::_unique", sort_flat, 1, nullptr, "", "n log2 n comparisons"},
     {"aten::_unique2", sort_flat, 1, nullptr, "", "n log2 n comparisons"},

@@ -110,6 +110,11 @@ std::vector<CostCase> cases() {
       {Call("aten::vdot").in("self", fp32, {16}).complex().in("other", fp32, {16}).complex().out(fp32, {}).complex(),
        {.macs = 64, .flops = 128, .read_bytes = 256, .write_bytes = 8}},
       {Call("aten::inner").in("self", fp32, {4, 16}).in("other", fp32, {8, 16}).out(fp32, {4, 8}), kProduct},
+      // With a number it only multiplies.
+      {Call("aten::inner").in("self", fp32, {1024}).in("other", fp32, {}).out(fp32, {1024}),
+       {.flops = 1024, .read_bytes = 4100, .write_bytes = 4096}},
+      {Call("aten::inner").in("self", fp32, {}).in("other", fp32, {64, 1024}).out(fp32, {64, 1024}),
+       {.flops = 65536, .read_bytes = 262148, .write_bytes = 262144}},
 
       {linear("aten::linear"), kLinear},
       {Call("aten::linear").in("input", fp32, {2, 3, 16}).in("weight", fp32, {8, 16}).none("bias").out(fp32, {2, 3, 8}),

@@ -112,8 +112,9 @@ Call sample(std::string name, int dims, std::int64_t mode) {
       .scalar("interpolation_mode", mode)
       .out(fp32, sizes(dims, 5));
 }
-Expected sampled2d(std::int64_t flops_per_output) {
-  return {.flops = 150 * flops_per_output, .read_bytes = 1536 + 400, .write_bytes = 600};
+// At 50 locations, for 3 channels each.
+Expected sampled2d(std::int64_t flops_per_output, std::int64_t flops_per_location) {
+  return {.flops = 150 * flops_per_output + 50 * flops_per_location, .read_bytes = 1536 + 400, .write_bytes = 600};
 }
 Call sample_backward(std::string name, std::int64_t mode, Sizes mask) {
   return Call(std::move(name))
@@ -230,27 +231,29 @@ std::vector<CostCase> cases() {
       {antialiased_backward("aten::_upsample_bicubic2d_aa_backward"), antialiased_backward_cost(12, 16)},
       {antialiased_backward("aten::_upsample_lanczos2d_aa_backward"), antialiased_backward_cost(16, 24)},
 
-      {sample("aten::grid_sampler", 2, 0), sampled2d(7)},
-      {sample("aten::grid_sampler", 3, 0), {.flops = 750 * 15, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
-      {sample("aten::grid_sampler_2d", 2, 0), sampled2d(7)},
-      {sample("aten::grid_sampler_2d", 2, 1), sampled2d(0)},
-      {sample("aten::grid_sampler_2d", 2, 2), sampled2d(31)},
-      {sample("aten::grid_sampler_3d", 3, 0), {.flops = 750 * 15, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
-      {sample("aten::_grid_sampler_2d_cpu_fallback", 2, 0), sampled2d(7)},
-      {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7)},
+      {sample("aten::grid_sampler", 2, 0), sampled2d(7, 26)},
+      {sample("aten::grid_sampler", 3, 0),
+       {.flops = 750 * 15 + 250 * 49, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::grid_sampler_2d", 2, 0), sampled2d(7, 26)},
+      {sample("aten::grid_sampler_2d", 2, 1), sampled2d(0, 14)},
+      {sample("aten::grid_sampler_2d", 2, 2), sampled2d(31, 76)},
+      {sample("aten::grid_sampler_3d", 3, 0),
+       {.flops = 750 * 15 + 250 * 49, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::_grid_sampler_2d_cpu_fallback", 2, 0), sampled2d(7, 26)},
+      {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7, 26)},
       {Call("aten::cudnn_grid_sampler_backward")
            .in("self", fp32, sizes(2, 8))
            .in("grid", fp32, {2, 5, 5, 2})
            .in("grad_output", fp32, {2, 3, 5, 5})
            .out(fp32, sizes(2, 8))
            .out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 * (8 + 16), .read_bytes = 1536 + 400 + 600, .write_bytes = 1536 + 400}},
+       {.flops = 150 * (8 + 16) + 50 * 26, .read_bytes = 1536 + 400 + 600, .write_bytes = 1536 + 400}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 * (8 + 16), .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+       {.flops = 150 * (8 + 16) + 50 * 26, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, sizes(2, 8)),
-       {.flops = 150 * 8, .read_bytes = 600 + 400, .write_bytes = 1536}},
+       {.flops = 150 * 8 + 50 * 26, .read_bytes = 600 + 400, .write_bytes = 1536}},
       {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
-       {.flops = 150, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+       {.flops = 150 + 50 * 14, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
       {Call("aten::grid_sampler_3d_backward")
            .in("grad_output", fp32, sizes(3, 5))
            .in("input", fp32, sizes(3, 8))
@@ -259,7 +262,7 @@ std::vector<CostCase> cases() {
            .scalar("output_mask", {0, 1})
            .out_none()
            .out(fp32, {2, 5, 5, 5, 3}),
-       {.flops = 750 * 16 * 3, .read_bytes = 3000 + 3000 + 12288, .write_bytes = 3000}},
+       {.flops = 750 * 16 * 3 + 250 * 49, .read_bytes = 3000 + 3000 + 12288, .write_bytes = 3000}},
   };
 }
 

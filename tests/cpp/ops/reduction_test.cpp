@@ -115,6 +115,27 @@ const std::vector<CostCase> kSearches = {
     {Call("aten::median").in("self", fp32, {4, 8}).out(fp32, {}),
      {.flops = 32 * 5, .read_bytes = 128, .write_bytes = 4}},
     with_indices("aten::nanmedian", {4}, 32 * 3, 4),
+    // All 32 elements as one line, or lines of 8; NaN looked for; 6 for each quantile.
+    {Call("aten::quantile").in("self", fp32, {4, 8}).in("q", fp32, {3}).out(fp32, {3}),
+     {.flops = 32 * (5 + 1) + 3 * 6, .read_bytes = 128 + 12, .write_bytes = 12}},
+    {Call("aten::quantile").in("self", fp32, {4, 8}).scalar("q", 0.5).scalar("dim", -1).out(fp32, {4}),
+     {.flops = 32 * (3 + 1) + 4 * 6, .read_bytes = 128, .write_bytes = 16}},
+    {Call("aten::nanquantile").in("self", fp32, {4, 8}).scalar("q", 0.5).scalar("dim", 1).out(fp32, {4}),
+     {.flops = 32 * (3 + 2) + 4 * 6, .read_bytes = 128, .write_bytes = 16}},
+    // 5 < 10 * 6 ^ 0.145: each with each. 100 of them: 6 and 100 sorted (3 and 7 comparisons an element), then all 106
+    // (7), and neighbours compared.
+    {Call("aten::isin").in("elements", int64, {2, 3}).in("test_elements", int64, {5}).out(boolean, {2, 3}),
+     {.int_ops = 6 * 5, .read_bytes = 48 + 40, .write_bytes = 6}},
+    {Call("aten::isin").in("elements", int64, {2, 3}).in("test_elements", int64, {100}).out(boolean, {2, 3}),
+     {.int_ops = 6 * 3 + 100 * 7 + 106 * 7 + 106, .read_bytes = 48 + 800, .write_bytes = 6}},
+    {Call("aten::isin")
+         .in("elements", int64, {2, 3})
+         .in("test_elements", int64, {100})
+         .scalar("assume_unique", true)
+         .out(boolean, {2, 3}),
+     {.int_ops = 106 * 7 + 106, .read_bytes = 48 + 800, .write_bytes = 6}},
+    {Call("aten::isin").in("elements", int64, {2, 3}).scalar("test_element", 7).out(boolean, {2, 3}),
+     {.int_ops = 6, .read_bytes = 48, .write_bytes = 6}},
     {Call("aten::topk").in("self", fp32, {4, 8}).scalar("k", 2).scalar("dim", -1).out(fp32, {4, 2}).out(int64, {4, 2}),
      {.flops = 32 * (1 + 1), .read_bytes = 128, .write_bytes = 8 * (4 + 8)}},
     {Call("aten::topk").in("self", fp32, {1000}).scalar("k", 50).out(fp32, {50}).out(int64, {50}),
