@@ -31,7 +31,7 @@ std::string problem_of(const KernelRecord& record, std::size_t names) {
 
 std::string problem_of(const std::vector<Note>& notes) {
   for (const Note& note : notes) {
-    if (find_note_kind(note.code) == nullptr) {
+    if (index_of_note(note.code) == kNoteKinds.size()) {
       return " has a note with the code '" + shown(note.code) + "', which no note has";
     }
     if (note.count < 1) return " has a note with a count below 1";
