@@ -32,6 +32,7 @@ constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_vi
   return {{name, heading, unit, traits.aliases, traits.needs, traits.limit, traits.legend, traits.hints}, member};
 }
 
+inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
 inline constexpr std::string_view kDramLegend = "DRAM: bytes to and from the device's memory, by hardware counters";
 
 // What every row has, self figures included.
@@ -81,11 +82,16 @@ inline constexpr std::tuple kFigures{
     figure_entry("lower_bound_time", "at least", Unit::nanoseconds, &Figures::lower_bound_ns,
                  {.aliases = {"lower_bound"},
                   .needs = facts::roofs,
+                  .limit = Limit::lower,
                   .legend = {"lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth)", facts::time, 0, -1}}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &Figures::percent_of_roof,
-                 {.aliases = {"roof"}, .needs = facts::time | facts::roofs, .legend = {"%roof = lower bound / time"}}),
-    figure_entry("wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_ns,
-                 {.needs = facts::time | facts::roofs, .legend = {"wasted = time - lower bound"}}),
+                 {.aliases = {"roof"},
+                  .needs = facts::time | facts::roofs,
+                  .limit = Limit::lower,
+                  .legend = {"%roof = lower bound / time"}}),
+    figure_entry(
+        "wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_ns,
+        {.needs = facts::time | facts::roofs, .limit = Limit::upper, .legend = {"wasted = time - lower bound"}}),
     figure_entry("dram_bytes", "DRAM", Unit::bytes, &Figures::dram_bytes,
                  {.needs = facts::counters, .legend = {kDramLegend}}),
     figure_entry("l2_bytes", "L2", Unit::bytes, &Figures::l2_bytes, {.needs = facts::counters}),
@@ -104,7 +110,8 @@ inline constexpr std::tuple kFigures{
     figure_entry("kernel_count", "kernels", Unit::count, &Figures::kernel_count, {.needs = facts::device}),
     figure_entry("incomplete", "incomplete", Unit::flag, &Figures::incomplete,
                  {.legend = {">=: a lower limit, an op without a known cost is in it", facts::incomplete},
-                  .hints = {{{"<=: an upper one, likewise", facts::incomplete | facts::counters}}}}),
+                  .hints = {{{kUpperLegend, facts::incomplete | facts::time | facts::roofs},
+                             {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
 };
 
 // What a module's row has beside its figures.

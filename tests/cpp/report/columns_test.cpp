@@ -56,11 +56,13 @@ TEST(Columns, OfAnIncompleteRowSayWhichLimitTheyAre) {
   row.dram_intensity = 2;
   const auto columns = columns_of<RooflineRow>();
   const auto text = [&](std::string_view name) { return cell_of(column_named(columns, name), row).text; };
-  for (const char* name : {"macs", "flops", "bytes", "achieved_flops", "achieved_bandwidth", "dram_intensity"}) {
+  for (const char* name : {"macs", "flops", "bytes", "achieved_flops", "achieved_bandwidth", "dram_intensity",
+                           "lower_bound_time", "percent_of_roof"}) {
     EXPECT_TRUE(text(name).starts_with(">=")) << name;
   }
   EXPECT_EQ(text("dram_bytes_ratio"), "<=2.00");
-  for (const char* name : {"time", "intensity", "dram_bytes", "params", "percent_of_roof", "bound"}) {
+  EXPECT_TRUE(text("wasted_time").starts_with("<="));
+  for (const char* name : {"time", "intensity", "dram_bytes", "params", "bound"}) {
     EXPECT_FALSE(contains(text(name), "=")) << name;
   }
   row.incomplete = false;
@@ -84,9 +86,10 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
   part.data.modules[kModel].inferred = true;
   part.op("mylib::free", kModel, {}, 500).costed = false;
   EXPECT_TRUE(contains(legend(part.report()),
-                       "lower bound; >=: a lower limit, an op without a known cost is in it; ~: which module ran was "
-                       "inferred\n"));
-  EXPECT_TRUE(contains(legend(part.report(), "op"), "an op without a known cost is in it\n"));
+                       "lower bound; >=: a lower limit, an op without a known cost is in it; <=: an upper one, "
+                       "likewise; ~: which module ran was inferred\n"));
+  EXPECT_TRUE(
+      contains(legend(part.report(), "op"), "an op without a known cost is in it; <=: an upper one, likewise\n"));
   part.data.ceilings = {};
   EXPECT_FALSE(contains(legend(part.report()), "lower bound"));
   testing::ProfileBuilder counted;

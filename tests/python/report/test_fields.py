@@ -30,6 +30,9 @@ def test_a_figure_by_its_name():
     assert roofprof.fields["dram_bytes_ratio"].limit == "<="
     assert roofprof.fields["dram_bytes_ratio"].needs == ("counters",)
     assert roofprof.fields["flops"].limit == ">="
+    # More work could take no less time, and would waste no more of it.
+    assert roofprof.fields["lower_bound_time"].limit == roofprof.fields["percent_of_roof"].limit == ">="
+    assert roofprof.fields["wasted_time"].limit == "<="
     assert repr(field) == "<Field 'wasted_time' of a row>"
 
 
