@@ -111,6 +111,12 @@ std::optional<std::int64_t> chosen_wall(const Runs& runs) {
   return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
 }
 
+// Half of what lies between the shortest and the longest: a median is about that well known.
+double noise_of(const std::vector<std::int64_t>& times_ns) {
+  const auto [shortest, longest] = std::ranges::minmax(times_ns);
+  return static_cast<double>(longest - shortest) / 2;
+}
+
 void check_device(const ProfileData& data, ModuleId modules) {
   const auto check = [&](ModuleId id, const std::string& what) {
     if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
@@ -129,9 +135,11 @@ void check_device(const ProfileData& data, ModuleId modules) {
 
 std::optional<double> observer_overhead(const Runs& runs) {
   const auto wall = chosen_wall(runs);
+  if (!wall || runs.total_ns.size() < 2 || runs.bare_ns.size() < 2) return std::nullopt;
   const double bare = median(runs.bare_ns);
-  if (!wall || bare <= 0) return std::nullopt;
-  return (static_cast<double>(*wall) - bare) / bare;
+  const double added = static_cast<double>(*wall) - bare;
+  if (bare <= 0 || added <= std::max(noise_of(runs.total_ns), noise_of(runs.bare_ns))) return std::nullopt;
+  return added / bare;
 }
 
 void check_consistent(const ProfileData& data) {

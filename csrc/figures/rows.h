@@ -27,7 +27,7 @@ std::vector<bool> existing_rows(const ProfileData& data);
 std::vector<std::int64_t> calls_by_module(const ProfileData& data);
 
 // How much longer the chosen run took than the median run without any observer, as a fraction of the latter; empty
-// where either was not taken.
+// where either was not taken twice, and where the difference is within the noise of one of them.
 std::optional<double> observer_overhead(const Runs& runs);
 
 }  // namespace roofprof

@@ -80,9 +80,9 @@ std::string run_words(const Report& report) {
     if (runs.warmup > 0) text += fmt::format(" after {} for warm-up", runs.warmup);
   }
   if (report.total().time_spread) text += ", spread " + human_percent(100 * *report.total().time_spread);
+  if (!runs.bare_ns.empty()) text += "; bare " + human_time(median(runs.bare_ns));
   if (const auto overhead = observer_overhead(runs)) {
-    text += fmt::format("; bare {}, so observing adds {}", human_time(median(runs.bare_ns)),
-                        human_percent(100 * *overhead));
+    text += fmt::format(", so observing adds {}", human_percent(100 * *overhead));
   }
   return text + device_words(report);
 }

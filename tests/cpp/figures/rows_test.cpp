@@ -338,11 +338,24 @@ TEST(Join, DataThatContradictsItselfIsRefused) {
 TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
   Runs runs;
   EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.total_ns = {102, 103, 104};
+  runs.chosen = 1;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.bare_ns = {98, 100, 102};
+  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
+}
+
+TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
+  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
+  runs.bare_ns = {99, 100, 101};
+  runs.total_ns = {90, 103, 110};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the observed ones do";
+  runs.total_ns = {94, 95, 96};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "observing cannot make it faster";
   runs.total_ns = {103};
   runs.chosen = 0;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt);
-  runs.bare_ns = {90, 100, 110};
-  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "one run says nothing of noise";
 }
 
 }  // namespace
