@@ -87,12 +87,8 @@ std::string kernel_table(const Report& report, const TableOptions& options) {
 
   std::vector<std::string> dropped;
   std::string text = table.render(width, &dropped);
-  text += left_out_line(left_out, "after these: limit=... shows more", width);
-  if (!dropped.empty()) {
-    text +=
-        labelled_paragraph("", fmt::format("no room for {}: width=... makes some", fmt::join(dropped, ", ")), width);
-  }
-  return text;
+  text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
+  return text + dropped_line(dropped, options);
 }
 
 }  // namespace roofprof

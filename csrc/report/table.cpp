@@ -150,6 +150,17 @@ Facts facts_of(const Report& report, TableKind kind) {
   return known;
 }
 
+std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
+  return options.for_shell ? fmt::format("--{} {}", name, value) : fmt::format("{}={}", name, value);
+}
+
+std::string dropped_line(const std::vector<std::string>& dropped, const TableOptions& options) {
+  if (dropped.empty()) return "";
+  const auto text =
+      fmt::format("no room for {}: {} makes some", fmt::join(dropped, ", "), option_text(options, "width"));
+  return labelled_paragraph("", text, static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0)));
+}
+
 std::string left_out_line(std::size_t count, std::string_view what, std::size_t width) {
   if (count == 0) return "";
   return labelled_paragraph("", fmt::format("{} more {} {}", count, count == 1 ? "row" : "rows", what), width);
@@ -179,16 +190,12 @@ std::string module_table(const Report& report, const TableOptions& options) {
 
   std::vector<std::string> dropped;
   std::string text = table.render(width, &dropped);
-  text += left_out_line(
-      selection.too_deep,
-      fmt::format("below depth {}: depth={} shows more", selection.depth, saturating_add(selection.depth, 1)), width);
-  text += left_out_line(selection.over_limit,
-                        flat ? "after these: limit=... shows more" : "smaller than these: limit=... shows more", width);
-  if (!dropped.empty()) {
-    text +=
-        labelled_paragraph("", fmt::format("no room for {}: width=... makes some", fmt::join(dropped, ", ")), width);
-  }
-  return text;
+  const auto deeper = option_text(options, "depth", std::to_string(saturating_add(selection.depth, 1)));
+  text +=
+      left_out_line(selection.too_deep, fmt::format("below depth {}: {} shows more", selection.depth, deeper), width);
+  const auto more = option_text(options, "limit") + " shows more";
+  text += left_out_line(selection.over_limit, (flat ? "after these: " : "smaller than these: ") + more, width);
+  return text + dropped_line(dropped, options);
 }
 
 std::string Report::table(const TableOptions& wished) const {

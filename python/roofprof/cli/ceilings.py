@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from roofprof import ceilings, published_peaks
-from roofprof.cli.shared import Commands, add_debug, add_width, say, width
+from roofprof.cli.shared import Commands, add_debug, add_width, print_text, say, width
 
 
 def add_parser(commands: Commands) -> None:
@@ -34,16 +34,19 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure where nothing is known yet, and print the roofs."""
+    notes: list[str] = []
     if arguments.published == "":
         print("\n".join(published_peaks.names()))
         return 0
     if arguments.published:
         roofs, beside = published_peaks.published(arguments.published), None
     else:
-        roofs = ceilings.for_device(arguments.device, say, again=arguments.again)
+        roofs, notes = ceilings.for_device_with_notes(arguments.device, say, again=arguments.again)
         beside = published_peaks.published_for(arguments.device)
     if arguments.json:
-        ceilings.save(roofs, arguments.json)
+        ceilings.save(roofs, arguments.json, notes)
         say(f"written to {arguments.json}")
-    print(roofs.table(width(arguments), beside), end="")
+    print_text(roofs.table(width(arguments), beside).rstrip("\n"))
+    for note in notes:
+        print_text(f"note: {note}")
     return 0

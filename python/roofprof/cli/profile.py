@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from roofprof import RooflineProfiler, ceilings
+from roofprof import RooflineProfiler, ceilings, count
 from roofprof._state.reach import tensors_in
-from roofprof.cli.shared import CommandError, Commands, add_output_options, complain, output, say
-from roofprof.cli.target import call_inputs, load_model, make_input, parse_dtype
+from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, complain, output, say
+from roofprof.cli.target import call_inputs, load_model, make_input, moved, parse_dtype
 from roofprof.report import Report
 
 
@@ -24,6 +24,11 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "target",
         help="package.module:callable or file.py:callable (a module, or what makes one); or a TorchScript or .pt2 file",
+    )
+    parser.add_argument(
+        "--args",
+        metavar="ARGS",
+        help="what the target is called with, as Python literals, such as '\"resnet50\", num_classes=10'",
     )
     parser.add_argument(
         "--input",
@@ -40,7 +45,10 @@ def add_parser(commands: Commands) -> None:
         "--dtype",
         help="dtype of the model's parameters and of --input's tensors (default: the model's own; float32)",
     )
-    parser.add_argument("--device", default="cpu", help="where to run (default: cpu)")
+    parser.add_argument(
+        "--device", default="cpu", help="where to run (default: cpu); meta: shapes alone, counted and not timed"
+    )
+    parser.add_argument("--count", action="store_true", help="one call, counted and not timed; no roofs are measured")
     parser.add_argument("--train", action="store_true", help="training mode, forward and backward")
     parser.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
     parser.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
@@ -56,19 +64,17 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile, and give what ran even where the model raised."""
+    _check(arguments)
     device = arguments.device
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise CommandError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
-    roofs = ceilings.load(arguments.ceilings) if arguments.ceilings else None
-    model = load_model(arguments.target)
     args, kwargs = _inputs(arguments, dtype or torch.float32, device)
+    model = load_model(arguments.target, arguments.args)
     if isinstance(model, torch.nn.Module):
-        model = model.to(device=device, dtype=dtype)
+        model = moved(model, arguments.target, device, dtype)
         if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
             model = model.train(arguments.train)
+    if arguments.count:
+        return output(_counted(model, arguments.target, args, kwargs), arguments)
     say(f"profiling {arguments.target} on {device}")
     profiler = RooflineProfiler(
         model,
@@ -76,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         repeat=arguments.repeat,
         device=device,
         counters=arguments.counters,
-        ceilings=roofs,
+        ceilings=arguments.ceilings,
     )
     try:
         with torch.set_grad_enabled(arguments.train):
@@ -90,8 +96,22 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             raise
         return code
-    output(report, arguments)
-    return 0
+    return output(report, arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Whatever can be said to be wrong before the model is built."""
+    check_output(arguments)
+    if arguments.warmup < 0 or (arguments.repeat is not None and arguments.repeat < 1):
+        raise CommandError("--warmup must be 0 or more and --repeat 1 or more")
+    if arguments.count and arguments.train:
+        raise CommandError("give either --count or --train, not both: --count makes one call without a backward")
+    try:
+        torch.zeros(1, device=arguments.device)
+    except (RuntimeError, AssertionError) as error:
+        raise CommandError(f"device '{arguments.device}' cannot be used here: {str(error).splitlines()[0]}") from error
+    if arguments.ceilings:
+        ceilings.load(arguments.ceilings)
 
 
 def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -100,6 +120,14 @@ def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> t
     if arguments.inputs:
         return call_inputs(arguments.inputs)
     return tuple(make_input(text, dtype, device) for text in arguments.input or []), {}
+
+
+def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
+    try:
+        with torch.no_grad():
+            return count(model, *args, **kwargs)
+    except Exception as error:
+        raise CommandError(f"{target} raised {type(error).__name__}: {error}") from error
 
 
 def _train_step(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import torch
+
+from roofprof.profiler import count
 from roofprof.report import Report
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -19,8 +25,20 @@ class CommandError(Exception):
 
 def complain(error: BaseException) -> int:
     """Say in one line what was wrong, and return the exit code."""
-    print(f"roofprof: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+    print(f"roofprof: {' '.join(_sentence(error).split()) or type(error).__name__}", file=sys.stderr)
     return 2
+
+
+def _sentence(error: BaseException) -> str:
+    # Python's own begin with a number that helps nobody: "[Errno 2] No such file or directory: 'r.json'".
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def with_article(name: str) -> str:
+    """As in "an int", "a str"."""
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def say(line: str) -> None:
@@ -34,26 +52,69 @@ def width(arguments: argparse.Namespace) -> int:
     return max(arguments.width or terminal, 60)
 
 
-def output(report: Report, arguments: argparse.Namespace) -> None:
-    """Write the files that were asked for, and print the table."""
-    # Files first: a wrong choice of columns must not lose the profile.
-    if arguments.json:
-        report.to_json(arguments.json)
-        say(f"written to {arguments.json}")
-    if arguments.csv:
-        report.to_csv(arguments.csv, by="kernel" if arguments.by == "kernel" else "module")
-        say(f"written to {arguments.csv}")
+def check_output(arguments: argparse.Namespace) -> None:
+    """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose."""
+    for path in (arguments.json, arguments.csv):
+        if path:
+            _check_can_be_written(path)
+    if (arguments.depth or 0) < 0 or arguments.limit < 0:
+        raise CommandError("--depth and --limit must be 0 or more")
+    _table(count(torch.nn.Identity(), torch.zeros(1)), arguments)  # names of columns
+
+
+def _check_can_be_written(path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise CommandError(f"cannot write '{path}': it is a folder")
+    if not folder.is_dir():
+        raise CommandError(f"cannot write '{path}': there is no folder '{folder}'")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise CommandError(f"cannot write '{path}': no permission")
+
+
+def output(report: Report, arguments: argparse.Namespace) -> int:
+    """Write the files that were asked for, print the table, and return the exit code."""
+    files: list[tuple[Path | None, Callable[[Path], object]]] = [
+        (arguments.json, report.to_json),
+        (arguments.csv, lambda path: report.to_csv(path, by="kernel" if arguments.by == "kernel" else "module")),
+    ]
+    code = 0
+    for path, write in files:
+        if path is None:
+            continue
+        try:
+            write(path)
+            say(f"written to {path}")
+        except OSError as error:
+            code = complain(CommandError(f"{error}; the report is kept as JSON in {_kept(report)}"))
+    print_text(_table(report, arguments))
+    return code
+
+
+def _kept(report: Report) -> str:
+    handle, name = tempfile.mkstemp(prefix="roofprof-", suffix=".json")
+    os.close(handle)
+    report.to_json(name)
+    return name
+
+
+def _table(report: Report, arguments: argparse.Namespace) -> str:
     columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
-    print(
-        report.table(
-            depth=arguments.depth,
-            sort=arguments.sort,
-            columns=columns,
-            by=arguments.by,
-            width=width(arguments),
-            limit=arguments.limit,
-        )
+    return report._compiled.table(
+        arguments.depth, arguments.sort, columns, arguments.by, width(arguments), arguments.limit, for_shell=True
     )
+
+
+def print_text(text: str) -> None:
+    """Print; characters that the output's encoding lacks as the nearest of ASCII."""
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        plain = text.translate(_ASCII).encode("ascii", "replace")
+        print(plain.decode("ascii"))
+
+
+_ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 
 
 # ---- options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.shared import Commands, add_output_options, output
+from roofprof.cli.shared import Commands, add_output_options, check_output, output
 from roofprof.report import Report
 
 
@@ -19,5 +19,5 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and print it."""
-    output(Report.from_json(arguments.report), arguments)
-    return 0
+    check_output(arguments)
+    return output(Report.from_json(arguments.report), arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from roofprof._adapters.exported import runnable
-from roofprof.cli.shared import CommandError
+from roofprof.cli.shared import CommandError, with_article
 
 
 def load_object(target: str) -> Any:
@@ -68,8 +69,25 @@ def _load_file(path: Path) -> Any:
     return module
 
 
-def load_model(target: str) -> Callable[..., Any]:
-    """The model behind a target: a module, what a callable without arguments makes, a TorchScript or a .pt2 file."""
+def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """The values of ``'"resnet50", num_classes=10'``: arguments of a call, written as Python's literals."""
+    try:
+        call = ast.parse(f"call({text})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        args = [ast.literal_eval(argument) for argument in call.args]
+        return args, {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError, AssertionError) as error:
+        raise CommandError(
+            f"--args '{text}' is no list of Python literals; write for example --args '\"resnet50\", num_classes=10'"
+        ) from error
+
+
+def load_model(target: str, args: str | None = None) -> Callable[..., Any]:
+    """The model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
+
+    args: what the callable is called with, as :func:`parse_args` reads it.
+    """
+    given, keywords = parse_args(args) if args is not None else ([], {})
     if Path(target).is_file() and target.endswith(".pt2"):
         try:
             return runnable(torch.export.load(target))  # type: ignore[no-any-return]
@@ -82,15 +100,19 @@ def load_model(target: str) -> Callable[..., Any]:
             raise CommandError(f"{target} is no TorchScript file that torch can load: {error}") from error
     value = runnable(load_object(target))
     if isinstance(value, torch.nn.Module):
+        if args is not None:
+            raise CommandError(f"--args is for a callable that makes a model, and {target} is a model")
         return value
     if not callable(value):
-        raise CommandError(f"{target} is a {type(value).__name__}; a module, or a callable that makes one, is needed")
+        raise CommandError(
+            f"{target} is {with_article(type(value).__name__)}; a module, or a callable that makes one, is needed"
+        )
     try:
-        model = runnable(value())
+        model = runnable(value(*given, **keywords))
     except Exception as error:
         raise CommandError(f"{target}() failed: {type(error).__name__}: {error}") from error
     if not callable(model):
-        raise CommandError(f"{target}() gave a {type(model).__name__}; a module is needed")
+        raise CommandError(f"{target}() gave {with_article(type(model).__name__)}; a module is needed")
     return model  # type: ignore[no-any-return]
 
 
@@ -101,6 +123,19 @@ def parse_dtype(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise CommandError(f"'{name}' is no dtype of torch; write float32, bfloat16, int64, ...")
     return dtype
+
+
+def moved(model: torch.nn.Module, target: str, device: str, dtype: torch.dtype | None) -> torch.nn.Module:
+    """The model on that device, in that dtype."""
+    try:
+        return model.to(device=device, dtype=dtype)
+    except (TypeError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
+        if device != "meta" and any(tensor.is_meta for tensor in model.state_dict().values()):
+            raise CommandError(
+                f"{target} has parameters without data (meta device): count it with --device meta, or give it data"
+            ) from error
+        form = f" as {str(dtype).removeprefix('torch.')}" if dtype else ""
+        raise CommandError(f"{target} cannot be put on {device}{form}: {_first_line(error)}") from error
 
 
 def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
@@ -128,7 +163,9 @@ def call_inputs(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """
     function = load_object(target)
     if not callable(function):
-        raise CommandError(f"{target} is a {type(function).__name__}; a callable that returns the inputs is needed")
+        raise CommandError(
+            f"{target} is {with_article(type(function).__name__)}; a callable that returns the inputs is needed"
+        )
     try:
         value = function()
     except Exception as error:

@@ -14,6 +14,7 @@ import roofprof
 from roofprof.cli import main
 
 MODELS = """
+import shutil
 import torch
 from torch import nn
 
@@ -33,6 +34,17 @@ class Raises(nn.Module):
     def forward(self, x):
         self.first(x)
         raise KeyError("lost agent")
+
+class RemovesTheFolder(nn.Module):
+    def forward(self, x):
+        shutil.rmtree("folder", ignore_errors=True)
+        return x.exp()
+
+def on_meta():
+    return nn.Linear(8, 4, device="meta")
+
+def wide(width, bias=True):
+    return nn.Linear(8, width, bias)
 
 def mlp():
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
@@ -193,8 +205,8 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         (("profile", "nowhere.py:mlp"), "there is no file nowhere.py"),
         (("profile", "no_such_package.models:mlp"), "no_such_package"),
         (("profile", "models"), "package.module:callable"),
-        (("profile", "models.py:no_model"), "gave a int"),
-        (("profile", "models.py:number"), "models.py:number is a int"),
+        (("profile", "models.py:no_model"), "gave an int"),
+        (("profile", "models.py:number"), "models.py:number is an int"),
         (("profile", "models.py:broken"), "no weights here"),
         (("profile", "models.py:mlp", "--input", "two"), "'two' is no input shape"),
         (("profile", "models.py:mlp", "--input", "2x8", "--dtype", "float99"), "float99"),
@@ -205,7 +217,17 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         ((*PROFILE, "--columns", "macs,colour"), "colour"),
         ((*PROFILE, "--sort", "beauty"), "beauty"),
         ((*PROFILE, "--json", "no/such/folder/r.json"), "no/such/folder/r.json"),
-        (("show", "missing.json"), "missing.json"),
+        (
+            ("profile", "models.py:mlp", "--input", "2x8", "--dtype", "int3"),
+            "models.py:mlp cannot be put on cpu as int3",
+        ),
+        (("profile", "models.py:mlp", "--input", "2x8", "--dtype", "int64"), "cannot be put on cpu as int64"),
+        (("profile", "models.py:on_meta", "--input", "2x8"), "count it with --device meta"),
+        (("profile", "models.py:wide", "--input", "2x8", "--args", "width"), "no list of Python literals"),
+        (("profile", "models.py:wide", "--input", "2x8", "--args", "4, True, 7"), "wide() failed: TypeError"),
+        (("profile", "models.py:mlp", "--input", "2x9", "--count"), "models.py:mlp raised RuntimeError"),
+        (("profile", "models.py:mlp", "--input", "2x8", "--count", "--train"), "either --count or --train"),
+        (("show", "missing.json"), "missing.json: No such file or directory"),
         (("show", "models.py"), "models.py"),
         (("show", "roofs.json"), "roofs.json"),
         (("ceilings", "--device", "tpu"), "tpu"),
@@ -220,6 +242,76 @@ def test_what_is_wrong_is_said_in_one_sentence(shell, arguments, says):
     assert last.startswith("roofprof: ")
     assert says in last
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--json", "no/such/folder/r.json"), "there is no folder 'no/such/folder'"),
+        (("--csv", "."), "cannot write '.': it is a folder"),
+        (("--columns", "macs,colour"), "no column 'colour'"),
+        (("--sort", "beauty"), "no column 'beauty'"),
+        (("--by", "kernel", "--sort", "beauty"), "no column 'beauty'"),
+        (("--depth", "-1"), "--depth and --limit must be 0 or more"),
+        (("--repeat", "0"), "--repeat 1 or more"),
+        (("--warmup", "-1"), "--warmup must be 0 or more"),
+        (("--dtype", "float99"), "'float99' is no dtype"),
+        (("--device", "cuda:99"), "cuda:99"),
+        (("--input", "two"), "'two' is no input shape"),
+    ],
+)
+def test_options_are_checked_before_the_model_is_built(shell, arguments, says):
+    code, _, err = shell("profile", "models.py:broken", *arguments)
+    assert code == 2
+    assert says in err
+    assert "no weights here" not in err
+
+
+def test_a_file_that_cannot_be_written_after_all_loses_nothing(shell):
+    Path("folder").mkdir()
+    arguments = ("profile", "models.py:RemovesTheFolder", "--input", "2x8", "--count", "--json", "folder/r.json")
+    code, out, err = shell(*arguments)
+    assert code == 2
+    assert "RemovesTheFolder" in out
+    kept = Path(err.split("kept as JSON in ")[1].strip())
+    assert roofprof.Report.from_json(kept).total.flops == 16
+    kept.unlink()
+
+
+def test_a_count_alone(shell):
+    code, _, _ = shell("profile", "models.py:mlp", "--input", "2x8", "--count", "--json", "r.json")
+    report = roofprof.Report.from_json("r.json")
+    assert code == 0
+    assert (report.total.macs, report.total.time) == (MLP_MACS, None)
+    code, _, _ = shell("profile", "models.py:on_meta", "--input", "2x8", "--device", "meta", "--json", "r.json")
+    assert code == 0
+    assert roofprof.Report.from_json("r.json").total.macs == 2 * 8 * 4
+
+
+def test_a_target_is_called_with_arguments(shell):
+    arguments = ("profile", "models.py:wide", "--input", "2x8", "--count", "--json", "r.json")
+    code, _, _ = shell(*arguments, "--args", "16, bias=False")
+    assert code == 0
+    assert roofprof.Report.from_json("r.json").total.flops == 2 * 2 * 8 * 16
+
+
+def test_hints_name_the_options_of_the_shell(shell):
+    _, out, _ = shell(*PROFILE, "--depth", "0")
+    assert "3 more rows below depth 0: --depth 1 shows more" in out
+
+
+def test_an_output_in_ascii_gets_the_table_in_ascii(tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    run = subprocess.run(
+        [sys.executable, "-m", "roofprof", "profile", "models.py:mlp", "--input", "2x8", "--count"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert b"-----" in run.stdout
+    assert b"?" not in run.stdout
 
 
 def test_debug_shows_the_traceback(shell):
