@@ -62,10 +62,12 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
         frozen = _C.frozen_note(module._c, before.modules[place]["path"])
         notes += [frozen] if frozen else []
     known = {id(module) for module in before.objects}
+    # What graphs were traced from has no objects of its own.
+    traced = {before.modules[place]["path"] for _, places in before.graphs for place in places.values()}
     new = [
         facts["path"]
         for facts, module in zip(now.modules, now.objects, strict=True)
-        if module is not None and id(module) not in known
+        if module is not None and id(module) not in known and facts["path"] not in traced
     ]
     if new:
         added = f"modules were added during the run ({_some(new)})"

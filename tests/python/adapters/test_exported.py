@@ -97,6 +97,13 @@ def test_its_modules_are_timed(form, tmp_path):
     assert report.row("").time == pytest.approx(sum(row.self_time for row in report.rows))
 
 
+def test_modules_that_only_the_graph_names_were_not_added_meanwhile():
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+    report = roofprof.count(torch.export.export(model, (torch.rand(2, 8),)), torch.rand(2, 8))
+    assert report.row("1").calls == 1
+    assert report.coverage.notes == []
+
+
 def test_a_block_sees_the_modules_of_a_program():
     model, value = Net(), x()
     program = exported(model).module()
