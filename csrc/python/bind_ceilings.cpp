@@ -10,6 +10,7 @@
 #include "report/ceilings_table.h"
 #include "roofprof/ceilings.h"
 #include "roofs/cache.h"
+#include "roofs/file.h"
 #include "roofs/gpu/environment.h"
 #include "roofs/measure.h"
 
@@ -81,8 +82,19 @@ void bind_ceilings(py::module_& module) {
       },
       py::arg("device"), py::arg("progress"), py::arg("again"));
   module.def("ceilings_cache_folder", &ceilings_cache_folder);
-  module.def("load_ceilings", &Ceilings::load, py::arg("path"));
-  module.def("save_ceilings", &Ceilings::save, py::arg("ceilings"), py::arg("path"));
+  module.def(
+      "load_ceilings",
+      [](const std::string& path) {
+        MeasuredCeilings roofs = read_ceilings_file(path).roofs;
+        return py::make_tuple(std::move(roofs.ceilings), std::move(roofs.notes));
+      },
+      py::arg("path"));
+  module.def(
+      "save_ceilings",
+      [](const Ceilings& ceilings, const std::string& path, std::vector<std::string> notes) {
+        write_ceilings_file({{}, {ceilings, std::move(notes)}}, path);
+      },
+      py::arg("ceilings"), py::arg("path"), py::arg("notes"));
   module.def("gpu_environment", &gpu_environment, py::arg("device"));
   module.def("cuda_core_fp32_peak", &cuda::cuda_core_fp32_peak, py::arg("sm_count"), py::arg("clock_hz"),
              py::arg("compute_major"), py::arg("compute_minor"));

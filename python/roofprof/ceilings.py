@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from roofprof import _C
@@ -58,16 +58,21 @@ def for_device_with_notes(
 
 def load(path: str | os.PathLike[str]) -> _C.Ceilings:
     """The roofs in a file. Raises ValueError, naming the file and what is wrong with it, where it cannot be used."""
+    return load_with_notes(path)[0]
+
+
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[_C.Ceilings, list[str]]:
+    """As :func:`load`, with the notes of the measurement beside the roofs."""
     try:
         return _C.load_ceilings(os.fspath(path))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
 
 
-def save(ceilings: _C.Ceilings, path: str | os.PathLike[str]) -> None:
-    """Write roofs to a file, whole or not at all. Raises OSError naming the file."""
+def save(ceilings: _C.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
+    """Write roofs, and what is to be known of them, to a file, whole or not at all. Raises OSError naming the file."""
     try:
-        _C.save_ceilings(ceilings, os.fspath(path))
+        _C.save_ceilings(ceilings, os.fspath(path), list(notes))
     except RuntimeError as error:
         raise OSError(f"roofs cannot be written: {error}") from None
 

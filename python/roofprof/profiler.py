@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -27,9 +28,25 @@ if TYPE_CHECKING:
 def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """Count and time one call ``model(*args, **kwargs)``, and hold it against the roofs of this machine.
 
-    The model is called several times and left as one plain call leaves it. Raises whatever the model raises.
+    The model is called several times and left as one plain call leaves it. All arguments are the model's: options are
+    those of ``RooflineProfiler(model, repeat=3).run(...)``. Raises whatever the model raises.
     """
-    return RooflineProfiler(model).run(*args, **kwargs)
+    try:
+        return RooflineProfiler(model).run(*args, **kwargs)
+    except TypeError as error:
+        _note_options(error, kwargs)
+        raise
+
+
+def _note_options(error: TypeError, kwargs: dict[str, Any]) -> None:
+    """Where a model refuses a keyword that is an option of the profiler, add to its error where that belongs."""
+    options = list(inspect.signature(RooflineProfiler).parameters)[1:]
+    meant = [name for name in options if name in kwargs and f"keyword argument '{name}'" in str(error)]
+    if meant and hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(
+            f"{meant[0]} went to the model, as all arguments of roofprof.profile do; for the profiler's option, write "
+            f"roofprof.RooflineProfiler(model, {meant[0]}=...).run(...)"
+        )
 
 
 def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -70,16 +87,19 @@ class RooflineProfiler:
     ) -> None:
         model = runnable(model)
         if model is not None and not callable(model):
-            raise TypeError(f"model must be callable or None, not a {type(model).__name__}")
+            raise TypeError(f"model must be callable or None, and this is of type {type(model).__name__}")
+        for name, value in (("warmup", warmup), ("repeat", 1 if repeat is None else repeat)):
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be a whole number, not {value!r}")
         if warmup < 0 or (repeat is not None and repeat < 1):
             raise ValueError(f"warmup must be 0 or more and repeat 1 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
         self.model = model
         self.warmup = warmup
         self.repeat = repeat
-        self._device = None if device is None else str(device)
+        self._device = _checked_device(device)
         self._counters = counters
-        self._ceilings = _given(ceilings)
+        self._ceilings = None if ceilings is None else _given(ceilings)
         self._block: contextlib.ExitStack | None = None
         self._forget("run", model_tree(None))  # the model may change until it is profiled
 
@@ -190,12 +210,24 @@ class RooflineProfiler:
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
         if self._ceilings is not None:
-            return self._ceilings, []
+            return self._ceilings
         try:
             return ceilings.for_device_with_notes(device)
         except ValueError as error:  # a device that torch cannot use
             return _C.Ceilings(), [str(error)]
 
 
-def _given(roofs: _C.Ceilings | str | Path | None) -> _C.Ceilings | None:
-    return ceilings.load(roofs) if isinstance(roofs, (str, Path)) else roofs
+def _given(roofs: _C.Ceilings | str | Path) -> tuple[_C.Ceilings, list[str]]:
+    if isinstance(roofs, (str, Path)):
+        return ceilings.load_with_notes(roofs)
+    if not isinstance(roofs, _C.Ceilings):
+        raise TypeError(f"ceilings must be roofprof.Ceilings, a file of them or None, not {roofs!r}")
+    return roofs, []
+
+
+def _checked_device(device: str | torch.device | None) -> str | None:
+    """Its name as torch writes it."""
+    try:
+        return None if device is None else str(torch.device(device))
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be one of torch's, such as 'cpu' or 'cuda:0', not {device!r}") from None

@@ -125,17 +125,19 @@ class Report:
         self,
         depth: int | None = None,
         sort: str = "",
-        columns: Iterable[str] = (),
+        columns: str | Iterable[str] = (),
         by: str = "module",
         width: int = 120,
         limit: int = 0,
     ) -> str:
         """The table as text.
 
-        depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: names of the
-        columns to show; by: "module", "op" or "kernel"; width in characters; limit: most rows shown, 0 for all.
-        Raises ValueError for a name that is not known, listing those that are.
+        depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
+        those to show, a list or "time, bytes"; by: "module", "op" or "kernel"; width in characters; limit: most rows
+        shown, 0 for all. Raises ValueError for a name that is not known, listing those that are.
         """
+        if isinstance(columns, str):
+            columns = [name.strip() for name in columns.split(",")]
         if (depth or 0) < 0 or limit < 0:
             raise ValueError(f"depth and limit must be 0 or more, not depth={depth}, limit={limit}")
         return self._compiled.table(depth, sort, list(columns), by, width, limit)

@@ -438,6 +438,7 @@ def test_table_sorted(timed):
 
 def test_table_columns(timed):
     assert heading(timed.table(columns=["macs", "calls"])) == ["module", "MACs", "calls"]
+    assert heading(timed.table(columns="macs, calls")) == ["module", "MACs", "calls"]
     assert timed.table(columns=("params",)) == timed.table(columns=iter(["params"]))
 
 

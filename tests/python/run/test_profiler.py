@@ -246,15 +246,21 @@ def test_nothing_profiled_yet():
         ({"repeat": 0}, ValueError),
         ({"counters": "maybe"}, ValueError),
         ({"ceilings": "/no/such/file.json"}, ValueError),
+        ({"ceilings": 5}, TypeError),
+        ({"repeat": 1.5}, TypeError),
+        ({"warmup": "a"}, TypeError),
+        ({"device": "foo"}, ValueError),
+        ({"device": "cuda:99x"}, ValueError),
     ],
 )
 def test_options_that_make_no_sense(options, error):
-    with pytest.raises(error):
+    ((name, value),) = options.items()
+    with pytest.raises(error, match=f"{name}.*{value}|{value}.*{name}|no/such/file"):
         RooflineProfiler(linear(), **options)
 
 
 def test_model_that_cannot_be_called():
-    with pytest.raises(TypeError, match="callable or None, not a int"):
+    with pytest.raises(TypeError, match="callable or None, and this is of type int"):
         RooflineProfiler(3)
 
 
@@ -263,6 +269,15 @@ def test_roofs_from_a_file(tmp_path):
     ceilings.save(roofs(), path)
     assert profiler(linear(), ceilings=path).run(x()).ceilings == roofs()
     assert profiler(linear(), ceilings=str(path)).run(x()).ceilings == roofs()
+
+
+def test_what_is_to_be_known_of_roofs_stays_with_their_file(tmp_path):
+    path = tmp_path / "roofs.json"
+    ceilings.save(roofs(), path, ["other programs used 52% of the processors"])
+    assert ceilings.load_with_notes(path) == (roofs(), ["other programs used 52% of the processors"])
+    (note,) = profiler(linear(), ceilings=path).run(x()).coverage.notes
+    assert note.code == "roofs-doubtful"
+    assert "52%" in note.text
 
 
 INNER = {

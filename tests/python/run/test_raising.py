@@ -151,3 +151,14 @@ def test_no_notes_are_put_on_the_user_s_exception():
     with pytest.raises(ValueError, match="plain"):
         profiler(Raises(1, error)).run(torch.ones(2, 8), Calls())
     assert not hasattr(error, "__notes__")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions take notes from Python 3.11 on")
+def test_an_option_of_the_profiler_that_went_to_the_model_is_noted():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'repeat'") as caught:
+        roofprof.profile(nn.Linear(8, 4), torch.ones(2, 8), repeat=3)
+    (note,) = caught.value.__notes__
+    assert "roofprof.RooflineProfiler(model, repeat=...)" in note
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'") as caught:
+        roofprof.profile(nn.Linear(8, 4), torch.ones(2, 8), other=3)
+    assert not hasattr(caught.value, "__notes__")
