@@ -21,6 +21,8 @@ from roofprof.cli.shared import CommandError, with_article
 def load_object(target: str) -> Any:
     """The object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
     place, separator, name = target.rpartition(":")
+    if not separator and Path(target).suffix in (".pt", ".pt2", ".pth", ".ts"):
+        raise CommandError(f"there is no file {target}")
     if not separator or not place or not name:
         raise CommandError(f"'{target}' names no object; write package.module:callable or file.py:callable")
     value: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)

@@ -203,6 +203,7 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
     [
         (("profile", "models.py:mpl", "--input", "2x8"), "did you mean mlp"),
         (("profile", "nowhere.py:mlp"), "there is no file nowhere.py"),
+        (("profile", "nowhere.pt"), "there is no file nowhere.pt"),
         (("profile", "no_such_package.models:mlp"), "no_such_package"),
         (("profile", "models"), "package.module:callable"),
         (("profile", "models.py:no_model"), "gave an int"),
