@@ -379,9 +379,10 @@ def test_published_ceilings_are_listed_shown_and_used(shell):
 
 def test_ceilings_of_a_known_card_stand_beside_what_was_published(shell, monkeypatch):
     measured = roofprof.Ceilings.load("roofs.json")
-    monkeypatch.setattr("roofprof.ceilings.for_device", lambda *_, **__: measured)
+    monkeypatch.setattr("roofprof.ceilings.for_device_with_notes", lambda *_, **__: (measured, ["the GPU was warm"]))
     monkeypatch.setattr("roofprof._C.gpu_environment", lambda _device: [("gpu_device", "NVIDIA H100 PCIe")])
     code, out, _ = shell("ceilings", "--device", "cuda:0", "--width", "160")
     assert code == 0
     assert "of the published value of H100 PCIe" in out
     assert "51.2 TFLOP/s" in out
+    assert "note: the GPU was warm\n" in out
