@@ -165,39 +165,6 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
   return ops;
 }
 
-struct Uncalled {
-  std::vector<std::string> idle;     // no module in them was called either
-  std::vector<std::string> at_work;  // one was: another method of theirs ran
-};
-
-// Modules whose forward was not called. One with several places ran if it did at one of them.
-Uncalled uncalled_modules(const ProfileData& data) {
-  const auto calls = calls_by_module(data);
-  std::vector<bool> called(data.modules.size());
-  std::vector<bool> active(data.modules.size());
-  const auto first_place = [&](std::size_t id) {
-    const ModuleId first = data.modules[id].same_as;
-    return first < 0 ? id : static_cast<std::size_t>(first);
-  };
-  // Parents come before children, so one walk from the end carries what is active up.
-  for (std::size_t id = data.modules.size(); id-- > 0;) {
-    if (calls[id] > 0) called[first_place(id)] = true;
-    if (calls[id] > 0) active[id] = true;
-    const ModuleId parent = data.modules[id].parent;
-    if (active[id] && parent >= 0) active[static_cast<std::size_t>(parent)] = true;
-  }
-  Uncalled uncalled;
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
-    const Module& module = data.modules[id];
-    const bool pseudo = id == kOutside || id == kOptimizer;
-    if (pseudo || !module.has_forward || !module.calls_visible || called[first_place(id)]) continue;
-    if (!active[id]) uncalled.idle.push_back(module.path);
-    // The model's parts may well be called by the user's own code.
-    if (active[id] && id != kModel) uncalled.at_work.push_back(module.path);
-  }
-  return uncalled;
-}
-
 bool is_saturated(const Figures& figures) {
   return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
 }
@@ -212,13 +179,25 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   coverage.uncosted_ops = uncosted_ops(data, total);
   for (const auto& op : coverage.uncosted_ops) coverage.uncosted.emplace(op.op, op.calls);
 
-  coverage.notes = data.notes;
-  const Uncalled uncalled = uncalled_modules(data);
-  coverage.uncalled_modules = uncalled.idle;
-  if (!uncalled.at_work.empty()) {
-    add_note(coverage.notes, "forward-not-called",
-             "forward not called, other methods were: " + listed(uncalled.at_work, kNamed), uncalled.at_work);
+  const auto calls = calls_by_module(data);
+  // A module with several places ran if it did at one of them.
+  std::vector<bool> ran(data.modules.size());
+  const auto first_place = [&](std::size_t id) {
+    const ModuleId first = data.modules[id].same_as;
+    return first < 0 ? id : static_cast<std::size_t>(first);
+  };
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    if (calls[id] > 0) ran[first_place(id)] = true;
   }
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    const Module& module = data.modules[id];
+    const bool pseudo = id == kOutside || id == kOptimizer;
+    if (!pseudo && module.has_forward && module.calls_visible && !ran[first_place(id)]) {
+      coverage.uncalled_modules.push_back(module.path);
+    }
+  }
+
+  coverage.notes = data.notes;
   if (data.partial) add_note(coverage.notes, "partial", "partial: the model raised; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",

@@ -57,7 +57,7 @@ std::vector<ModuleSums> sum_self(const ProfileData& data) {
   return self;
 }
 
-// Parents come before children, so one walk from the end carries every subtree up.
+// Parents stand before children, so one walk from the end carries every subtree up.
 std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self) {
   std::vector<ModuleSums> inclusive = self;
   for (std::size_t id = data.modules.size(); id-- > 0;) {

@@ -66,7 +66,7 @@ class Timeline {
     if (trace.end_ns > worked_until) at(kModel).idle_ns += trace.end_ns - worked_until;
   }
 
-  // Parents come before children, so one walk from the end carries every subtree's intervals up.
+  // Parents stand before children, so one walk from the end carries every subtree's intervals up.
   void add_busy(const std::vector<Launch>& by_start) {
     std::vector<Intervals> below(modules_.size());
     std::vector<Intervals> own(modules_.size());

@@ -93,21 +93,6 @@ TEST(Coverage, ListsModulesThatHaveAForwardAndNeverRan) {
   EXPECT_EQ(builder.derived().coverage().uncalled_modules, std::vector<std::string>{"list.0"});
 }
 
-TEST(Coverage, AModuleOfWhichOtherMethodsRanIsNotDead) {
-  ProfileBuilder builder;
-  const ModuleId backbone = builder.module("backbone", "Backbone");
-  const ModuleId block = builder.module("backbone.block", "Block", backbone);
-  const ModuleId conv = builder.module("backbone.block.conv", "Conv2d", block);
-  builder.module("head", "Linear");
-  builder.time(kModel, {}, 1);
-  builder.time(conv, {}, 1);
-  const testing::Derived report = builder.derived();
-  EXPECT_EQ(report.coverage().uncalled_modules, std::vector<std::string>{"head"});
-  ASSERT_EQ(report.coverage().notes.size(), 1U);
-  EXPECT_EQ(report.coverage().notes[0].code, "forward-not-called");
-  EXPECT_EQ(report.coverage().notes[0].where, (std::vector<std::string>{"backbone", "backbone.block"}));
-}
-
 TEST(Coverage, AnythingAboveItsRoofByMoreThanTheSpreadIsFlagged) {
   ProfileBuilder builder;
   const ModuleId conv = builder.module("conv", "Conv2d");

@@ -75,26 +75,6 @@ def test_other_method_of_a_child_falls_to_the_caller():
     assert report.coverage.uncalled_modules == ["child"]
 
 
-def test_a_module_that_works_through_other_methods_is_not_uncalled():
-    class Backbone(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.stage = linear()
-
-        def forward(self, value):
-            return self.stage(value)
-
-        def forward_collab(self, value):
-            return self.stage(value)
-
-    model = Model(lambda self, value: self.child.forward_collab(value), child=Backbone(), spare=Backbone())
-    report = roofprof.count(model, x())
-    assert report.row("child").macs == MACS
-    assert report.coverage.uncalled_modules == ["spare", "spare.stage"]
-    (note,) = report.coverage.notes
-    assert (note.code, note.where) == ("forward-not-called", ["child"])
-
-
 def test_forward_called_directly_falls_to_the_caller():
     report = roofprof.count(Model(lambda self, value: self.fc.forward(value), fc=linear()), x())
     assert macs(report) == {"": MACS}
