@@ -15,18 +15,6 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-// Each row has its keys as attributes of their names, too: row.op, row.module.
-py::list group_of(const Report& self, const std::vector<std::string>& keys) {
-  py::list rows;
-  for (auto& row : self.group(keys)) {
-    const std::vector<std::string> values = row.keys;
-    py::object named = py::cast(std::move(row));
-    for (std::size_t i = 0; i < keys.size(); ++i) named.attr(keys[i].c_str()) = values[i];
-    rows.append(std::move(named));
-  }
-  return rows;
-}
-
 void bind_coverage(py::module_& module) {
   py::class_<UncostedOp>(module, "UncostedOp")
       .def_readonly("op", &UncostedOp::op)
@@ -63,7 +51,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("rows", &Report::rows)
       .def_property_readonly("total", &Report::total)
       .def("row", &Report::row, py::arg("path"))
-      .def("group", &group_of)
+      .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
       .def_property_readonly("kernels", &Report::kernels)
       .def_property_readonly("coverage", &Report::coverage)
       .def_property_readonly("ceilings", &Report::ceilings)

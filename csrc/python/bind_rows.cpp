@@ -151,7 +151,7 @@ void bind_rows(py::module_& module) {
            std::to_string(self.flops) + " FLOPs, " + std::to_string(self.bytes) + " bytes>";
   });
 
-  py::class_<GroupRow> group(module, "GroupRow", py::dynamic_attr());  // each key by its name, see group_of
+  py::class_<GroupRow> group(module, "GroupRow");
   bind_fields(group, "group", fields);
   group.def_readonly("keys", &GroupRow::keys);
   group.def("__repr__", [](const GroupRow& self) {

@@ -44,10 +44,7 @@ class Report:
             raise KeyError(str(error)) from None
 
     def group(self, *keys: str) -> list[_C.GroupRow]:
-        """Sums over ops by any of "phase", "op", "module", "dtype", "shapes". Raises ValueError for other keys.
-
-        Each row has what it is grouped by in ``row.keys``, and by name: ``row.op``, ``row.module``.
-        """
+        """Sums over ops by any of "phase", "op", "module", "dtype", "shapes". Raises ValueError for other keys."""
         return self._compiled.group(list(keys))
 
     def by_operator(self) -> dict[str, _C.GroupRow]:
