@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import torch
 
-from roofprof.profiler import count
+from roofprof import count
 from roofprof.report import Report
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -47,8 +47,8 @@ FLOPS = {
     "nearest": (lambda: F.interpolate(X, scale_factor=2), 0),
     "bilinear": (lambda: F.interpolate(X, scale_factor=2, mode="bilinear"), 7 * 4 * N),
     "bicubic": (lambda: F.interpolate(X, scale_factor=2, mode="bicubic"), 31 * 4 * N),
-    "grid_sample": (lambda: F.grid_sample(X, GRID, align_corners=False), 7 * 2 * 4 * 25),
-    "grid_sample, nearest": (lambda: F.grid_sample(X, GRID, mode="nearest", align_corners=False), 0),
+    "grid_sample": (lambda: F.grid_sample(X, GRID, align_corners=False), 7 * 2 * 4 * 25 + 26 * 2 * 25),
+    "grid_sample, nearest": (lambda: F.grid_sample(X, GRID, mode="nearest", align_corners=False), 14 * 2 * 25),
     # losses: per element, the sum 1 more, the mean one division
     "mse_loss": (lambda: F.mse_loss(LINES, LINES * 1), 96 + 3 * 96 + 1),
     "mse_loss, none": (lambda: F.mse_loss(LINES, LINES, reduction="none"), 2 * 96),
