@@ -1,9 +1,6 @@
 // Activation functions and dropout, with their gradients. The weight is operations per output element: one for each
 // arithmetic operation, elementary function (exp, log, tanh, erf) and compare-and-select.
 
-#include <cmath>
-#include <limits>
-
 #include "ops/counting.h"
 #include "ops/registry.h"
 
@@ -27,7 +24,7 @@ void dropout(const OpCall& call, std::int64_t weight, Work& work) {
 
 // Limited to eps and 1 - eps first, where eps is given.
 void logit(const OpCall& call, std::int64_t weight, Work& work) {
-  per_output(call, weight + (std::isnan(call.number("eps", std::numeric_limits<double>::quiet_NaN())) ? 0 : 2), work);
+  per_output(call, weight + (gives_number(call, "eps") ? 2 : 0), work);
 }
 
 constexpr OpCost kActivationCosts[] = {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 namespace roofprof::ops {
 
@@ -88,6 +90,10 @@ std::int64_t blend_operations(const OpCall& call) {
   const double beta = call.number("beta", 1);
   const double alpha = call.number("alpha", 1);
   return (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0) + (alpha != 1 ? 1 : 0);
+}
+
+bool gives_number(const OpCall& call, std::string_view argument) {
+  return !std::isnan(call.number(argument, std::numeric_limits<double>::quiet_NaN()));
 }
 
 std::int64_t ceil_log2(std::int64_t n) {

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <span>
+#include <string_view>
 
 #include "roofprof/op_call.h"
 #include "roofprof/work.h"
@@ -32,6 +33,9 @@ bool wants_gradient(const OpCall& call, std::size_t position);
 // Operations per output of beta * self + alpha * product: factors of 1 cost nothing, and beta 0 leaves self out. The
 // line has to declare both.
 std::int64_t blend_operations(const OpCall& call);
+
+// Whether the call gives that number, and does not leave it None. The line has to declare it.
+bool gives_number(const OpCall& call, std::string_view argument);
 
 // How often n can be halved: the comparisons of a binary search among n.
 std::int64_t ceil_log2(std::int64_t n);

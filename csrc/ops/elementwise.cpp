@@ -3,8 +3,6 @@
 // element.
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -72,10 +70,9 @@ void multivariate_log_gamma(const OpCall& call, std::int64_t weight, Work& work)
 
 // One comparison for each bound that is given, as a number or as a tensor.
 void clamp(const OpCall& call, std::int64_t weight, Work& work) {
-  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   std::int64_t bounds = 0;
   for (const char* bound : {"min", "max"}) {
-    if (call.find_tensor(bound) != nullptr || !std::isnan(call.number(bound, kAbsent))) ++bounds;
+    if (call.find_tensor(bound) != nullptr || gives_number(call, bound)) ++bounds;
   }
   per_output(call, bounds * weight, work);
 }

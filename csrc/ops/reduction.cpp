@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -65,10 +64,8 @@ void sort_flat_or_lines(const OpCall& call, std::int64_t weight, Work& work) {
 // Sorted along dim, or as a whole. The weight is for NaN: to find them 1, to leave them out 1 more. Per quantile: its
 // rank, that rounded up, the distance from it, and a line between the two values there.
 void quantile(const OpCall& call, std::int64_t weight, Work& work) {
-  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::min();
-  const std::int64_t dim = call.integer("dim", kAll);
   const TensorDesc& self = call.tensor("self");
-  const std::int64_t length = dim == kAll ? self.numel() : length_along(self, dim);
+  const std::int64_t length = gives_number(call, "dim") ? length_along(self, call.integer("dim", 0)) : self.numel();
   reduce(call, weight + ceil_log2(length), 6, work);
 }
 
