@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <new>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "roofs/cpu/compute_peak.h"
 #include "roofs/cpu/environment.h"
 #include "roofs/cpu/host.h"
+#include "roofs/cpu/neighbours.h"
 #include "roofs/cpu/torch_threads.h"
 #include "values/phrases.h"
 
@@ -89,34 +89,8 @@ std::string bandwidth_method(const Level& level, const std::vector<Bandwidth>& k
          " GB/s); write-allocate not counted";
 }
 
-// How much of the CPUs other programs used since this was made. The spread does not tell: against a steady neighbour
-// all repeats are slow alike.
-class Neighbours {
- public:
-  // The share of all allowed CPUs, 0 to 1; 0 where the system does not tell.
-  double share() const {
-    const auto busy_now = busy_seconds(cpus_);
-    if (!busy_ || !busy_now) return 0;
-    const double wall = Seconds(std::chrono::steady_clock::now() - begin_).count();
-    const double others = (*busy_now - *busy_) - (own_seconds() - own_);
-    return std::clamp(others / wall / static_cast<double>(cpus_.size()), 0.0, 1.0);
-  }
-
- private:
-  static double own_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-  }
-
-  std::vector<int> cpus_ = allowed_cpus();
-  std::optional<double> busy_ = busy_seconds(cpus_);
-  double own_ = own_seconds();
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
 void note_neighbours(const Neighbours& neighbours, std::vector<std::string>& notes) {
-  if (const double share = neighbours.share(); share > 0.1) {
+  if (const double share = neighbours.share().value_or(0); share > Neighbours::kBusy) {
     notes.push_back("other programs used " + number_text(100 * share) +
                     "% of the processors while the roofs were measured, so they may be far too low; measure again when "
                     "the machine is quiet");

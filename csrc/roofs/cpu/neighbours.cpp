@@ -1,0 +1,35 @@
+#include "roofs/cpu/neighbours.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "roofs/cpu/host.h"
+
+namespace roofprof {
+namespace {
+
+double own_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+Neighbours::Neighbours()
+    : cpus_(allowed_cpus()),
+      busy_seconds_(busy_seconds(cpus_)),
+      own_seconds_(own_seconds()),
+      begin_(std::chrono::steady_clock::now()) {}
+
+std::optional<double> Neighbours::share() const {
+  constexpr std::chrono::milliseconds kShortest{200};
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin_;
+  if (!busy_seconds_ || wall < kShortest) return std::nullopt;
+  const auto busy_now = busy_seconds(cpus_);
+  if (!busy_now) return std::nullopt;
+  const double others = (*busy_now - *busy_seconds_) - (own_seconds() - own_seconds_);
+  return std::clamp(others / wall.count() / static_cast<double>(cpus_.size()), 0.0, 1.0);
+}
+
+}  // namespace roofprof

@@ -1,0 +1,30 @@
+#pragma once
+// What other programs use of the processors that this process may run on.
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace roofprof {
+
+// Watches from its construction on. Time that a hypervisor gave to other machines (steal) counts as others' use.
+class Neighbours {
+ public:
+  Neighbours();
+
+  // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not tell, or
+  // after less than 0.2 s, as the system counts in ticks of 10 ms.
+  std::optional<double> share() const;
+
+  // Above it, measured times say more of the neighbours than of the machine.
+  static constexpr double kBusy = 0.1;
+  bool busy() const { return share().value_or(0) > kBusy; }
+
+ private:
+  std::vector<int> cpus_;
+  std::optional<double> busy_seconds_;
+  double own_seconds_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace roofprof
