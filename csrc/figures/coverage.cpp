@@ -27,9 +27,17 @@ const Provenance* provenance_of(const Bound& bound, const Ceilings& ceilings) {
   return peak ? &peak->provenance : nullptr;
 }
 
+// A bandwidth's is that of its place on the curve, where there is a curve.
+double spread_of(const OpBucket& bucket, const Bound& roof, const Ceilings& ceilings) {
+  if (roof.kind != BoundKind::memory) return spread_of(provenance_of(roof, ceilings));
+  const auto memory = memory_roof(bucket, ceilings);
+  return memory ? memory->spread.value_or(0) : 0;
+}
+
 struct AboveRoof {
   double ratio = 0;  // lower bound / time
   std::string path;
+  double spread = 0;  // of the roof
 };
 
 struct RoofFinding {
@@ -40,7 +48,8 @@ struct RoofFinding {
   }
 };
 
-Note describe(const RoofFinding& finding, std::vector<AboveRoof> rows, double spread) {
+Note describe(const RoofFinding& finding, std::vector<AboveRoof> rows) {
+  const double spread = std::ranges::max(rows, {}, &AboveRoof::spread).spread;
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
   std::vector<std::string> named;
   for (const auto& row : rows) named.push_back(display_path(row.path) + " (" + percent(row.ratio) + ")");
@@ -64,12 +73,11 @@ void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
     if (!shares.known || shares.lower_bound_ns == 0) continue;
     const Bound roof = largest_share(shares);
     const double ratio = static_cast<double>(shares.lower_bound_ns) / static_cast<double>(time_ns);
-    if (ratio <= 1 + spread_of(provenance_of(roof, data.ceilings))) continue;
-    findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path});
+    const double spread = spread_of(bucket, roof, data.ceilings);
+    if (ratio <= 1 + spread) continue;
+    findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path, spread});
   }
-  for (const auto& [finding, above] : findings) {
-    add_note(notes, describe(finding, above, spread_of(provenance_of(finding.roof, data.ceilings))));
-  }
+  for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
 // The same for modules, for data in which ops have no times of their own.
@@ -80,13 +88,10 @@ void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow
   for (const auto& row : rows) {
     if (!row.self.percent_of_roof || row.self.bound.resource.empty()) continue;
     const double ratio = *row.self.percent_of_roof / 100;
-    if (ratio > 1 + spread_of(provenance_of(row.self.bound, data.ceilings))) {
-      findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path});
-    }
+    const double spread = spread_of(provenance_of(row.self.bound, data.ceilings));
+    if (ratio > 1 + spread) findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path, spread});
   }
-  for (const auto& [finding, above] : findings) {
-    add_note(notes, describe(finding, above, spread_of(provenance_of(finding.roof, data.ceilings))));
-  }
+  for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
 void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
@@ -102,7 +107,7 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
       if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
       (needs_roof(bucket.work, dtype) ? unknown : by_bytes_alone).insert(dtype);
     }
-    if (memory_roof(bucket, data.ceilings) != nullptr) continue;
+    if (memory_roof(bucket, data.ceilings)) continue;
     no_link = no_link || bucket.link_bytes > 0;
     no_level =
         no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace roofprof {
@@ -28,10 +29,10 @@ DType largest_dtype(const std::array<double, kDTypeCount>& seconds) {
   return static_cast<DType>(std::max_element(seconds.begin(), seconds.end()) - seconds.begin());
 }
 
-std::string largest_level(const std::map<std::string, double>& seconds) {
-  const auto largest = std::max_element(seconds.begin(), seconds.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  return largest == seconds.end() ? std::string() : largest->first;
+// Of a map from the names of levels.
+template <class Share, class Seconds>
+auto largest_level(const std::map<std::string, Share>& shares, Seconds seconds) {
+  return std::ranges::max_element(shares, {}, [&](const auto& share) { return seconds(share.second); });
 }
 
 // min(peak, AI x bandwidth); only one of the two where the other does not apply.
@@ -44,8 +45,9 @@ std::optional<double> attainable_rate(const Figures& figures, const RoofShares& 
     if (!is_floating(static_cast<DType>(i))) floating[i] = 0;
   }
   if (const auto* peak = ceilings.compute_for(largest_dtype(floating))) rate = peak->operations_per_second;
-  if (const auto* level = ceilings.memory_level(largest_level(shares.at_level)); level && figures.intensity) {
-    rate = std::min(rate, *figures.intensity * level->bytes_per_second);
+  const auto level = largest_level(shares.at_level, [](const LevelShare& share) { return share.seconds; });
+  if (level != shares.at_level.end() && figures.intensity) {
+    rate = std::min(rate, *figures.intensity * level->second.bytes / level->second.seconds);
   }
   return rate;
 }
@@ -88,7 +90,7 @@ RoofShares& RoofShares::operator+=(const RoofShares& other) {
     at_dtype[i] += other.at_dtype[i];
     bound_by_dtype[i] += other.bound_by_dtype[i];
   }
-  for (const auto& [level, seconds] : other.at_level) at_level[level] += seconds;
+  for (const auto& [level, share] : other.at_level) at_level[level] += share;
   for (const auto& [level, seconds] : other.bound_by_level) bound_by_level[level] += seconds;
   return *this;
 }
@@ -97,12 +99,15 @@ bool needs_roof(const Work& work, DType dtype) {
   return work.operations_in(dtype) > 0 && (is_floating(dtype) || work.macs > 0);
 }
 
-const MemoryCeiling* memory_roof(const OpBucket& bucket, const Ceilings& ceilings) {
+std::optional<MemoryRoof> memory_roof(const OpBucket& bucket, const Ceilings& ceilings) {
   if (bucket.link_bytes > 0) {
     const auto* link = ceilings.memory_level(kHostLink);
-    return link != nullptr && link->bytes_per_second > 0 ? link : nullptr;
+    if (link == nullptr || !(link->bytes_per_second > 0)) return std::nullopt;
+    return MemoryRoof{link->level, link->bytes_per_second, link->provenance.spread};
   }
-  return ceilings.memory_for(bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1));
+  const auto calls = std::max<std::int64_t>(bucket.calls, 1);
+  const Work& work = bucket.work;
+  return ceilings.memory_roof({work.read_bytes / calls, work.write_bytes / calls, work.updated_bytes / calls});
 }
 
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
@@ -123,10 +128,10 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   double memory_seconds = 0;
   std::string level;
   if (const std::int64_t bytes = moved_bytes(bucket); bytes > 0) {
-    if (const auto* roof = memory_roof(bucket, ceilings)) {
+    if (const auto roof = memory_roof(bucket, ceilings)) {
       memory_seconds = static_cast<double>(bytes) / roof->bytes_per_second;
       level = roof->level;
-      shares.at_level[level] = memory_seconds;
+      shares.at_level[level] = {memory_seconds, static_cast<double>(bytes)};
     } else {
       shares.known = false;
     }
@@ -149,7 +154,7 @@ Bound largest_share(const RoofShares& shares) {
   for (const auto& [level, seconds] : shares.bound_by_level) memory += seconds;
   if (compute <= 0 && memory <= 0) return {};
   if (compute > memory) return {BoundKind::compute, std::string(name_of(largest_dtype(shares.bound_by_dtype)))};
-  return {BoundKind::memory, largest_level(shares.bound_by_level)};
+  return {BoundKind::memory, largest_level(shares.bound_by_level, std::identity())->first};
 }
 
 void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {

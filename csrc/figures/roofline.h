@@ -12,6 +12,17 @@
 
 namespace roofprof {
 
+// Of one memory level: the time that its bytes take, and these bytes.
+struct LevelShare {
+  double seconds = 0;
+  double bytes = 0;
+  LevelShare& operator+=(const LevelShare& other) {
+    seconds += other.seconds;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
 // What the roofs say of some work. Additive over buckets.
 struct RoofShares {
   // Every roof that the work needs is there; without one the lower bound of the whole sum is unknown.
@@ -20,7 +31,7 @@ struct RoofShares {
   std::int64_t lower_bound_ns = 0;
   // Seconds at each roof, whether or not it is the one that bounds: which dtype and level dominate the work.
   std::array<double, kDTypeCount> at_dtype{};
-  std::map<std::string, double> at_level;
+  std::map<std::string, LevelShare> at_level;
   // The lower bound in seconds, by the resource that bounds each bucket.
   std::array<double, kDTypeCount> bound_by_dtype{};
   std::map<std::string, double> bound_by_level;
@@ -28,13 +39,13 @@ struct RoofShares {
   RoofShares& operator+=(const RoofShares& other);
 };
 
-// max(sum over dtypes of operations / peak, bytes / bandwidth), the bandwidth being that of the smallest level that
-// holds the footprint of one call. Not known where floating-point work, or a contraction in any type, has no roof.
+// max(sum over dtypes of operations / peak, bytes / bandwidth), the bandwidth being that of one call's traffic
+// (Ceilings::memory_roof). Not known where floating-point work, or a contraction in any type, has no roof.
 // Integer work without multiply-accumulates (counters, indices, comparisons) needs only its bytes' roof: it is never
 // bound by arithmetic, and peaks for such types are not measured. `needs_roof` tells the two apart.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
 // What copies between host and device is held against the host link and what it copies instead.
-const MemoryCeiling* memory_roof(const OpBucket& bucket, const Ceilings& ceilings);
+std::optional<MemoryRoof> memory_roof(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
 // The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the

@@ -115,7 +115,12 @@ std::int64_t taps(const TensorDesc& weight) { return product(std::span<const std
 void compulsory_bytes(const OpCall& call, Work& work) {
   const bool out_form = is_out_form(call);
   for (const auto& argument : call.arguments) {
-    if (!(argument.written && out_form)) read(work, argument.tensors);
+    if (argument.written && out_form) continue;
+    read(work, argument.tensors);
+    if (!argument.written) continue;
+    for (const auto& tensor : argument.tensors) {
+      work.updated_bytes = saturating_add(work.updated_bytes, tensor.held_bytes());
+    }
   }
   write_results(call, work);
 }

@@ -26,6 +26,7 @@ void sum_bytes(const OpCall& call, Work& work) {
       self != nullptr && other != nullptr && call.arguments.front().written && other->is_sparse() && !self->is_sparse();
   if (!touches_some) return compulsory_bytes(call, work);
   work.write_bytes = product({std::min(other->stored_numel(), self->held_numel()), self->item_bytes});
+  work.updated_bytes = work.write_bytes;
   work.read_bytes = saturating_add(work.write_bytes, other->held_bytes());
 }
 

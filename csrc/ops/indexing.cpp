@@ -113,7 +113,7 @@ void per_reduced(const OpCall& call, std::int64_t weight, Work& work) {
 void scatter_into(const OpCall& call, std::int64_t touched, bool combined, Work& work) {
   if (!call.arguments.at(0).written) return compulsory_bytes(call, work);
   work.write_bytes = bytes_of_some(call.tensor(0), touched);
-  if (combined) work.read_bytes = work.write_bytes;
+  if (combined) work.read_bytes = work.updated_bytes = work.write_bytes;
   read_others(call, work);
 }
 

@@ -65,6 +65,7 @@ Work evaluate_plain(const OpCall& call, const OpCost& line) {
     line.operations(call, line.weight, work);
     (line.bytes != nullptr ? line.bytes : compulsory_bytes)(call, work);
   }
+  work.updated_bytes = std::min({work.updated_bytes, work.read_bytes, work.write_bytes});
   require_plausible(call, work);
   return work;
 }

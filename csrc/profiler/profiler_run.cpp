@@ -16,18 +16,20 @@ namespace roofprof::detail {
 namespace {
 
 // The roofs of this machine for as many threads as torch uses now; none, and why, where they cannot be measured.
-const MeasuredCeilings& measured_ceilings(const std::string& device, const Progress& progress) {
+MeasuredCeilings measured_ceilings(const std::string& device, const Progress& progress) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, int>, MeasuredCeilings> measured;
   const std::lock_guard lock(mutex);
-  const auto [found, fresh] = measured.try_emplace({device, at::get_num_threads()});
-  if (!fresh) return found->second;
+  const std::pair key(device, at::get_num_threads());
+  if (const auto found = measured.find(key); found != measured.end()) return found->second;
+  MeasuredCeilings roofs;
   try {
-    found->second = cached_ceilings(device, progress).roofs;
+    roofs = cached_ceilings(device, progress).roofs;
   } catch (const std::invalid_argument& error) {
-    found->second.notes.emplace_back(error.what());
+    roofs.notes.emplace_back(error.what());
   }
-  return found->second;
+  if (roofs.ceilings.busy_share == 0) measured.emplace(key, roofs);
+  return roofs;
 }
 
 // Calls of a C++ model. `first` makes the counting call.

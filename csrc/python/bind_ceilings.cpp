@@ -51,11 +51,31 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("bytes_per_second", &MemoryCeiling::bytes_per_second)
       .def_readonly("capacity_bytes", &MemoryCeiling::capacity_bytes)
       .def_readonly("provenance", &MemoryCeiling::provenance);
+  py::class_<BandwidthPoint>(module, "BandwidthPoint")
+      .def_readonly("working_set_bytes", &BandwidthPoint::working_set_bytes)
+      .def_readonly("read", &BandwidthPoint::read)
+      .def_readonly("triad", &BandwidthPoint::triad)
+      .def_readonly("copy", &BandwidthPoint::copy)
+      .def_readonly("write", &BandwidthPoint::write)
+      .def_readonly("update", &BandwidthPoint::update)
+      .def_readonly("spread", &BandwidthPoint::spread);
+  py::class_<BandwidthCurve>(module, "BandwidthCurve")
+      .def_readonly("points", &BandwidthCurve::points)
+      .def_readonly("provenance", &BandwidthCurve::provenance);
   py::class_<Ceilings>(module, "Ceilings")
       .def(py::init<>())
       .def_readonly("device", &Ceilings::device)
       .def_readonly("compute", &Ceilings::compute)
       .def_readonly("memory", &Ceilings::memory)
+      .def_readonly("curve", &Ceilings::curve)
+      .def_readonly("busy_share", &Ceilings::busy_share)
+      .def(
+          "bandwidth",
+          [](const Ceilings& self, std::int64_t read, std::int64_t write, std::int64_t updated) {
+            const auto roof = self.memory_roof({read, write, updated});
+            return roof ? std::optional(roof->bytes_per_second) : std::nullopt;
+          },
+          py::arg("read_bytes"), py::arg("write_bytes") = 0, py::arg("updated_bytes") = 0)
       .def("to_dict", &to_dict)
       .def(
           "table",

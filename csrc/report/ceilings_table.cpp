@@ -83,6 +83,24 @@ void add(TextTable& table, const Row& row, bool beside_published) {
   table.add(std::move(cells));
 }
 
+// Every other point: the working sets double.
+std::string curve_table(const BandwidthCurve& curve, std::size_t width) {
+  TextTable table({{"working set", false, 0, 0},
+                   {"read", false, 0, 0},
+                   {"triad", false, 0, 0},
+                   {"copy", false, 0, 0},
+                   {"write", false, 0, 0},
+                   {"in place", false, 0, 0},
+                   {"spread", false, 0, 1}});
+  for (std::size_t i = 0; i < curve.points.size(); i += 2) {
+    const BandwidthPoint& point = curve.points[i];
+    const auto cell = [](double rate) { return TextCell(human_count(rate, "B/s")); };
+    table.add({TextCell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
+               cell(point.copy), cell(point.write), cell(point.update), TextCell(human_percent(point.spread * 100))});
+  }
+  return table.render(width);
+}
+
 }  // namespace
 
 std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ceilings* published) {
@@ -104,6 +122,13 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
   for (const auto& row : memory_rows(ceilings, published)) add(table, row, published != nullptr);
   std::string text = printable(ceilings.device.empty() && published ? published->device : ceilings.device) + "\n\n";
   text += table.render(width);
+  if (!ceilings.curve.empty()) text += "\n" + curve_table(ceilings.curve, width);
+  if (ceilings.busy_share > 0) {
+    text += "\n" + labelled_paragraph("busy",
+                                      "other programs used " + human_percent(ceilings.busy_share * 100) +
+                                          " of the processors meanwhile: these roofs are too low",
+                                      width);
+  }
   if (published != nullptr) {
     text += "\n" + labelled_paragraph("share", "of the published value of " + printable(published->device), width);
   }

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -125,6 +128,36 @@ std::optional<MeasuredCeilings> kept_elsewhere(const std::string& device, const 
   return std::nullopt;
 }
 
+// Roofs of a busy machine: for the next reports of this process, which would each take as long to measure them again.
+class BusyRoofs {
+ public:
+  void keep(const std::string& path, const MeasuredCeilings& roofs) {
+    const std::lock_guard lock(mutex_);
+    kept_[path] = {Clock::now(), roofs};
+  }
+  void forget(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    kept_.erase(path);
+  }
+  std::optional<MeasuredCeilings> find(const std::string& path) {
+    constexpr std::chrono::minutes kLife{10};
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(path);
+    if (found == kept_.end() || Clock::now() - found->second.first > kLife) return std::nullopt;
+    return found->second.second;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::mutex mutex_;
+  std::map<std::string, std::pair<Clock::time_point, MeasuredCeilings>> kept_;
+};
+
+BusyRoofs& busy_roofs() {
+  static BusyRoofs roofs;
+  return roofs;
+}
+
 void to_stderr(std::string_view line) { std::cerr << line << '\n'; }
 
 }  // namespace
@@ -157,14 +190,20 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
     }
   } else if (!again) {
     if (auto kept = kept_elsewhere(named, key)) return {std::move(*kept), false};
+    if (auto busy = busy_roofs().find(path.string())) return {std::move(*busy), false};
   }
 
   MeasuredCeilings measured = source.measure(named, progress ? progress : to_stderr);
-  try {
-    fs::create_directories(path.parent_path());
-    write_ceilings_file({key, measured}, path.string());
-  } catch (const std::exception& problem) {
-    remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());
+  if (measured.ceilings.busy_share > 0) {
+    busy_roofs().keep(path.string(), measured);
+  } else {
+    busy_roofs().forget(path.string());
+    try {
+      fs::create_directories(path.parent_path());
+      write_ceilings_file({key, measured}, path.string());
+    } catch (const std::exception& problem) {
+      remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());
+    }
   }
   measured.notes.insert(measured.notes.begin(), remarks.begin(), remarks.end());
   return {std::move(measured), true};

@@ -24,6 +24,17 @@ void require_positive(const Ceilings& ceilings) {
   for (const auto& level : ceilings.memory) {
     require_rate(level.bytes_per_second, "bytes_per_second of " + shown(level.level));
   }
+  std::int64_t smaller = 0;
+  for (const auto& point : ceilings.curve.points) {
+    const std::string where = " of the curve's working set of " + std::to_string(point.working_set_bytes) + " bytes";
+    if (point.working_set_bytes <= smaller) throw JsonError("the working sets of the curve do not rise");
+    smaller = point.working_set_bytes;
+    require_rate(point.read, "read" + where);
+    require_rate(point.triad, "triad" + where);
+    require_rate(point.copy, "copy" + where);
+    require_rate(point.write, "write" + where);
+    require_rate(point.update, "update" + where);
+  }
 }
 
 CeilingsFile parsed(std::string_view text) {
@@ -35,9 +46,9 @@ CeilingsFile parsed(std::string_view text) {
   while (const auto key = json.next_key()) {
     if (*key == "schema_version") {
       const std::string version(json.raw());
-      has_version = version == std::to_string(kCeilingsSchemaVersion);
+      has_version = version == "1" || version == std::to_string(kCeilingsSchemaVersion);
       if (!has_version) {
-        throw JsonError("its schema_version is " + shown(version) + ", and this roofprof reads " +
+        throw JsonError("its schema_version is " + shown(version) + ", and this roofprof reads 1 to " +
                         std::to_string(kCeilingsSchemaVersion));
       }
     } else if (*key == "measured_on") {

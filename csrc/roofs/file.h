@@ -1,5 +1,5 @@
 #pragma once
-// Roofs in a file: {"schema_version": 1, "ceilings": {device, compute, memory}, "notes": [...]}, and in the cache what
+// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}, and in the cache what
 // they were measured on beside them.
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace roofprof {
 
 // Raised when a reader of the older form would miss a key or misread one.
-inline constexpr std::int64_t kCeilingsSchemaVersion = 1;
+inline constexpr std::int64_t kCeilingsSchemaVersion = 2;  // 1 had no curve, and is read
 
 struct CeilingsFile {
   Environment measured_on;  // empty: the file does not say

@@ -7,8 +7,8 @@
 
 namespace roofprof {
 
-// Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes about ten seconds, and
-// at most twenty. `progress` is told what is being measured, a line at a time. Neither the random number generators nor
+// Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes at most twenty
+// seconds. `progress` is told what is being measured, a line at a time. Neither the random number generators nor
 // any mode of torch change, and no observer of torch's ops sees what runs. Throws std::invalid_argument for a device
 // that cannot be measured.
 MeasuredCeilings measure_ceilings(const std::string& device, const Progress& progress = {});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "join/join.h"
+#include "values/phrases.h"
 
 namespace roofprof::run {
 
@@ -22,6 +23,12 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   observed.ceilings = roofs.ceilings;
   add_notes(observed.notes, result.notes);
   if (!setting.untimed.empty() && setting.scope != "count") add_note(observed.notes, "not-timed", setting.untimed);
+  if (const double share = roofs.ceilings.busy_share; share > 0) {
+    add_note(observed.notes, "roofs-busy",
+             "other programs used " + percent(share) +
+                 " of the processors while the roofs were measured: they are too low, %roof is too high, and they are "
+                 "not kept; measure them on a quiet machine: roofprof ceilings --again");
+  }
   for (const auto& note : roofs.notes) add_note(observed.notes, "roofs-doubtful", "roofs: " + note);
 
   const auto& session = *run.session();

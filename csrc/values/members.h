@@ -41,10 +41,29 @@ void for_each_member(Of<MemoryCeiling>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<BandwidthPoint>, Visitor&& visit) {
+  visit("working_set_bytes", &BandwidthPoint::working_set_bytes, Written::always);
+  visit("read", &BandwidthPoint::read, Written::always);
+  visit("triad", &BandwidthPoint::triad, Written::always);
+  visit("copy", &BandwidthPoint::copy, Written::always);
+  visit("write", &BandwidthPoint::write, Written::always);
+  visit("update", &BandwidthPoint::update, Written::always);
+  visit("spread", &BandwidthPoint::spread, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<BandwidthCurve>, Visitor&& visit) {
+  visit("points", &BandwidthCurve::points, Written::always);
+  visit("provenance", &BandwidthCurve::provenance, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<Ceilings>, Visitor&& visit) {
   visit("device", &Ceilings::device, Written::always);
   visit("compute", &Ceilings::compute, Written::always);
   visit("memory", &Ceilings::memory, Written::always);
+  visit("curve", &Ceilings::curve, Written::unless_default);
+  visit("busy_share", &Ceilings::busy_share, Written::unless_default);
 }
 
 // ---- modules and ops
@@ -75,6 +94,7 @@ void for_each_member(Of<Work>, Visitor&& visit) {
   visit("operations", &Work::operations, Written::always);
   visit("read_bytes", &Work::read_bytes, Written::always);
   visit("write_bytes", &Work::write_bytes, Written::always);
+  visit("updated_bytes", &Work::updated_bytes, Written::unless_default);
   visit("input_elements", &Work::input_elements, Written::unless_default);
   visit("output_elements", &Work::output_elements, Written::unless_default);
 }

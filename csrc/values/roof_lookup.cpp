@@ -1,5 +1,9 @@
 #include "roofprof/ceilings.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace roofprof {
@@ -10,7 +14,54 @@ std::int64_t capacity_of(const MemoryCeiling& ceiling) {
   return ceiling.capacity_bytes > 0 ? ceiling.capacity_bytes : std::numeric_limits<std::int64_t>::max();
 }
 
+// Between two measured working sets in proportion to the logarithms, as both axes of a curve span decades.
+double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::* mix, std::int64_t footprint) {
+  const auto next = std::ranges::lower_bound(points, footprint, {}, &BandwidthPoint::working_set_bytes);
+  if (next == points.begin()) return points.front().*mix;
+  if (next == points.end()) return points.back().*mix;
+  const auto& before = *std::prev(next);
+  const auto log_of = [](std::int64_t bytes) { return std::log(static_cast<double>(bytes)); };
+  const double share = (log_of(footprint) - log_of(before.working_set_bytes)) /
+                       (log_of(next->working_set_bytes) - log_of(before.working_set_bytes));
+  return std::exp(std::lerp(std::log(before.*mix), std::log((*next).*mix), share));
+}
+
+struct Mix {
+  double written;  // share of the bytes
+  double BandwidthPoint::* rate;
+};
+constexpr std::array kMixes = {Mix{0, &BandwidthPoint::read}, Mix{1.0 / 3, &BandwidthPoint::triad},
+                               Mix{0.5, &BandwidthPoint::copy}, Mix{1, &BandwidthPoint::write}};
+
 }  // namespace
+
+// The time of a byte, not its rate, is linear in the share of writes where one bus carries both.
+double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic) const {
+  const std::int64_t footprint = traffic.footprint_bytes();
+  const auto seconds_per_byte = [&](double BandwidthPoint::* mix) { return 1 / interpolated(points, mix, footprint); };
+  const auto updated = static_cast<double>(traffic.updated_bytes);
+  const double reads = static_cast<double>(traffic.read_bytes) - updated;
+  const double writes = static_cast<double>(traffic.write_bytes) - updated;
+  const double total = reads + writes + 2 * updated;
+  if (total <= 0) return interpolated(points, &BandwidthPoint::read, footprint);
+
+  double seconds = 2 * updated * seconds_per_byte(&BandwidthPoint::update);
+  if (const double others = reads + writes; others > 0) {
+    const double written = std::clamp(writes / others, 0.0, 1.0);
+    std::size_t above = 1;
+    while (above + 1 < kMixes.size() && kMixes[above].written < written) ++above;
+    const Mix& low = kMixes[above - 1];
+    const Mix& high = kMixes[above];
+    seconds += others * std::lerp(seconds_per_byte(low.rate), seconds_per_byte(high.rate),
+                                  (written - low.written) / (high.written - low.written));
+  }
+  return total / seconds;
+}
+
+double BandwidthCurve::spread_at(std::int64_t footprint_bytes) const {
+  const auto next = std::ranges::lower_bound(points, footprint_bytes, {}, &BandwidthPoint::working_set_bytes);
+  return next == points.end() ? points.back().spread : next->spread;
+}
 
 const ComputeCeiling* Ceilings::compute_for(DType dtype) const {
   for (const auto& ceiling : compute) {
@@ -28,6 +79,14 @@ const MemoryCeiling* Ceilings::memory_for(std::int64_t footprint_bytes) const {
     if (smallest == nullptr || capacity_of(ceiling) < capacity_of(*smallest)) smallest = &ceiling;
   }
   return smallest;
+}
+
+std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic) const {
+  const std::int64_t footprint = traffic.footprint_bytes();
+  const MemoryCeiling* level = memory_for(footprint);
+  if (level == nullptr) return std::nullopt;
+  if (curve.empty()) return MemoryRoof{level->level, level->bytes_per_second, level->provenance.spread};
+  return MemoryRoof{level->level, curve.bytes_per_second(traffic), curve.spread_at(footprint)};
 }
 
 const MemoryCeiling* Ceilings::memory_level(std::string_view level) const {

@@ -1,6 +1,6 @@
 """The roofs of a machine: measured, kept, loaded; those that were published stand in published_peaks.
 
-A file of roofs is JSON: ``{"schema_version": 1, "ceilings": {device, compute, memory}, "notes": [...]}``.
+A file of roofs is JSON: ``{"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}``.
 Programs of C++ read and write the same files, those of the cache too.
 """
 
@@ -18,7 +18,7 @@ Progress = Callable[[str], None]
 
 
 def measure(device: str = "cpu", progress: Progress | None = None) -> _C.Ceilings:
-    """Measure the roofs of a device ("cpu", "cuda:0"); takes about ten seconds, and at most twenty.
+    """Measure the roofs of a device ("cpu", "cuda:0"); takes at most twenty seconds.
 
     ``progress`` is called with a line for each thing being measured, and with the notes on what was left out or looks
     odd. Raises ValueError for a device that cannot be measured.

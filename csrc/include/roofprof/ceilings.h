@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "roofprof/dtype.h"
+#include "roofprof/work.h"
 
 namespace roofprof {
 
@@ -41,6 +42,51 @@ struct MemoryCeiling {
   bool operator==(const MemoryCeiling&) const = default;
 };
 
+// The bytes that one call of an op moves. `updated_bytes` were read and then written in the same place (x += 1); they
+// are in both of the others, and in memory once.
+struct MemoryTraffic {
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+  std::int64_t updated_bytes = 0;
+
+  // What memory must hold for it at once.
+  std::int64_t footprint_bytes() const { return saturating_add(read_bytes, write_bytes) - updated_bytes; }
+};
+
+// Bytes per second over one working set (all threads and arrays together), by what is done there; reads and writes
+// are both counted.
+struct BandwidthPoint {
+  std::int64_t working_set_bytes = 0;
+  double read = 0;    // x is read
+  double triad = 0;   // x = y + s * z: one third is written
+  double copy = 0;    // x = y: one half
+  double write = 0;   // x is written
+  double update = 0;  // x = s - x, in place
+  double spread = 0;  // the largest among them of (max - min) / max over the measurement's repeats
+  bool operator==(const BandwidthPoint&) const = default;
+};
+
+// Bandwidth against working set: caches are slopes as much as steps, and sizes that a system states are hints.
+struct BandwidthCurve {
+  std::vector<BandwidthPoint> points;  // from the smallest working set to the largest
+  Provenance provenance;
+
+  bool empty() const { return points.empty(); }
+  // For that footprint and that mix of reads and writes; between points it is interpolated. The curve must not be
+  // empty.
+  double bytes_per_second(const MemoryTraffic& traffic) const;
+  // Of the smallest point that holds the footprint.
+  double spread_at(std::int64_t footprint_bytes) const;
+  bool operator==(const BandwidthCurve&) const = default;
+};
+
+// What bounds the traffic of an op: the bandwidth, and the level that it is named after.
+struct MemoryRoof {
+  std::string_view level;  // lives as long as the ceilings do
+  double bytes_per_second = 0;
+  std::optional<double> spread;
+};
+
 // Told what a measurement is doing, a line at a time.
 using Progress = std::function<void(std::string_view)>;
 
@@ -48,18 +94,25 @@ struct Ceilings {
   std::string device;  // what was measured, in words
   std::vector<ComputeCeiling> compute;
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
+  BandwidthCurve curve;               // of a CPU, measured; its plateaus are the levels in `memory`
+  // The share of the processors that other programs used while these were measured, where it was too large to trust
+  // them; else 0. Such roofs are too low, and are not kept.
+  double busy_share = 0;
 
   bool empty() const { return compute.empty() && memory.empty(); }
   // The roof of a dtype; null where there is none.
   const ComputeCeiling* compute_for(DType dtype) const;
   // The roof of the smallest level that holds `footprint_bytes`; null where there is none.
   const MemoryCeiling* memory_for(std::int64_t footprint_bytes) const;
+  // The roof of an op's traffic: the curve's bandwidth where there is a curve, else that of the smallest level that
+  // holds its footprint; empty where there is none.
+  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const;
   // The roof of the level of that name; null where there is none.
   const MemoryCeiling* memory_level(std::string_view level) const;
 
-  // Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes about ten seconds,
-  // and at most twenty. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument
-  // for a device that cannot be measured.
+  // Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes at most twenty
+  // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
+  // device that cannot be measured.
   static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
   // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
   // names the file and says what is wrong with it.

@@ -33,6 +33,8 @@ struct Work {
   // Compulsory traffic: every distinct input once, every output once.
   std::int64_t read_bytes = 0;
   std::int64_t write_bytes = 0;
+  // Of both: what is written where it was read (x += 1), so that memory holds it once.
+  std::int64_t updated_bytes = 0;
   // Elements of the first tensor argument and of the first result: what other tools' conventions count by.
   std::int64_t input_elements = 0;
   std::int64_t output_elements = 0;
@@ -45,7 +47,7 @@ struct Work {
 
   constexpr bool has_negative_count() const {
     const auto is_negative = [](std::int64_t count) { return count < 0; };
-    return std::ranges::any_of(std::array{macs, causal_macs, read_bytes, write_bytes}, is_negative) ||
+    return std::ranges::any_of(std::array{macs, causal_macs, read_bytes, write_bytes, updated_bytes}, is_negative) ||
            std::ranges::any_of(operations, is_negative);
   }
 
@@ -62,6 +64,7 @@ struct Work {
     for (std::size_t i = 0; i < kDTypeCount; ++i) operations[i] = saturating_add(operations[i], other.operations[i]);
     read_bytes = saturating_add(read_bytes, other.read_bytes);
     write_bytes = saturating_add(write_bytes, other.write_bytes);
+    updated_bytes = saturating_add(updated_bytes, other.updated_bytes);
     input_elements = saturating_add(input_elements, other.input_elements);
     output_elements = saturating_add(output_elements, other.output_elements);
     return *this;
@@ -75,6 +78,7 @@ struct Work {
     for (auto& count : result.operations) count = saturating_multiply(count, times);
     result.read_bytes = saturating_multiply(read_bytes, times);
     result.write_bytes = saturating_multiply(write_bytes, times);
+    result.updated_bytes = saturating_multiply(updated_bytes, times);
     result.input_elements = saturating_multiply(input_elements, times);
     result.output_elements = saturating_multiply(output_elements, times);
     return result;

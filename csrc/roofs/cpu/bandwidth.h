@@ -1,25 +1,34 @@
 #pragma once
-// How fast the threads of torch can move bytes to and from a working set.
+// How fast the threads of torch can move bytes, over working sets from 16 KiB to beyond the caches.
 
-#include <chrono>
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
+
+#include "roofprof/ceilings.h"
 
 namespace roofprof {
 
-struct Bandwidth {
-  std::string kernel;           // "read" (a sum), "copy" (a = b) or "triad" (a = b + s * c)
-  double bytes_per_second = 0;  // the best repeat; bytes that the program asks for: copy 2 and triad 3 per byte
-                                // written, the read of a line before it is written (write-allocate) not added
-  double spread = 0;            // (max - min) / max over the repeats
-  int repeats = 0;
+// Bytes are those that the program asks for: the read of a line before it is written (write-allocate) is not added.
+// Stores are ordinary or past the caches, whichever is faster.
+class BandwidthSweep {
+ public:
+  // Each thread works on its own slice, which it touched first. Throws std::bad_alloc if there is not enough memory.
+  explicit BandwidthSweep(std::int64_t largest_bytes);
+  ~BandwidthSweep();
+  BandwidthSweep(const BandwidthSweep&) = delete;
+  BandwidthSweep& operator=(const BandwidthSweep&) = delete;
+
+  // Measures every working set with every kernel once; takes two or three seconds.
+  std::vector<BandwidthPoint> round();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
-// The three kernels over a working set of that many bytes, all threads and arrays together; best first. Each thread
-// works on its own slice, which it touched first. Takes about `budget`, or longer if one sweep does. Throws
-// std::bad_alloc if there is not enough memory.
-std::vector<Bandwidth> measure_bandwidth(std::int64_t working_set_bytes, std::chrono::duration<double> budget);
+// 16 KiB and on, each the square root of two times the one before.
+std::vector<std::int64_t> working_sets_up_to(std::int64_t largest_bytes);
 
 // Whether the loops were compiled with optimisation; without it the figures are too low to be roofs.
 bool bandwidth_loops_are_optimised();

@@ -5,21 +5,27 @@
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "roofs/common/measurement.h"
 #include "roofs/cpu/torch_threads.h"
 
 namespace roofprof {
-namespace {
+
+// Named, as the state of ComputeTrials has members of these types.
+namespace compute_trials {
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
@@ -36,6 +42,7 @@ struct Shape {
   std::int64_t n = 0;
   Kind kind = Kind::product;
 
+  std::int64_t operand_elements() const { return m * k + k * n + m * n; }
   double operations() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
   std::string text() const {
     if (kind == Kind::convolution) {
@@ -79,12 +86,20 @@ std::optional<at::ScalarType> scalar_type(DType dtype) {
 }
 
 // Random values, as zeros would let hardware save power; from a generator of its own, so that the program's next
-// random number stays what it was.
+// random number stays what it was. The same few over and over, as making new ones takes longer than the product.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Generator& generator) {
+  constexpr std::int64_t kDistinct = 65521;  // a prime: no two rows begin alike
   const auto cpu = at::TensorOptions().device(at::kCPU);
   const double limit = type == at::kChar ? 127 : 1;
-  const at::Tensor values = at::empty(sizes, cpu.dtype(at::kFloat)).uniform_(-limit, limit, generator);
-  return at::empty(sizes, cpu.dtype(type)).copy_(values);
+  const at::Tensor values = at::empty({kDistinct}, cpu.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  const at::Tensor some = at::empty({kDistinct}, cpu.dtype(type)).copy_(values);
+  at::Tensor result = at::empty(sizes, cpu.dtype(type));
+  const at::Tensor flat = result.view(-1);
+  for (std::int64_t begin = 0; begin < flat.numel(); begin += kDistinct) {
+    const std::int64_t length = std::min(kDistinct, flat.numel() - begin);
+    flat.narrow(0, begin, length).copy_(some.narrow(0, 0, length));
+  }
+  return result;
 }
 
 class Contraction {
@@ -140,63 +155,92 @@ std::string giga(double rate) {
   return text.data();
 }
 
-ComputePeak measure(at::ScalarType type, Seconds budget, double sane_rate) {
-  const auto begin = Clock::now();
-  at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/20240229);
-  constexpr Seconds kLongestCall{0.5};
-  constexpr Seconds kTrial{0.02};
+struct Rated {
+  Shape shape;
+  double rate = 0;
+};
 
-  Shape best_shape;
-  double best = 0;
-  for (const Shape& shape : kShapes) {
-    // Half of the budget finds the shape, half repeats it. The rate so far tells what a call will take: where there is
-    // no fast kernel a large product can take minutes. The limit leaves room for a busy machine, on which small
-    // products look a hundred times slower than they are.
-    if (shape.kind == Kind::convolution && type == at::kChar) continue;  // torch has none on plain integers
-    if (best > 0 && (shape.operations() / best > kLongestCall.count() || Clock::now() - begin > budget / 2)) continue;
-    Contraction contraction(shape, type, generator);
+}  // namespace compute_trials
+
+using namespace compute_trials;
+
+struct ComputeTrials::State {
+  std::optional<at::ScalarType> type;
+  at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/20240229);
+  std::vector<Rated> shapes;  // best first
+  std::string left_out;
+
+  double rate_of(const Shape& shape, Seconds time) {
+    Contraction contraction(shape, *type, generator);
     contraction.rate();  // warm-up: kernels are chosen and compiled on the first call
-    const double rate = contraction.best_rate(kTrial);
-    if (rate > best) {
-      best = rate;
-      best_shape = shape;
+    return contraction.best_rate(time);
+  }
+
+  void find_shapes(std::int64_t largest_bytes, double sane_rate) {
+    constexpr Seconds kLongestSearch{0.6};
+    constexpr Seconds kLongestCall{0.5};
+    constexpr Seconds kTrial{0.02};
+    constexpr std::size_t kKept = 2;  // a second, as trials are short and may have been disturbed
+    const auto begin = Clock::now();
+    double best = 0;
+    for (const Shape& shape : kShapes) {
+      if (shape.kind == Kind::convolution && type == at::kChar) continue;  // torch has none on plain integers
+      if (shape.operand_elements() > largest_bytes / static_cast<std::int64_t>(c10::elementSize(*type))) continue;
+      // The rate so far tells what a call will take: where there is no fast kernel a large product can take minutes.
+      // The limit leaves room for a busy machine, on which small products look a hundred times slower than they are.
+      if (best > 0 && (shape.operations() / best > kLongestCall.count() || Clock::now() - begin > kLongestSearch)) {
+        continue;
+      }
+      shapes.push_back({shape, rate_of(shape, kTrial)});
+      best = std::max(best, shapes.back().rate);
+    }
+    std::ranges::stable_sort(shapes, std::greater(), &Rated::rate);
+    shapes.resize(std::min(shapes.size(), kKept));
+    if (shapes.empty()) {
+      left_out = "there is not enough memory";
+    } else if (best < sane_rate) {
+      left_out = "torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU";
     }
   }
+};
 
-  if (best < sane_rate) {
-    return ComputePeak::none("torch reaches " + giga(best) + " GFLOP/s only, as without a kernel made for this CPU");
+ComputeTrials::ComputeTrials(DType dtype, std::int64_t largest_bytes, double sane_rate)
+    : state_(std::make_unique<State>()) {
+  state_->type = scalar_type(dtype);
+  if (!state_->type) {
+    state_->left_out = "no matrix product on a CPU is known for it";
+    return;
   }
-
-  Contraction contraction(best_shape, type, generator);
-  contraction.rate();
-  constexpr int kRepeats = 7;
-  constexpr int kFewestRepeats = 3;
-  double worst = best;
-  int repeats = 1;  // the trial above was one
-  for (; repeats < kRepeats && (repeats < kFewestRepeats || Clock::now() - begin < budget); ++repeats) {
-    const double rate = contraction.best_rate(budget / 2 / kRepeats);
-    best = std::max(best, rate);
-    worst = std::min(worst, rate);
+  try {
+    state_->find_shapes(largest_bytes, sane_rate);
+  } catch (const c10::Error& error) {
+    state_->left_out = "torch refuses: " + first_line_of(error.what_without_backtrace());
   }
-  const std::string function = best_shape.kind == Kind::convolution ? ""
-                               : type == at::kChar                  ? "at::_int_mm "
-                                                                    : "at::mm ";
-  return {.operations_per_second = best,
-          .spread = (best - worst) / best,
-          .method = function + best_shape.text() + ", " + torch_threads_text() + ", best of " + std::to_string(repeats),
-          .left_out = {}};
 }
 
-}  // namespace
+ComputeTrials::~ComputeTrials() = default;
+ComputeTrials::ComputeTrials(ComputeTrials&&) noexcept = default;
+ComputeTrials& ComputeTrials::operator=(ComputeTrials&&) noexcept = default;
 
-ComputePeak measure_compute_peak(DType dtype, std::chrono::duration<double> budget, double sane_rate) {
-  const auto type = scalar_type(dtype);
-  if (!type) return ComputePeak::none("no matrix product on a CPU is known for it");
-  try {
-    return measure(*type, budget, sane_rate);
-  } catch (const c10::Error& error) {
-    return ComputePeak::none("torch refuses: " + first_line_of(error.what_without_backtrace()));
+const std::string& ComputeTrials::left_out() const { return state_->left_out; }
+
+double ComputeTrials::round() {
+  constexpr Seconds kTime{0.04};
+  double best = 0;
+  for (auto& [shape, rate] : state_->shapes) {
+    const double now = state_->rate_of(shape, kTime);
+    rate = std::max(rate, now);
+    best = std::max(best, now);
   }
+  return best;
+}
+
+std::string ComputeTrials::method(int rounds) const {
+  const Shape& best = std::ranges::max(state_->shapes, {}, &Rated::rate).shape;
+  const std::string function = best.kind == Kind::convolution ? ""
+                               : *state_->type == at::kChar   ? "at::_int_mm "
+                                                              : "at::mm ";
+  return function + best.text() + ", " + torch_threads_text() + ", best of " + std::to_string(rounds);
 }
 
 }  // namespace roofprof

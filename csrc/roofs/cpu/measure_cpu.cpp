@@ -14,6 +14,7 @@
 
 #include "roofs/common/measurement.h"
 #include "roofs/cpu/bandwidth.h"
+#include "roofs/cpu/bandwidth_curve.h"
 #include "roofs/cpu/caches.h"
 #include "roofs/cpu/compute_peak.h"
 #include "roofs/cpu/environment.h"
@@ -25,75 +26,126 @@
 namespace roofprof {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
-constexpr Seconds kSecondsPerLevel{0.75};
-constexpr Seconds kSecondsPerDtype{1.2};
+using Clock = std::chrono::steady_clock;
+std::vector<StatedCache> stated_caches(int threads) {
+  const CacheCapacity capacity = cache_capacity(cpu_caches(), threads);
+  std::vector<StatedCache> stated;
+  for (const auto& cache : {StatedCache{"L1", capacity.l1d_bytes}, StatedCache{"L2", capacity.l2_bytes},
+                            StatedCache{"L3", capacity.l3_bytes}}) {
+    // One that is no larger than the one below it (a virtual machine's idea of a cache) holds nothing more.
+    if (cache.capacity_bytes > (stated.empty() ? 0 : stated.back().capacity_bytes)) stated.push_back(cache);
+  }
+  return stated;
+}
 
-struct Level {
-  std::string name;
-  std::int64_t capacity_bytes = 0;     // 0: without bound
-  std::int64_t working_set_bytes = 0;  // of all threads and arrays
-  std::string remark;                  // about the working set, for the method
+// Well beyond the caches where they are what the system states, but no more than a program may take for a measurement.
+std::int64_t largest_working_set(const std::vector<StatedCache>& stated, std::vector<std::string>& notes) {
+  const std::int64_t cache = stated.empty() ? 0 : stated.back().capacity_bytes;
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::int64_t affordable = std::min(1024 * kMiB, available_memory_bytes().value_or(10240 * kMiB) / 10);
+  const std::int64_t largest = std::min(std::max(256 * kMiB, 4 * cache), affordable);
+  if (largest <= cache) {
+    notes.push_back("the largest working set, " + bytes_text(largest) + ", is no larger than the cache of " +
+                    bytes_text(cache) + " that the system states: what is called DRAM may be a cache");
+  }
+  return largest;
+}
+
+// All roofs once. The rounds lie seconds apart: what disturbs one of them, or lends it a frequency that does not last,
+// is not there for the next.
+struct Round {
+  std::vector<BandwidthPoint> bandwidth;
+  std::vector<double> compute;  // of each dtype
+  double others_share = 0;
 };
 
-// A working set that lies in its level alone: well above the level below, whose capacity adds to this one's where the
-// caches do not hold copies of each other, and with room for what else is in use.
-std::int64_t working_set(std::int64_t capacity, std::int64_t below) {
-  return std::max(capacity * 6 / 10, below + capacity / 2);
-}
+class Rounds {
+ public:
+  static constexpr std::size_t kWanted = 5;
+  static constexpr std::size_t kFewest = 2;
 
-Level dram_level(std::int64_t last_level_bytes, std::vector<std::string>& notes) {
-  constexpr std::int64_t kArrays = 3;  // triad's, and so at least as large each for the others
-  constexpr std::int64_t kAssumedCache = std::int64_t{32} << 20;
-  if (last_level_bytes == 0)
-    notes.emplace_back("no cache sizes are exposed: DRAM was measured as if 32 MiB were cached");
-  const std::int64_t cache = last_level_bytes > 0 ? last_level_bytes : kAssumedCache;
-  Level level{.name = "DRAM", .capacity_bytes = 0, .working_set_bytes = kArrays * 4 * cache, .remark = {}};
-  const auto available = available_memory_bytes();
-  if (available && level.working_set_bytes > *available / 4) {
-    level.working_set_bytes = *available / 4;
-    level.remark = ", cut to 1/4 of the available memory: " +
-                   number_text(static_cast<double>(level.working_set_bytes) / kArrays / static_cast<double>(cache)) +
-                   " times the last-level cache per array";
-  }
-  return level;
-}
+  Rounds(std::optional<BandwidthSweep>& sweep, std::vector<std::pair<DType, ComputeTrials>>& compute)
+      : sweep_(sweep), compute_(compute) {}
 
-std::vector<Level> memory_levels(int threads, std::vector<std::string>& notes) {
-  const CacheCapacity capacity = cache_capacity(cpu_caches(), threads);
-  std::vector<Level> levels;
-  std::int64_t below = 0;
-  for (const auto& [name, bytes] :
-       {std::pair{"L1", capacity.l1d_bytes}, std::pair{"L2", capacity.l2_bytes}, std::pair{"L3", capacity.l3_bytes}}) {
-    if (bytes == 0) continue;
-    // A level smaller than the one below it (a virtual machine's idea of a cache) cannot be told from it.
-    if (bytes <= below) {
-      notes.push_back(std::string(name) + " is no larger than the level below it and was left out");
-      continue;
+  // Until enough of them were quiet; busy ones are made up for while there is time.
+  void measure(const std::function<void(const std::string&)>& tell) {
+    constexpr std::chrono::seconds kLongest{16};
+    const auto end = Clock::now() + kLongest;
+    while (quiet() < kWanted && (all_.size() < kFewest || Clock::now() < end)) {
+      tell("round " + std::to_string(quiet() + 1) + " of " + std::to_string(kWanted) +
+           (quiet() < all_.size() ? ", as others used the processors in the last" : ""));
+      const Neighbours neighbours;
+      Round round;
+      if (sweep_) round.bandwidth = sweep_->round();
+      for (auto& [dtype, trials] : compute_) round.compute.push_back(trials.round());
+      round.others_share = neighbours.share().value_or(0);
+      all_.push_back(std::move(round));
     }
-    levels.push_back(
-        {.name = name, .capacity_bytes = bytes, .working_set_bytes = working_set(bytes, below), .remark = {}});
-    below = bytes;
+    busy_share_ = quiet() < kFewest ? std::ranges::max(all_, {}, &Round::others_share).others_share : 0;
+    if (busy_share_ == 0) std::erase_if(all_, is_busy);
   }
-  levels.push_back(dram_level(below, notes));
-  return levels;
+
+  const std::vector<Round>& all() const { return all_; }
+  double busy_share() const { return busy_share_; }
+
+ private:
+  static bool is_busy(const Round& round) { return round.others_share > Neighbours::kBusy; }
+  std::size_t quiet() const { return all_.size() - static_cast<std::size_t>(std::ranges::count_if(all_, is_busy)); }
+
+  std::optional<BandwidthSweep>& sweep_;
+  std::vector<std::pair<DType, ComputeTrials>>& compute_;
+  std::vector<Round> all_;
+  double busy_share_ = 0;
+};
+
+std::string level_method(const Plateau& level, const std::vector<Plateau>& all, const std::vector<StatedCache>& stated,
+                         std::size_t rounds) {
+  std::string method = level.kernel + " over " + bytes_text(level.from_bytes) + " to " + bytes_text(level.to_bytes) +
+                       ", " + torch_threads_text() + ", best of " + std::to_string(rounds);
+  for (const auto& cache : stated) {
+    const bool found = std::ranges::find(all, cache.level, &Plateau::level) != all.end();
+    if (cache.level == level.level) {
+      method += "; the system states " + bytes_text(cache.capacity_bytes);
+    } else if (!found && cache.capacity_bytes >= level.from_bytes && cache.capacity_bytes <= level.to_bytes) {
+      method += "; no step at the " + bytes_text(cache.capacity_bytes) + " stated for " + cache.level;
+    }
+  }
+  return method + "; write-allocate not counted";
 }
 
-std::string bandwidth_method(const Level& level, const std::vector<Bandwidth>& kernels) {
-  std::string others;
-  for (std::size_t i = 1; i < kernels.size(); ++i) {
-    add_item(others, kernels[i].kernel + " " + number_text(kernels[i].bytes_per_second / 1e9));
+void add_memory(const std::vector<Round>& rounds, const std::vector<StatedCache>& stated, const std::string& date,
+                Ceilings& ceilings) {
+  std::vector<std::vector<BandwidthPoint>> bandwidths;
+  for (const Round& round : rounds) bandwidths.push_back(round.bandwidth);
+  auto& curve = ceilings.curve;
+  curve.points = best_of(bandwidths);
+  double spread = 0;
+  const auto levels = plateaus(curve.points, stated);
+  for (const Plateau& level : levels) {
+    ceilings.memory.push_back(
+        {.level = level.level,
+         .bytes_per_second = level.bytes_per_second,
+         .capacity_bytes = level.capacity_bytes,
+         .provenance = {"measured", level_method(level, levels, stated, rounds.size()), date, level.spread}});
+    spread = std::max(spread, level.spread);
   }
-  return kernels[0].kernel + " over " + bytes_text(level.working_set_bytes) + level.remark + ", " +
-         torch_threads_text() + ", best of " + std::to_string(kernels[0].repeats) + " (" + others +
-         " GB/s); write-allocate not counted";
+  curve.provenance = {"measured",
+                      "read, triad, copy, write and update in place over " +
+                          bytes_text(curve.points.front().working_set_bytes) + " to " +
+                          bytes_text(curve.points.back().working_set_bytes) + ", " + torch_threads_text() +
+                          ", best of " + std::to_string(rounds.size()) + ", made monotone; write-allocate not counted",
+                      date, spread};
 }
 
-void note_neighbours(const Neighbours& neighbours, std::vector<std::string>& notes) {
-  if (const double share = neighbours.share().value_or(0); share > Neighbours::kBusy) {
-    notes.push_back("other programs used " + number_text(100 * share) +
-                    "% of the processors while the roofs were measured, so they may be far too low; measure again when "
-                    "the machine is quiet");
+void add_compute(const std::vector<Round>& rounds, const std::vector<std::pair<DType, ComputeTrials>>& compute,
+                 const std::string& date, Ceilings& ceilings) {
+  for (std::size_t i = 0; i < compute.size(); ++i) {
+    const auto [least, most] = std::ranges::minmax(rounds, {}, [&](const Round& round) { return round.compute[i]; });
+    const double best = most.compute[i];
+    ceilings.compute.push_back({.dtype = compute[i].first,
+                                .operations_per_second = best,
+                                .provenance = {"measured", compute[i].second.method(static_cast<int>(rounds.size())),
+                                               date, (best - least.compute[i]) / best}});
   }
 }
 
@@ -112,48 +164,45 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
   const auto tell = [&](const std::string& what) {
     if (progress) progress("roofs of this machine: " + what);
   };
-  const Neighbours neighbours;
-  const std::string date = local_date();
   MeasuredCeilings result;
   result.ceilings.device = cpu_model() + ", " + torch_threads_text();
+  const auto stated = stated_caches(at::get_num_threads());
+  const std::int64_t largest = largest_working_set(stated, result.notes);
 
-  for (const Level& level : memory_levels(at::get_num_threads(), result.notes)) {
-    tell(level.name + " bandwidth");
-    try {
-      const auto kernels = measure_bandwidth(level.working_set_bytes, kSecondsPerLevel);
-      result.ceilings.memory.push_back(
-          {.level = level.name,
-           .bytes_per_second = kernels[0].bytes_per_second,
-           .capacity_bytes = level.capacity_bytes,
-           .provenance = {"measured", bandwidth_method(level, kernels), date, kernels[0].spread}});
-    } catch (const std::bad_alloc&) {
-      result.notes.push_back(level.name + " was left out: " + bytes_text(level.working_set_bytes) +
-                             " could not be allocated");
-    }
-  }
-  note_odd_order(result.ceilings.memory, result.notes);
-  if (!bandwidth_loops_are_optimised()) {
-    result.notes.emplace_back("roofprof was built without optimisation: its bandwidths are too low to be roofs");
-  }
-
+  std::vector<std::pair<DType, ComputeTrials>> compute;
   double fp32_rate = 0;
   for (const DType dtype : {DType::fp32, DType::fp64, DType::bf16, DType::fp16, DType::int8}) {
     tell(std::string(name_of(dtype)) + " products and convolutions");
     // A narrow dtype without a fast product still has fast elementwise kernels, which would stand above such a "roof".
-    const double sane_rate = dtype == DType::fp64 ? 0 : fp32_rate / 8;
-    const ComputePeak peak = measure_compute_peak(dtype, kSecondsPerDtype, sane_rate);
-    if (!peak.left_out.empty()) {
+    const double sane_rate = dtype == DType::fp64 ? 0 : fp32_rate / 4;
+    ComputeTrials trials(dtype, largest, sane_rate);
+    if (!trials.left_out().empty()) {
       // No note: a report that needs this roof says itself that it has none.
-      tell(std::string(name_of(dtype)) + " is left out: " + peak.left_out);
+      tell(std::string(name_of(dtype)) + " is left out: " + trials.left_out());
       continue;
     }
-    if (dtype == DType::fp32) fp32_rate = peak.operations_per_second;
-    result.ceilings.compute.push_back({.dtype = dtype,
-                                       .operations_per_second = peak.operations_per_second,
-                                       .provenance = {"measured", peak.method, date, peak.spread}});
+    if (dtype == DType::fp32) fp32_rate = trials.round();
+    compute.emplace_back(dtype, std::move(trials));
+  }
+
+  tell("bandwidth over 16 KiB to " + bytes_text(largest));
+  std::optional<BandwidthSweep> sweep;
+  try {
+    sweep.emplace(largest);
+  } catch (const std::bad_alloc&) {
+    result.notes.push_back("bandwidths were left out: " + bytes_text(largest) + " could not be allocated");
+  }
+
+  Rounds rounds(sweep, compute);
+  rounds.measure(tell);
+  const std::string date = local_date();
+  add_compute(rounds.all(), compute, date, result.ceilings);
+  if (sweep) add_memory(rounds.all(), stated, date, result.ceilings);
+  result.ceilings.busy_share = rounds.busy_share();
+  if (!bandwidth_loops_are_optimised()) {
+    result.notes.emplace_back("roofprof was built without optimisation: its bandwidths are too low to be roofs");
   }
   note_reduced_precision(result.notes);
-  note_neighbours(neighbours, result.notes);
   note_unsteady(result.ceilings, result.notes);
   return result;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "roofprof/dtype.h"
-#include "roofs/common/compute_peak.h"
+#include "roofs/gpu/compute_peak.h"
 #include "roofs/gpu/contractions.h"
 #include "roofs/gpu/timer.h"
 

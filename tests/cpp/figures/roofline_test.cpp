@@ -54,6 +54,23 @@ TEST(LowerBound, AddsTheDtypesOfOneOp) {
   EXPECT_EQ(largest_share(shares), (Bound{BoundKind::compute, "bf16"}));
 }
 
+// An update in place moves its bytes twice and holds them once: 1,000 bytes, at the curve's 1e12 B/s.
+TEST(LowerBound, AnOpIsHeldAgainstTheCurveAtItsOwnFootprintAndMix) {
+  Ceilings ceilings = testing::round_ceilings();
+  ceilings.curve.points = {{1'000, 5e11, 5e11, 5e11, 5e11, 1e12, 0.1}, {2'000, 1e11, 1e11, 1e11, 1e11, 1e11, 0.1}};
+  OpBucket in_place = bucket_of(work_of(0, 4'000));
+  in_place.calls = 2;
+  in_place.work.read_bytes = in_place.work.write_bytes = in_place.work.updated_bytes = 2'000;
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_ns, 4);
+  in_place.work.updated_bytes = 0;
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_ns, 40);
+  // The attainable rate has the curve's bandwidth, not the level's.
+  OpBucket reads = bucket_of(work_of(1'000, 1'000));
+  Tally tally;
+  tally.add(reads, ceilings);
+  EXPECT_DOUBLE_EQ(*derive_figures(tally, {}, ceilings).attainable, 5e11);
+}
+
 TEST(LowerBound, IsUnknownWithoutARoofForTheDtype) {
   const auto shares = roof_shares(bucket_of(work_of(1'000, 1'000, 0, DType::fp64)), testing::round_ceilings());
   EXPECT_FALSE(shares.known);

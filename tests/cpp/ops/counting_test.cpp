@@ -144,6 +144,7 @@ TEST(CompulsoryBytes, InPlaceReadsAndWritesSelf) {
                                  .written());
   EXPECT_EQ(work.read_bytes, 64);
   EXPECT_EQ(work.write_bytes, 32);
+  EXPECT_EQ(work.updated_bytes, 32);
 }
 
 TEST(CompulsoryBytes, OutIsWrittenAsLargeAsItComesBack) {
@@ -169,6 +170,7 @@ TEST(CompulsoryBytes, InPlaceListsReturnNothing) {
       bytes_of(Call("aten::_foreach_add_").list("self", {tensor(fp32, {8}), tensor(fp32, {4})}).written());
   EXPECT_EQ(work.read_bytes, 48);
   EXPECT_EQ(work.write_bytes, 48);
+  EXPECT_EQ(work.updated_bytes, 48);
 }
 
 // The overload's name tells an out= form, and where it does not (max.dim_max), the returned argument does.
@@ -183,6 +185,7 @@ TEST(CompulsoryBytes, OutIsWrittenOnly) {
                                    .written());
     EXPECT_EQ(work.read_bytes, 128) << overload;
     EXPECT_EQ(work.write_bytes, 32) << overload;
+    EXPECT_EQ(work.updated_bytes, 0) << overload;
   }
 }
 
@@ -202,6 +205,7 @@ TEST(OverwritingBytes, TheOldValueIsNotRead) {
                     work);
   EXPECT_EQ(work.read_bytes, 16);
   EXPECT_EQ(work.write_bytes, 32);
+  EXPECT_EQ(work.updated_bytes, 0);
 }
 
 TEST(PerElement, OutputsAndInputs) {

@@ -59,6 +59,24 @@ TEST(CeilingsTable, StandsBesideThePublishedValuesWithTheShareOfThem) {
   EXPECT_TRUE(has(table, "of the published value of RTX 4090")) << table;
 }
 
+TEST(CeilingsTable, ACurveHasALineForEachDoubledWorkingSet) {
+  Ceilings roofs = measured();
+  EXPECT_FALSE(has(ceilings_table(roofs, 160), "working set"));
+  roofs.curve.points = {{16'000, 400e9, 500e9, 450e9, 230e9, 460e9, 0.25},
+                        {23'000, 1e9, 1e9, 1e9, 1e9, 1e9, 0.25},
+                        {32'000, 300e9, 200e9, 150e9, 100e9, 50e9, 0.25}};
+  const std::string table = ceilings_table(roofs, 160);
+  EXPECT_TRUE(has(table, "16.0 kB  400 GB/s  500 GB/s  450 GB/s  230 GB/s   460 GB/s   25.0%")) << table;
+  EXPECT_TRUE(has(table, "32.0 kB")) << table;
+  EXPECT_FALSE(has(table, "23.0 kB")) << table;
+}
+
+TEST(CeilingsTable, RoofsOfABusyMachineSaySo) {
+  Ceilings roofs = measured();
+  roofs.busy_share = 0.43;
+  EXPECT_TRUE(has(ceilings_table(roofs, 160), "other programs used 43.0% of the processors meanwhile"));
+}
+
 TEST(CeilingsTable, PublishedOnesAloneAreATableToo) {
   const Ceilings theirs = published();
   EXPECT_TRUE(has(ceilings_table(theirs), "whitepaper"));

@@ -2,39 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <set>
-#include <string>
-
+#include "roofs/cpu/bandwidth_curve.h"
 #include "roofs/possible.h"
 
 namespace roofprof {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
+TEST(Bandwidth, WorkingSetsRiseByTheSquareRootOfTwo) {
+  EXPECT_EQ(working_sets_up_to(65536), (std::vector<std::int64_t>{16384, 23170, 32768, 46341, 65536}));
+  EXPECT_EQ(working_sets_up_to(0), std::vector<std::int64_t>{16384});
+}
 
-void expect_sane(const std::vector<Bandwidth>& kernels) {
-  ASSERT_EQ(kernels.size(), 3u);
-  std::set<std::string> names;
-  for (const auto& kernel : kernels) {
-    names.insert(kernel.kernel);
-    testing::expect_possible_bandwidth(kernel.bytes_per_second);  // more: the work was optimised away
-    EXPECT_GE(kernel.spread, 0);
-    EXPECT_LE(kernel.spread, 1);
-    EXPECT_GE(kernel.repeats, 3);
+TEST(Bandwidth, EveryKernelHasAPossibleRateOverEveryWorkingSet) {
+  BandwidthSweep sweep(1 << 20);
+  const auto points = best_of({sweep.round(), sweep.round(), sweep.round()});
+  ASSERT_EQ(points.size(), working_sets_up_to(1 << 20).size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    EXPECT_EQ(points[i].working_set_bytes, working_sets_up_to(1 << 20)[i]);
+    for (const double rate : {points[i].read, points[i].triad, points[i].copy, points[i].write, points[i].update}) {
+      testing::expect_possible_bandwidth(rate);  // more: the work was optimised away
+    }
   }
-  EXPECT_EQ(names, (std::set<std::string>{"copy", "read", "triad"}));
-  EXPECT_TRUE(std::ranges::is_sorted(kernels, std::ranges::greater{}, &Bandwidth::bytes_per_second));
-}
-
-TEST(Bandwidth, OfWorkingSetsInAndBeyondCaches) {
-  expect_sane(measure_bandwidth(32 << 10, Seconds(0.1)));
-  expect_sane(measure_bandwidth(64 << 20, Seconds(0.1)));
-}
-
-TEST(Bandwidth, ATinyWorkingSetIsRoundedUpToOneStep) {
-  expect_sane(measure_bandwidth(0, Seconds(0.05)));
-  expect_sane(measure_bandwidth(1000, Seconds(0.05)));
 }
 
 }  // namespace

@@ -113,6 +113,24 @@ TEST_F(CeilingsCache, AFolderThatCannotBeMadeIsOnlyNoted) {
   EXPECT_TRUE(found.roofs.notes[0].starts_with("the roofs were not kept for the next run: "));
 }
 
+TEST_F(CeilingsCache, RoofsOfABusyMachineStayInThisProcess) {
+  double share = 0.4;
+  source_.measure = [&](const std::string& device, const Progress&) {
+    measured_.push_back(device);
+    MeasuredCeilings roofs{some_roofs(), {}};
+    roofs.ceilings.busy_share = share;
+    return roofs;
+  };
+  EXPECT_EQ(cached().roofs.ceilings.busy_share, 0.4);
+  EXPECT_FALSE(fs::exists(folder_));
+  EXPECT_FALSE(cached().is_new);
+  EXPECT_EQ(measured_.size(), 1U);
+  share = 0;
+  EXPECT_TRUE(cached("cpu", true).is_new);
+  EXPECT_EQ(cached().roofs.ceilings.busy_share, 0);
+  EXPECT_EQ(files().size(), 1U);
+}
+
 // Named by another hash, with torch's version as Python has it.
 TEST_F(CeilingsCache, FilesOfOlderVersionsAreRead) {
   cached();

@@ -18,8 +18,7 @@
 namespace roofprof {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
-constexpr Seconds kShort{0.1};
+constexpr std::int64_t kLargest = 64 << 20;
 
 std::atomic<int> observed = 0;
 
@@ -39,32 +38,39 @@ class AutocastOnCpu {
   bool before_ = at::autocast::is_autocast_enabled(at::kCPU);
 };
 
-TEST(Gemm, Fp32HasAPeakWithItsMethod) {
+TEST(ComputeTrials, Fp32HasARateWithItsMethod) {
   const DispatchDefaults defaults;
-  const ComputePeak peak = measure_compute_peak(DType::fp32, kShort);
-  EXPECT_EQ(peak.left_out, "");
-  testing::expect_possible_fp32_rate(peak.operations_per_second);
-  EXPECT_GE(peak.spread, 0);
-  EXPECT_LE(peak.spread, 1);
-  EXPECT_NE(peak.method.find("at::"), std::string::npos) << peak.method;
+  ComputeTrials trials(DType::fp32, kLargest);
+  EXPECT_EQ(trials.left_out(), "");
+  testing::expect_possible_fp32_rate(trials.round());
+  EXPECT_NE(trials.method(3).find("at::"), std::string::npos) << trials.method(3);
+  EXPECT_NE(trials.method(3).find("best of 3"), std::string::npos) << trials.method(3);
 }
 
-TEST(Gemm, EveryDtypeHasAPeakOrAReason) {
+TEST(ComputeTrials, EveryDtypeHasARateOrAReason) {
   const DispatchDefaults defaults;
   for (const DType dtype : {DType::fp64, DType::bf16, DType::fp16, DType::int8, DType::fp8, DType::boolean}) {
-    const ComputePeak peak = measure_compute_peak(dtype, kShort);
-    EXPECT_NE(peak.operations_per_second > 0, !peak.left_out.empty()) << name_of(dtype);
+    ComputeTrials trials(dtype, kLargest);
+    if (trials.left_out().empty()) {
+      EXPECT_GT(trials.round(), 0) << name_of(dtype);
+    } else {
+      EXPECT_EQ(trials.round(), 0) << name_of(dtype);
+    }
   }
 }
 
-TEST(Gemm, ASlowDtypeIsLeftOut) {
+TEST(ComputeTrials, ASlowDtypeIsLeftOut) {
   const DispatchDefaults defaults;
-  const ComputePeak peak = measure_compute_peak(DType::fp32, kShort, /*sane_rate=*/1e18);
-  EXPECT_EQ(peak.operations_per_second, 0);
-  EXPECT_NE(peak.left_out, "");
+  EXPECT_NE(ComputeTrials(DType::fp32, kLargest, /*sane_rate=*/1e18).left_out(), "");
 }
 
-TEST(Gemm, LeavesRandomNumbersModesAndObserversAlone) {
+TEST(ComputeTrials, NothingIsTriedBeyondTheMemoryThatMayBeTaken) {
+  const DispatchDefaults defaults;
+  EXPECT_EQ(ComputeTrials(DType::fp32, /*largest_bytes=*/1000).left_out(), "there is not enough memory");
+  EXPECT_NE(ComputeTrials(DType::fp32, 3 * 128 * 128 * 4).method(1).find("128x128x128"), std::string::npos);
+}
+
+TEST(ComputeTrials, LeavesRandomNumbersModesAndObserversAlone) {
   const auto& generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor before = generator.get_state();
   const auto handle = at::addGlobalCallback(at::RecordFunctionCallback(&observe));
@@ -72,7 +78,7 @@ TEST(Gemm, LeavesRandomNumbersModesAndObserversAlone) {
   const int seen = observed.exchange(0);
   {
     const DispatchDefaults defaults;
-    measure_compute_peak(DType::fp32, kShort);
+    ComputeTrials(DType::fp32, kLargest).round();
   }
   const int measured = observed;
   at::removeCallback(handle);

@@ -53,6 +53,12 @@ TEST(MeasureCeilings, OfTheCpu) {
       EXPECT_GT(level.capacity_bytes, ceilings.memory[i - 1].capacity_bytes);
     }
   }
+  ASSERT_FALSE(ceilings.curve.empty());
+  EXPECT_EQ(ceilings.curve.points.front().working_set_bytes, 16384);
+  for (std::size_t i = 1; i < ceilings.curve.points.size(); ++i) {
+    EXPECT_GT(ceilings.curve.points[i].working_set_bytes, ceilings.curve.points[i - 1].working_set_bytes);
+    EXPECT_LE(ceilings.curve.points[i].read, ceilings.curve.points[i - 1].read);
+  }
   EXPECT_EQ(ceilings.memory.back().level, "DRAM");
   EXPECT_EQ(ceilings.memory.back().capacity_bytes, 0);
 

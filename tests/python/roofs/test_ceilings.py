@@ -7,6 +7,7 @@ import platform
 import pytest
 import torch
 
+import roofprof
 from roofprof import _C, ceilings
 
 ROOFS = {
@@ -39,8 +40,55 @@ def test_a_file_reads_back_equal(tmp_path, roofs):
     ceilings.save(roofs, path)
     assert ceilings.load(path) == roofs
     assert ceilings.load(str(path)) == roofs
-    assert json.loads(path.read_text())["schema_version"] == 1
+    assert json.loads(path.read_text())["schema_version"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["roofs.json"]
+
+
+def with_curve():
+    rates = {"read": 1e11, "triad": 9e10, "copy": 8e10, "write": 7e10, "update": 1.2e11}
+    provenance = {"source": "measured", "method": "five kernels", "date": "2024-02-29", "spread": 0.1}
+    points = [
+        {"working_set_bytes": 1000} | rates | {"spread": 0.1},
+        {"working_set_bytes": 4000} | {mix: rate / 4 for mix, rate in rates.items()} | {"spread": 0.2},
+    ]
+    return ROOFS | {"curve": {"points": points, "provenance": provenance}}
+
+
+def test_a_curve_is_kept_and_answers_for_a_footprint_and_a_mix(tmp_path):
+    ceilings.save(_C.ceilings_from_dict(with_curve()), tmp_path / "roofs.json")
+    roofs = ceilings.load(tmp_path / "roofs.json")
+    assert [point.working_set_bytes for point in roofs.curve.points] == [1000, 4000]
+    assert roofs.to_dict()["curve"] == with_curve()["curve"]
+    assert roofs.bandwidth(1000) == pytest.approx(1e11)
+    assert roofs.bandwidth(500, 500) == pytest.approx(8e10)
+    assert roofs.bandwidth(1000, 1000, 1000) == pytest.approx(1.2e11)
+    assert roofs.bandwidth(2000) == pytest.approx(5e10)  # half-way by logarithms
+    assert "working set" in str(roofs)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        ((0, "copy"), 0, "copy of the curve's working set of 1000 bytes is 0.0, not a positive number"),
+        ((1, "working_set_bytes"), 1000, "the working sets of the curve do not rise"),
+    ],
+)
+def test_a_curve_that_cannot_be_is_refused(tmp_path, place, value, problem):
+    roofs = json.loads(json.dumps(with_curve()))
+    roofs["curve"]["points"][place[0]][place[1]] = value
+    (tmp_path / "roofs.json").write_text(json.dumps({"schema_version": 2, "ceilings": roofs}))
+    with pytest.raises(ValueError, match=problem):
+        ceilings.load(tmp_path / "roofs.json")
+
+
+def test_a_report_with_roofs_of_a_busy_machine_says_so_first():
+    roofs = _C.ceilings_from_dict(ROOFS | {"busy_share": 0.43})
+    report = roofprof.RooflineProfiler(torch.nn.ReLU(), ceilings=roofs, repeat=1).run(torch.ones(8))
+    (note,) = [note for note in report.coverage.notes if note.code == "roofs-busy"]
+    assert note.level == "attention"
+    assert "43% of the processors" in note.text and "roofprof ceilings --again" in note.text
+    table = report.table()
+    assert table.index("43% of the processors") < table.index("%roof ")
 
 
 def test_saving_fails_whole(tmp_path, roofs):
@@ -117,12 +165,12 @@ def keep(folder, roofs, **changed):
         "processor": dict(_C.cpu_environment())["device"],
         "device": "cpu",
         "torch": torch.__version__,
-        "roofprof_schema": 1,
+        "roofprof_schema": 2,
         "cpus": len(os.sched_getaffinity(0)),
         "simd": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
     }
-    content = {"schema_version": 1, "measured_on": key | changed, "ceilings": roofs, "notes": ["fp16 was left out"]}
+    content = {"schema_version": 2, "measured_on": key | changed, "ceilings": roofs, "notes": ["fp16 was left out"]}
     folder.mkdir()
     path = folder / f"ceilings-cpu-{key['threads']}-threads-0123456789ab.json"
     path.write_text(json.dumps(content, indent=2))

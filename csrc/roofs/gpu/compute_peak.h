@@ -1,5 +1,5 @@
 #pragma once
-// What a measurement of one dtype's peak finds, on whatever device.
+// What the measurement of one dtype's peak on a GPU finds.
 
 #include <string>
 #include <utility>
