@@ -6,6 +6,7 @@
 
 #include "join/attribution.h"
 #include "join/device_join.h"
+#include "join/first_call.h"
 #include "join/host_profile.h"
 #include "join/launch_owners.h"
 #include "join/regions.h"
@@ -79,6 +80,9 @@ ProfileData join(Observed observed) {
     add_note(data.notes, "regions-refused",
              "more than " + std::to_string(observed.regions.size()) +
                  " distinct regions: further ones have no rows, their work is in the rows in which they were opened");
+  }
+  if (observed.first_call) {
+    add_note(data.notes, note_on_first_call(*observed.first_call, observed.counting, data.modules));
   }
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.

@@ -16,6 +16,7 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   observed.device = setting.device;
   observed.partial = result.partial;
   observed.counting = std::move(*result.counting);
+  observed.first_call = std::move(result.first_call);
   observed.timed = std::move(result.timed);
   observed.bare_ns = result.bare_ns;
   observed.warmup = result.warmup;

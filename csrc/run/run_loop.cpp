@@ -1,5 +1,7 @@
 #include "run/run_loop.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -59,8 +61,7 @@ class FurtherCalls {
   }
 
   bool time() {
-    const auto repeats = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
-    while (result_.timed.size() < repeats && (result_.timed.empty() || !spent(limits_.time))) {
+    while (result_.timed.size() < repeats_ && (result_.timed.empty() || !spent(limits_.time))) {
       const auto compiled = target_.compilations().count;
       target_.prepare();
       const auto bare_ns = target_.bare();
@@ -74,25 +75,62 @@ class FurtherCalls {
         result_.warmup += 2;  // whatever was wished: its time is the compiler's
         continue;
       }
-      if (!is_repeat(pass)) return stop("did other work than the first (a cache grew, or an input was consumed)");
-      result_.bare_ns.push_back(bare_ns);
-      result_.timed.push_back(std::move(pass));
+      if (!keep({std::move(pass), bare_ns})) {
+        return stop("did other work than the one before it (a cache grew, or an input was consumed)");
+      }
     }
     return true;
   }
 
-  // Whether the call did what the others did. Timed calls of an executor that has changed its mind become warm-up.
-  bool is_repeat(const Pass& pass) {
+  struct Pair {
+    Pass pass;
+    std::int64_t bare_ns;
+  };
+
+  void add(Pair pair) {
+    result_.bare_ns.push_back(pair.bare_ns);
+    result_.timed.push_back(std::move(pair.pass));
+  }
+
+  // False where the call did other work than those before it.
+  bool keep(Pair pair) {
     const bool by_executor = target_.by_executor();
-    if (!by_executor && !ran_compiled_code(pass)) {
-      return same_work(*result_.counting, pass);
+    if (!result_.timed.empty()) {
+      if (!same_work(result_.timed.front(), pair.pass) && !(by_executor && has_changed_its_mind())) return false;
+    } else if (!by_executor && !ran_compiled_code(pair.pass)) {
+      const auto& before = unlike_first_ ? unlike_first_->pass : *result_.counting;
+      if (!same_work(before, pair.pass)) {
+        if (unlike_first_) return false;
+        unlike_first_ = std::move(pair);  // the next one tells whether the first call set something up
+        return true;
+      }
+      if (unlike_first_) count_later_calls();
     }
-    if (result_.timed.empty() || same_work(result_.timed.front(), pass)) return true;
-    if (!by_executor || observed_ > kCallsOfExecutor) return false;
+    add(std::move(pair));
+    return true;
+  }
+
+  // The timed calls of an executor that has done so are warm-up.
+  bool has_changed_its_mind() {
+    if (observed_ > kCallsOfExecutor) return false;
     result_.warmup += static_cast<std::int64_t>(2 * result_.timed.size());
     result_.timed.clear();
     result_.bare_ns.clear();
     return true;
+  }
+
+  // The first call set something up that those after it find: they are what is counted.
+  void count_later_calls() {
+    auto first = std::exchange(*result_.counting, unlike_first_->pass);
+    std::ranges::copy_if(first.ops, std::back_inserter(result_.counting->ops), [](const Pass::Op& op) {
+      return op.kind == Pass::Op::Kind::unobserved_module;  // looked for in the first call alone
+    });
+    result_.first_call = std::move(first);
+    if (repeats_ > 1) {
+      add(std::move(*unlike_first_));
+    } else {
+      result_.warmup += 2;
+    }
   }
 
   bool stop(const std::string& reason) {
@@ -106,7 +144,9 @@ class FurtherCalls {
   const RunLimits& limits_;
   RunResult& result_;
   const Clock::time_point started_ = Clock::now();
+  const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
   std::size_t observed_ = 0;
+  std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call
 };
 
 }  // namespace

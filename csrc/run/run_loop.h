@@ -23,9 +23,11 @@ struct RunLimits {
 struct RunResult {
   std::optional<Pass> counting;  // empty: no call has begun
   std::vector<Pass> timed;
-  std::vector<std::int64_t> bare_ns;  // of the bare call before each timed one
-  std::int64_t warmup = 0;            // further calls that were not timed
-  bool partial = false;               // the counting call threw
+  std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one
+  std::int64_t warmup = 0;             // further calls that were not timed
+  bool partial = false;                // the counting call threw
+  // Where the calls after it did other work, again and again: `counting` is then theirs.
+  std::optional<Pass> first_call;
   std::vector<Note> notes;
 };
 
@@ -35,9 +37,11 @@ void count_call(RunTarget& target, RunResult& result);
 // Makes the further calls, after the counting call:
 // - warm-up calls, then pairs until the limits are reached; each call is prepared first;
 // - a pair in which something was compiled is warm-up, up to a number of them;
-// - a call that did other work than the counted one stops the timing, and is not kept. Compiled code and TorchScript's
-//   executor dispatch other ops than were counted: there the first timed call is what the others are compared with, and
-//   the executor may change its mind in its first calls, which are then warm-up;
+// - timed calls are compared with each other. Where the first two agree with each other and not with the counting call,
+//   that one set something up, and they take its place (RunResult::first_call). A call that did other work than those
+//   before it stops the timing, and is not kept;
+// - compiled code and TorchScript's executor dispatch other ops than were counted: the counts stand. The executor may
+//   change its mind in its first calls, which are then warm-up;
 // - a call that throws an exception stops the timing, too; so does a lost device;
 // - counters are read at the end.
 // Where nothing can be timed that way, the counting call's times stand. Throws what RunTarget::described lets through;

@@ -50,10 +50,11 @@ struct Observed {
   std::string device;
   std::string scope;
   bool partial = false;
-  std::vector<Module> modules;  // the model's
-  std::vector<Region> regions;  // by id, behind the modules
-  bool more_regions = false;    // than get rows
-  Pass counting;                // has the calls and the work
+  std::vector<Module> modules;     // the model's
+  std::vector<Region> regions;     // by id, behind the modules
+  bool more_regions = false;       // than get rows
+  Pass counting;                   // has the calls and the work
+  std::optional<Pass> first_call;  // where it did other work than those after it, which were counted
   std::vector<Pass> timed;
   std::vector<std::int64_t> bare_ns;
   std::int64_t warmup = 0;

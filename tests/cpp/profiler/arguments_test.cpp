@@ -263,7 +263,7 @@ TEST(Left, FurtherCallsThatDoOtherWorkEndTheRepeats) {
   EXPECT_EQ(report.total().flops, 64);
   EXPECT_EQ(report.run_times_ns().size(), 1U);
   EXPECT_TRUE(report.total().time_ns.has_value());
-  EXPECT_TRUE(says(report, "timing stopped after 0 repeats: a further call did other work than the first"));
+  EXPECT_TRUE(says(report, "timing stopped after 0 repeats: a further call did other work than the one before it"));
   EXPECT_TRUE(says(report, "the times are those of the first call"));
 }
 

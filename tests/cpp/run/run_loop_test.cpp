@@ -137,6 +137,7 @@ TEST_P(Scenarios, OfTheLoopItself) {
   if (scenario.model == "other work") {
     target.work = [&](std::int64_t call) { return call >= scenario.at ? 2 : 1; };
   }
+  if (scenario.model == "sets up") target.work = [&](std::int64_t call) { return call < scenario.at ? 2 : 1; };
   target.script = [&](std::int64_t call) {
     if (call != scenario.at) return;
     if (scenario.model == "raises") throw std::runtime_error("no");
@@ -151,7 +152,10 @@ TEST_P(Scenarios, OfTheLoopItself) {
   EXPECT_EQ(result.bare_ns, std::vector<std::int64_t>(static_cast<std::size_t>(scenario.bare), 7));
   EXPECT_EQ(result.partial, scenario.ends == "partial");
   EXPECT_EQ(raised, scenario.ends != "well");
-  const auto note = testing::expected_note(scenario, "no", "it is used up");
+  auto note = testing::expected_note(scenario, "no", "it is used up");
+  const bool of_the_join = note.starts_with("the first call ran");  // which names what it did
+  EXPECT_EQ(result.first_call.has_value(), of_the_join);
+  if (of_the_join) note.clear();
   EXPECT_EQ(texts(result), note.empty() ? std::vector<std::string>() : std::vector{note});
   EXPECT_EQ(target.undone, target.calls > 1 ? 1 : 0) << "further calls are undone however they end";
 }
@@ -192,6 +196,64 @@ TEST(Limits, TheCompilersTimeDoesNotCount) {
   target.compiles = [](std::int64_t call) { return call == 2; };
   const auto ran = run_all(target, {.warmup = 1, .time = 40ms});
   EXPECT_EQ(ran.result.timed.size(), 10U);
+}
+
+// ---- a first call that sets something up
+
+ScriptedTarget& setting_up(ScriptedTarget& target) {
+  target.work = [](std::int64_t call) { return call == 1 ? 2 : 1; };
+  return target;
+}
+
+TEST(SettingUp, TheLaterCallsAreCounted) {
+  ScriptedTarget target;
+  const auto ran = run_all(setting_up(target), {.warmup = 0, .repeat = 2});
+  ASSERT_TRUE(ran.result.first_call);
+  EXPECT_FALSE(same_work(*ran.result.first_call, *ran.result.counting));
+  for (const auto& pass : ran.result.timed) EXPECT_TRUE(same_work(*ran.result.counting, pass));
+}
+
+TEST(SettingUp, ModulesWithoutOpsAreLookedForInTheFirstCallAlone) {
+  ScriptedTarget target;
+  RunResult result;
+  count_call(setting_up(target), result);
+  Pass::Op silent;
+  silent.kind = Pass::Op::Kind::unobserved_module;
+  silent.name = "Silent";
+  silent.calls = 1;
+  result.counting->ops.push_back(silent);
+  repeat_calls(target, {.warmup = 0, .repeat = 2}, result);
+  ASSERT_TRUE(result.first_call);
+  EXPECT_EQ(result.counting->ops.back().name, "Silent");
+}
+
+TEST(SettingUp, IsNotKnownWhereTheSecondPairRaises) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t call) {
+    if (call == 4) throw std::runtime_error("no");
+  };
+  const auto ran = run_all(setting_up(target), {.warmup = 0, .repeat = 2});
+  EXPECT_FALSE(ran.result.first_call);
+  ASSERT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_TRUE(same_work(ran.result.timed[0], *ran.result.counting)) << "times and counts are of one call";
+  EXPECT_TRUE(ran.result.bare_ns.empty());
+}
+
+TEST(SettingUp, HappensInTurnsWhereEverySecondTimedCallDoesOtherWork) {
+  ScriptedTarget target;
+  target.work = [](std::int64_t call) { return call % 4 == 3 ? 2 : 1; };  // the first pair's
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 3});
+  EXPECT_FALSE(ran.result.first_call);
+  EXPECT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_EQ(texts(ran.result).size(), 1U);
+}
+
+TEST(SettingUp, IsConfirmedHoweverSlowTheCallsAre) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { std::this_thread::sleep_for(2ms); };
+  const auto ran = run_all(setting_up(target), {.warmup = 0, .time = 1ms});
+  EXPECT_TRUE(ran.result.first_call);
+  EXPECT_EQ(ran.result.timed.size(), 2U);
 }
 
 // ---- compiled code
@@ -248,8 +310,8 @@ TEST(Executor, ThatNeverMakesUpItsMindIsStopped) {
   EXPECT_EQ(ran.result.timed.size(), 1U);
   EXPECT_EQ(ran.result.warmup, 4);
   EXPECT_EQ(texts(ran.result),
-            std::vector<std::string>{"timing stopped after 1 repeats: a further call did other work than the first (a "
-                                     "cache grew, or an input was consumed)"});
+            std::vector<std::string>{"timing stopped after 1 repeats: a further call did other work than the one "
+                                     "before it (a cache grew, or an input was consumed)"});
 }
 
 // ---- counters, and what could not be put back

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/nn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -38,6 +40,7 @@ struct ScenarioModel : torch::nn::Module {
     if (script.model == "raises" && calls == script.at) throw std::runtime_error("no");
     if (script.model == "interrupts" && calls == script.at) throw Interrupted();
     if (script.model == "other work" && calls >= script.at) y = torch::relu(y);
+    if (script.model == "sets up" && calls < script.at) y = torch::relu(y);
     if (script.model == "grows") cache = cache.defined() ? torch::cat({cache, y}) : y;
 #ifdef ROOFPROF_FAKES
     if (script.model == "lost") {
@@ -71,7 +74,8 @@ ProfilerOptions options_for(const Scenario& scenario) {
 }
 
 bool is_of_the_loop(const Note& note) {
-  return note.code == "timing-stopped" || note.code == "timed-once" || note.code == "state-not-restored";
+  constexpr std::array kCodes = {"timing-stopped", "timed-once", "state-not-restored", "first-call"};
+  return std::ranges::find(kCodes, note.code) != kCodes.end();
 }
 
 #ifdef ROOFPROF_FAKES

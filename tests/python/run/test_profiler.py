@@ -158,6 +158,54 @@ def test_repeats_before_the_difference_stand():
     assert any(str(note).startswith("timing stopped after 1 repeats") for note in report.coverage.notes)
 
 
+class SetsUp(nn.Module):
+    """Keeps a mask from its first call on, as many models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = linear()
+        self.mask = None
+
+    def forward(self, value):
+        if self.mask is None:
+            self.mask = torch.triu(torch.ones(2, 4))
+        return self.fc(value) * self.mask
+
+
+@pytest.mark.parametrize("limits", [{"warmup": 0, "repeat": 1}, {"warmup": 0, "repeat": 3}, {}])
+def test_what_the_first_call_sets_up_is_noted_and_not_counted(limits):
+    model = SetsUp()
+    report = RooflineProfiler(model, ceilings=roofs(), **limits).run(x())
+    assert len(report.run_times) == limits.get("repeat", 10)
+    assert "aten::triu" not in report.by_operator()
+    kept = SetsUp()
+    kept(x())
+    assert report.total.flops == roofprof.count(kept, x()).total.flops
+    (note,) = (note for note in report.coverage.notes if note.code == "first-call")
+    assert note.where == [""]
+    # Ones, as torch makes them, have no work of their own.
+    assert "aten::triu (1 call)" in note
+    assert model.mask is not None, "as one call leaves it"
+    assert "aten::triu" in roofprof.count(SetsUp(), x()).by_operator()
+
+
+def test_gradients_that_the_first_call_makes_are_added_to_by_the_others():
+    model = linear()
+
+    def step(value):
+        model(value).sum().backward()
+
+    report = profiler(step).run(x())
+    assert len(report.run_times) == 2
+    assert report.by_operator()["aten::add_"].calls == 1
+    (note,) = (note for note in report.coverage.notes if note.code == "first-call")
+    assert "1 fewer operator: aten::add_ (1 call)" in note
+    gradient = model[0].weight.grad.clone()
+    model.zero_grad()
+    step(x())
+    assert torch.equal(model[0].weight.grad, gradient), "as one call leaves it"
+
+
 def test_autocast_around_the_run_casts_in_every_call():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         report = profiler(linear()).run(x())

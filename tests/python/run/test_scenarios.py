@@ -53,7 +53,7 @@ def cpp(tmp_path_factory) -> dict[str, Any]:
 
 
 def notes_of_the_loop(report: dict[str, Any]) -> list[str]:
-    codes = {"timing-stopped", "timed-once", "state-not-restored"}
+    codes = {"timing-stopped", "timed-once", "state-not-restored", "first-call"}
     notes = [note["text"] for note in report["notes"] if note["code"] in codes]
     for theirs, ours in OF_CPP.items():
         notes = [note.replace(theirs, ours) for note in notes]

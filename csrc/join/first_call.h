@@ -1,0 +1,14 @@
+#pragma once
+// What the first call of a model did that those after it did not: buffers, masks and anchors that it keeps.
+
+#include <vector>
+
+#include "values/pass.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+// Names the operators that `first` ran more or less often than a later call, and their modules.
+Note note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules);
+
+}  // namespace roofprof
