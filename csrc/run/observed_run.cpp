@@ -16,12 +16,17 @@ std::string traced_device(const RunSetting& setting) {
 ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting)
     : session_(std::move(session)), setting_(std::move(setting)), device_(traced_device(setting_), setting_.counters) {}
 
-void ObservedRun::start_block() { device_.start(*session_, setting_.base); }
+void ObservedRun::start_block() {
+  neighbours_.emplace();
+  device_.start(*session_, setting_.base);
+}
 
 void ObservedRun::stop_block(bool raised) {
   result_.partial = raised;
   result_.counting = device_.stop(*session_, raised);
-  if (setting_.untimed.empty()) result_.timed = {*result_.counting};
+  if (!setting_.untimed.empty()) return;
+  result_.timed = {*result_.counting};
+  result_.others_share = neighbours_->share();
 }
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "observe/session.h"
+#include "roofs/cpu/neighbours.h"
 #include "run/device_passes.h"
 #include "run/run_loop.h"
 #include "run/run_target.h"
@@ -44,6 +45,7 @@ class ObservedRun {
   RunSetting setting_;
   DevicePasses device_;
   RunResult result_;
+  std::optional<Neighbours> neighbours_;  // of a block
 };
 
 // Calls observed by a run's session and on its device; how a call is made is the door's.

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "roofs/cpu/neighbours.h"
+
 namespace roofprof::run {
 namespace {
 
@@ -24,7 +26,11 @@ class FurtherCalls {
 
   void make() {
     try {
-      warm_up() && time();
+      if (warm_up()) {
+        const Neighbours neighbours;
+        time();
+        if (!result_.timed.empty()) result_.others_share = neighbours.share();
+      }
     } catch (const std::exception& error) {  // the counting call went well, so its counts stand
       const auto what = target_.described(error);
       if (!what) throw;

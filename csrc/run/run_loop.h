@@ -25,6 +25,7 @@ struct RunResult {
   std::vector<Pass> timed;
   std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one
   std::int64_t warmup = 0;             // further calls that were not timed
+  std::optional<double> others_share;  // of the processors: what other programs used while calls were timed
   bool partial = false;                // the counting call threw
   // Where the calls after it did other work, again and again: `counting` is then theirs.
   std::optional<Pass> first_call;

@@ -336,6 +336,28 @@ TEST(Counters, AreNotReadWhereACallRaised) {
   EXPECT_EQ(target.counter_runs, 0);
 }
 
+// ---- other work on the processors
+
+TEST(Others, AreWatchedWhileCallsAreTimedForLongEnough) {
+  ScriptedTarget slow;
+  slow.script = [](std::int64_t call) {
+    if (call > 1) std::this_thread::sleep_for(150ms);
+  };
+  const auto share = run_all(slow, {.warmup = 0, .repeat = 1}).result.others_share;
+  ASSERT_TRUE(share);
+  EXPECT_GE(*share, 0);
+  EXPECT_LE(*share, 1);
+}
+
+TEST(Others, AreNotToldOfWhereNothingWasTimed) {
+  ScriptedTarget raising;
+  raising.script = [](std::int64_t call) {
+    if (call == 2) std::this_thread::sleep_for(300ms);
+    if (call == 3) throw std::runtime_error("no");
+  };
+  EXPECT_FALSE(run_all(raising, {.warmup = 0, .repeat = 1}).result.others_share);
+}
+
 TEST(Lost, TensorsAreNamed) {
   ScriptedTarget target;
   target.could_not_put_back = 2;

@@ -1,0 +1,83 @@
+"""Other processes that use the processors while something is timed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from given_roofs import profiler
+from torch import nn
+
+import roofprof
+
+BUSY = "print('begun', flush=True)\nwhile True: pass"
+LONG_ENOUGH = 0.4  # of a watch, in seconds
+
+
+class Waits(nn.Module):
+    """Leaves the processors to the others."""
+
+    def forward(self, value):
+        time.sleep(LONG_ENOUGH / 4)
+        return value + 1
+
+
+@pytest.fixture
+def neighbours():
+    """On each processor."""
+    with contextlib.ExitStack() as stack:
+        for _ in os.sched_getaffinity(0):
+            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE))
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            process.stdout.readline()
+        yield
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """As users have it."""
+    monkeypatch.delenv("ROOFPROF_SHARED_MACHINE")
+
+
+def run():
+    return profiler(Waits(), warmup=0).run(torch.zeros(4))
+
+
+def block():
+    with profiler(Waits()) as prof:
+        time.sleep(LONG_ENOUGH)
+    return prof.report()
+
+
+def notes(report):
+    return [note for note in report.coverage.notes if note.code == "machine-busy"]
+
+
+@pytest.mark.usefixtures("neighbours", "watched")
+@pytest.mark.parametrize(("way", "while_what"), [(run, "the calls were timed"), (block, "the block ran")])
+def test_others_are_told_of_first(way, while_what):
+    report = way()
+    (note,) = notes(report)
+    assert note.level == "attention"
+    assert f"of the processors while {while_what}: times may be too long" in note
+    assert "ATTENTION other processes used" in report.table()
+
+
+@pytest.mark.usefixtures("neighbours", "watched")
+def test_what_is_not_timed_or_too_short_has_no_such_note():
+    with profiler(nn.Identity()) as short:
+        pass
+    assert not notes(short.report())
+    assert not notes(roofprof.count(Waits(), torch.zeros(4)))
+
+
+@pytest.mark.usefixtures("neighbours")
+@pytest.mark.parametrize("way", [run, block])
+def test_on_a_shared_machine_they_are_expected(way):
+    assert not notes(way())
