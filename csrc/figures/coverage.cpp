@@ -174,6 +174,10 @@ bool is_saturated(const Figures& figures) {
   return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
 }
 
+std::string percent_of_wall(const RooflineRow& total) {
+  return percent(static_cast<double>(*total.time_ns) / static_cast<double>(*total.wall_ns));
+}
+
 }  // namespace
 
 Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
@@ -207,6 +211,13 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",
              "a count reached the largest 64-bit integer; it and its sums are lower limits");
+  }
+  if (threads_overlap(data, total)) {
+    add_note(coverage.notes, "threads-overlap",
+             "several threads ran at once: the rows' times are those of each thread, added up, so they come to " +
+                 percent_of_wall(total) +
+                 " of the wall time; rates, %roof and wasted time of the total are those of the "
+                 "wall time, and the rows' do not add up to them");
   }
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);

@@ -17,8 +17,12 @@ void check_consistent(const ProfileData& data);
 // where they did something. Inclusive figures are the sum of self over the subtree.
 std::vector<RooflineRow> join_rows(const ProfileData& data);
 
-// The sum over all rows, with the model's parameters and calls.
+// The sum over all rows, with the model's parameters and calls. Where threads ran at once, its rates, wasted time and
+// % of roof are those of its wall time, and do not add up.
 RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows);
+
+// Whether threads ran at once, by the clock: their times add up to more than passed.
+bool threads_overlap(const ProfileData& data, const RooflineRow& total);
 
 // Which rows exist, by module id: all modules of the model, the other roots only where they hold something.
 std::vector<bool> existing_rows(const ProfileData& data);
