@@ -9,7 +9,8 @@ PythonTarget::PythonTarget(run::ObservedRun& run, const py::object& target)
       target_(target),
       model_(target.attr("model")),
       args_(target.attr("args")),
-      kwargs_(target.attr("kwargs")) {}
+      kwargs_(target.attr("kwargs")),
+      of_model_(target.attr("of_model").cast<bool>()) {}
 
 // Python hands the arguments back, since it may have put fake tensors in their place.
 void PythonTarget::count(std::optional<Pass>& pass) {

@@ -20,6 +20,8 @@ class PythonTarget final : public run::SessionTarget {
   std::string why_only_once() const override;
   std::int64_t undoing(const std::function<void()>& further) override;
   void prepare() override;
+  // Of code around the model what the executor ran is counted.
+  bool by_executor() const override { return of_model_ && SessionTarget::by_executor(); }
   run::Compilations compilations() const override;
   std::optional<std::string> described(const std::exception& error) const override;
 
@@ -34,6 +36,7 @@ class PythonTarget final : public run::SessionTarget {
   pybind11::object model_;
   pybind11::tuple args_;
   pybind11::dict kwargs_;
+  bool of_model_;
 };
 
 }  // namespace roofprof::python

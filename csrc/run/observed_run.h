@@ -55,7 +55,7 @@ class SessionTarget : public RunTarget {
   Pass observed() final;
   void read_counters(const std::vector<Pass>& timed) final;
   bool device_lost() const final { return !run_.device().lost().empty(); }
-  bool by_executor() const final { return run_.session()->scripts() != nullptr; }
+  bool by_executor() const override { return run_.session()->scripts() != nullptr; }
 
  protected:
   explicit SessionTarget(ObservedRun& run) : run_(run) {}

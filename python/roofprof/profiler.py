@@ -18,6 +18,7 @@ from roofprof._adapters.walk import changed_facts, model_tree, notes_on
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree
 from roofprof._run.target import Observer, Target
+from roofprof._state.reach import used_by
 from roofprof._state.snapshot import StateSnapshot
 from roofprof.report import Report
 
@@ -58,7 +59,8 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """
     profiler = RooflineProfiler(model)
     profiler._begin("count")
-    profiler._count_call(args, kwargs, None)
+    assert profiler.model is not None
+    profiler._count_call(profiler.model, args, kwargs, original(profiler.model), None)
     return profiler.report()
 
 
@@ -134,15 +136,45 @@ class RooflineProfiler:
         if self.model is None:
             raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
         self._begin("run")
-        target = self._count_call(args, kwargs, StateSnapshot(original(self.model), args, kwargs))
+        return self._repeated(self.model, args, kwargs, original(self.model))
+
+    def run_step(self, step: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+        """Profile ``step(*args, **kwargs)``, which calls the model, as :meth:`run` does a call of the model.
+
+        Forward, loss, backward and the optimizer, for example. It is called several times, one step after the other;
+        then the model, and what else the step names or gets, is left as ONE step leaves it.
+        """
+        if not callable(step):
+            raise TypeError(f"step must be a callable that calls the model, and this is of type {type(step).__name__}")
+        self._begin("run")
+        self._observer.session.hide_script_calls()
+        return self._repeated(step, args, kwargs, (original(self.model), *used_by(step)))
+
+    def _repeated(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object
+    ) -> Report:
+        target = self._count_call(call, args, kwargs, reached, StateSnapshot(reached, args, kwargs))
         self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
         return self.report()
 
-    def _count_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], snapshot: StateSnapshot | None) -> Target:
-        assert self.model is not None
-        self._locate(location_of(original(self.model), args, kwargs, self._device), self._counters)
+    def _count_call(
+        self,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        reached: object,
+        snapshot: StateSnapshot | None,
+    ) -> Target:
+        """The first call, and what makes further ones. ``reached``: what it reaches beside its arguments."""
+        self._locate(location_of(reached, args, kwargs, self._device), self._counters)
         target = Target(
-            self._observer, self.model, args, kwargs, snapshot=snapshot, holds_data=self._location.holds_data
+            self._observer,
+            call,
+            args,
+            kwargs,
+            of_model=call is self.model,
+            snapshot=snapshot,
+            holds_data=self._location.holds_data,
         )
         self._run.count(target)
         self._notes += target.notes
@@ -207,6 +239,11 @@ class RooflineProfiler:
             "notes_on_roofs": notes_on_roofs,
         }
         return Report(self._run.report(facts_of_ours))
+
+    def _note(self, note: _C.Note) -> None:
+        """Have it in the report, once."""
+        if note not in self._notes:
+            self._notes.append(note)
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
         if self._ceilings is not None:

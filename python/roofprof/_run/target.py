@@ -48,7 +48,11 @@ class Observer:
 
 
 class Target:
-    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here."""
+    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here.
+
+    of_model: it is a call of the model itself; else of the user's code around that, whose own work is (outside)'s, and
+    TorchScript is counted as its executor runs it: that differentiates what it fuses.
+    """
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Target:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
+        of_model: bool = True,
         snapshot: StateSnapshot | None = None,
         holds_data: bool = True,
     ) -> None:
@@ -66,6 +71,7 @@ class Target:
         self.kwargs = kwargs
         self.compilations = observer.compilations
         self._observer = observer
+        self.of_model = of_model
         self._snapshot = snapshot  # None: there are no further calls
         self._holds_data = holds_data
 
@@ -74,7 +80,7 @@ class Target:
         with (
             self._observer.recording_shapes(),
             self.compilations.as_eager(),
-            self._observer.scripts.counted(),
+            self._observer.scripts.counted() if self.of_model else contextlib.nullcontext(),
         ):
             if self._holds_data:
                 observed(self.args, self.kwargs)
@@ -100,8 +106,8 @@ class Target:
         self._snapshot.before_call()
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call of the model in its own row."""
-        if not isinstance(self.model, torch.nn.Module):
+        """A call of the model in its own row, or of code around it."""
+        if self.of_model and not isinstance(self.model, torch.nn.Module):
             self._observer.session.enter_model()
         with packaged(self.model, self._observer.session):
             self.model(*args, **kwargs)
