@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from roofprof import RooflineProfiler, ceilings, count
-from roofprof._state.reach import tensors_in
+from roofprof import Note, RooflineProfiler, ceilings, count
+from roofprof.cli.loss import given_loss, load_loss, loss_of
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, complain, output, say
 from roofprof.cli.target import call_inputs, load_model, make_input, moved, parse_dtype
 from roofprof.report import Report
+
+TRAIN_HELP = (
+    "training mode: each call is a training step, which drops gradients, then goes forward and back from a loss; steps "
+    "are warmed up and repeated as calls are, no optimizer runs"
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -49,7 +53,13 @@ def add_parser(commands: Commands) -> None:
         "--device", default="cpu", help="where to run (default: cpu); meta: shapes alone, counted and not timed"
     )
     parser.add_argument("--count", action="store_true", help="one call, counted and not timed; no roofs are measured")
-    parser.add_argument("--train", action="store_true", help="training mode, forward and backward")
+    parser.add_argument("--train", action="store_true", help=TRAIN_HELP)
+    parser.add_argument(
+        "--loss",
+        metavar="FILE.py:CALLABLE",
+        help="of --train: a callable that takes the model's output and returns a scalar tensor (default: the output "
+        "named 'loss', else the sum of the floating-point outputs)",
+    )
     parser.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
     parser.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
     parser.add_argument(
@@ -65,6 +75,7 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Profile, and give what ran even where the model raised."""
     _check(arguments)
+    loss = load_loss(arguments.loss) if arguments.loss else None
     device = arguments.device
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
     args, kwargs = _inputs(arguments, dtype or torch.float32, device)
@@ -87,9 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with torch.set_grad_enabled(arguments.train):
             if arguments.train:
-                report = _train_step(profiler, model, args, kwargs, arguments.warmup)
+                step = _training_step(profiler, model, loss, arguments.loss)
+                report = profiler.run_step(step, *args, **kwargs)
             else:
                 report = profiler.run(*args, **kwargs)
+    except CommandError:
+        raise
     except Exception as error:
         output(profiler.report(), arguments)
         code = complain(CommandError(f"{arguments.target} raised {type(error).__name__}: {error}"))
@@ -106,6 +120,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CommandError("--warmup must be 0 or more and --repeat 1 or more")
     if arguments.count and arguments.train:
         raise CommandError("give either --count or --train, not both: --count makes one call without a backward")
+    if arguments.loss and not arguments.train:
+        raise CommandError("--loss is for --train, which goes back from it; give both or neither")
     try:
         torch.zeros(1, device=arguments.device)
     except (RuntimeError, AssertionError) as error:
@@ -130,29 +146,18 @@ def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwar
         raise CommandError(f"{target} raised {type(error).__name__}: {error}") from error
 
 
-def _train_step(
-    profiler: RooflineProfiler, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], warmup: int
-) -> Report:
-    """Forward and backward, once under observation after plain ones for warm-up."""
+def _training_step(
+    profiler: RooflineProfiler, model: Callable[..., Any], loss: Callable[[Any], Any] | None, named: str
+) -> Callable[..., None]:
+    """A step of a training loop around the model, without an optimizer; the first one notes which loss it is."""
+    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
 
-    def step() -> None:
-        loss_of(model(*args, **kwargs)).backward()  # type: ignore[no-untyped-call]
+    def step(*args: Any, **kwargs: Any) -> None:
+        for parameter in parameters:
+            parameter.grad = None  # as optimizer.zero_grad() does
+        output = model(*args, **kwargs)
+        value, which = loss_of(output) if loss is None else given_loss(loss, named, output)
+        value.backward()  # type: ignore[no-untyped-call]
+        profiler._note(Note("loss", f"each call is a training step, forward and backward; its loss is {which}"))
 
-    # What raises here raises again below, where the profiler keeps what ran before.
-    with contextlib.suppress(Exception):
-        for _ in range(warmup):
-            step()
-    with profiler:
-        step()
-    return profiler.report()
-
-
-def loss_of(output: Any) -> torch.Tensor:
-    """The loss that the output holds under that name, else the sum of its floating-point tensors."""
-    named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
-    if isinstance(named, torch.Tensor):
-        return named
-    parts = [tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad]
-    if not parts:
-        raise CommandError("--train needs an output that depends on parameters; this model's output needs no gradient")
-    return torch.stack([part.float() for part in parts]).sum()
+    return step

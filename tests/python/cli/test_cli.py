@@ -62,6 +62,21 @@ def broken():
     raise RuntimeError("no weights here")
 
 number = 7
+
+def half(output):
+    return output.mean() / 2
+
+def each(output):
+    return output.sum(1)
+
+def no_loss(output):
+    return None
+
+def detached(output):
+    return output.detach().sum()
+
+def wrong_labels(output):
+    raise ValueError("no labels")
 """
 
 ROOFS = {
@@ -173,6 +188,28 @@ def test_dtype_and_train(shell):
     assert phases["backward"].macs == 2 * MLP_MACS - 2 * 8 * 16
 
 
+def test_training_steps_are_warmed_up_and_repeated(shell):
+    code, _, _ = shell(*PROFILE, "--train", "--warmup", "1", "--json", "r.json")
+    assert code == 0
+    report = roofprof.Report.from_json("r.json")
+    assert len(report.run_times) == len(report.bare_times) == 2
+    assert report.to_dict()["runs"]["warmup"] == 1
+    assert report.row("").calls == 1
+    assert report.total.macs == MLP_MACS + 2 * MLP_MACS - 2 * 8 * 16
+    (note,) = (note for note in report.coverage.notes if note.code == "loss")
+    assert str(note).endswith("its loss is the sum of the floating-point outputs")
+    assert not any(note.code == "first-call" for note in report.coverage.notes), "each step makes its gradients"
+
+
+def test_a_loss_of_the_users_own(shell):
+    code, _, _ = shell(*PROFILE, "--train", "--loss", "models.py:half", "--json", "r.json")
+    assert code == 0
+    report = roofprof.Report.from_json("r.json")
+    assert ("(outside)", "aten::mean") in report.by_module_and_operator()
+    (note,) = (note for note in report.coverage.notes if note.code == "loss")
+    assert str(note).endswith("its loss is models.py:half")
+
+
 def test_a_model_that_raises_leaves_a_partial_report(shell):
     code, out, err = shell("profile", "models.py:Raises", "--input", "2x8", "--json", "r.json")
     assert code == 2
@@ -228,6 +265,14 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         (("profile", "models.py:wide", "--input", "2x8", "--args", "4, True, 7"), "wide() failed: TypeError"),
         (("profile", "models.py:mlp", "--input", "2x9", "--count"), "models.py:mlp raised RuntimeError"),
         (("profile", "models.py:mlp", "--input", "2x8", "--count", "--train"), "either --count or --train"),
+        ((*PROFILE, "--loss", "models.py:half"), "--loss is for --train"),
+        ((*PROFILE, "--train", "--loss", "models.py:halve"), "did you mean half"),
+        ((*PROFILE, "--train", "--loss", "models.py:number"), "models.py:number is an int; a callable that takes"),
+        ((*PROFILE, "--train", "--loss", "models.py:Dicts"), "models.py:Dicts is a class"),
+        ((*PROFILE, "--train", "--loss", "models.py:each"), "the loss models.py:each has the shape [2]"),
+        ((*PROFILE, "--train", "--loss", "models.py:no_loss"), "the loss models.py:no_loss gave None"),
+        ((*PROFILE, "--train", "--loss", "models.py:detached"), "the loss models.py:detached needs no gradient"),
+        ((*PROFILE, "--train", "--loss", "models.py:wrong_labels"), "raised ValueError: no labels"),
         (("show", "missing.json"), "missing.json: No such file or directory"),
         (("show", "models.py"), "models.py"),
         (("show", "roofs.json"), "roofs.json"),
