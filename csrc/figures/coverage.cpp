@@ -214,7 +214,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   }
   if (threads_overlap(data, total)) {
     add_note(coverage.notes, "threads-overlap",
-             "several threads ran at once: the rows' times are those of each thread, added up, so they come to " +
+             "several threads ran, or waited for others, at once: the rows' times are those of each thread, added up, "
+             "so they come to " +
                  percent_of_wall(total) +
                  " of the wall time; rates, %roof and wasted time of the total are those of the "
                  "wall time, and the rows' do not add up to them");

@@ -219,7 +219,8 @@ def test_several_steps_and_a_backward_on_another_thread():
         ("second", "backward"): 3 * 2 * layer,
         ("first", "backward"): 3 * layer,
     }
-    assert not report.coverage.notes
+    # This thread's waiting is on the clock too.
+    assert {note.code for note in report.coverage.notes} <= {"threads-overlap"}
 
 
 def test_losses_stand_outside():
