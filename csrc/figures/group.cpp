@@ -14,18 +14,20 @@ namespace {
 
 struct Key {
   std::string_view name;
+  std::optional<std::string> GroupRow::* named;
   bool of_signature;  // tells calls of one op in one module and phase apart
   std::string (*value)(const ProfileData&, const OpBucket&);
 };
 
 constexpr std::array<Key, 5> kKeys = {{
-    {"phase", false,
+    {"phase", &GroupRow::phase, false,
      [](const ProfileData&, const OpBucket& b) { return std::string(kPhaseNames[static_cast<std::size_t>(b.phase)]); }},
-    {"op", false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
-    {"module", false,
+    {"op", &GroupRow::op, false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
+    {"module", &GroupRow::module, false,
      [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.module)].path; }},
-    {"dtype", true, [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
-    {"shapes", true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
+    {"dtype", &GroupRow::dtype, true,
+     [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
+    {"shapes", &GroupRow::shapes, true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
 }};
 
 const Key& key_named(const std::string& name) {
@@ -141,6 +143,7 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
     static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.ceilings);
     if (on_device && group.apart) add_device_figures(group.device, row);
     row.keys = std::move(group.keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
     row.calls = group.calls;
     row.input_elements = group.tally.work.input_elements;
     row.output_elements = group.tally.work.output_elements;

@@ -153,7 +153,12 @@ void bind_rows(py::module_& module) {
 
   py::class_<GroupRow> group(module, "GroupRow");
   bind_fields(group, "group", fields);
-  group.def_readonly("keys", &GroupRow::keys);
+  group.def_readonly("keys", &GroupRow::keys)
+      .def_readonly("phase", &GroupRow::phase)
+      .def_readonly("op", &GroupRow::op)
+      .def_readonly("module", &GroupRow::module)
+      .def_readonly("dtype", &GroupRow::dtype)
+      .def_readonly("shapes", &GroupRow::shapes);
   group.def("__repr__", [](const GroupRow& self) {
     std::string keys;
     for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;

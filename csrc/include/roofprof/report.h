@@ -102,6 +102,12 @@ struct RooflineRow : Figures {
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
+  // The same by name; empty where it is no key of the grouping.
+  std::optional<std::string> phase;
+  std::optional<std::string> op;
+  std::optional<std::string> module;
+  std::optional<std::string> dtype;
+  std::optional<std::string> shapes;
   std::int64_t calls = 0;
   std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
   std::int64_t output_elements = 0;       // of the first result, calls added up

@@ -10,13 +10,15 @@ STUBS = Path(__file__).resolve().parents[3] / "python" / "roofprof" / "_C.pyi"
 BEGIN = "# Rows: what follows is written by tests/python/support/row_stubs.py.\n"
 END = "# Rows end here.\n"
 CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow"}
+# What ops are grouped by.
+KEYS = ("phase", "op", "module", "dtype", "shapes")
 # What a list of operations by dtype is shown as, too.
 VIEWS = ("flops_by_dtype", "int_ops_by_dtype")
 
 
 def attributes(kind: str) -> dict[str, str]:
     """The type of each attribute."""
-    found = {"keys": "list[str]"} if kind == "group" else {}
+    found = {"keys": "list[str]"} | dict.fromkeys(KEYS, "str | None") if kind == "group" else {}
     for name, field in roofprof.fields.of(kind).items():
         found[name] = field.type
         stem = name.removesuffix("operations_by_dtype")
