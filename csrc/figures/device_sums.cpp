@@ -68,9 +68,9 @@ void add_device_figures(const DeviceSums& sums, Figures& figures) {
   figures.l2_bytes = measured.l2_bytes;
   figures.l1_bytes = measured.l1_bytes;
   figures.executed_flops = measured.executed_flops;
-  figures.dram_intensity = ratio(figures.flops, figures.dram_bytes);
-  figures.l2_intensity = ratio(figures.flops, figures.l2_bytes);
-  figures.l1_intensity = ratio(figures.flops, figures.l1_bytes);
+  figures.dram_intensity = ratio(figures.leading_operations(), figures.dram_bytes);
+  figures.l2_intensity = ratio(figures.leading_operations(), figures.l2_bytes);
+  figures.l1_intensity = ratio(figures.leading_operations(), figures.l1_bytes);
   if (figures.dram_bytes) figures.dram_bytes_ratio = ratio(*figures.dram_bytes, figures.bytes);
   if (const auto time_ns = figures.time_ns.value_or(0); figures.dram_bytes && time_ns > 0) {
     figures.dram_bandwidth = static_cast<double>(*figures.dram_bytes) / (static_cast<double>(time_ns) * 1e-9);

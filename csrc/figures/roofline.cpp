@@ -37,14 +37,17 @@ auto largest_level(const std::map<std::string, Share>& shares, Seconds seconds) 
 
 // min(peak, AI x bandwidth); only one of the two where the other does not apply.
 std::optional<double> attainable_rate(const Figures& figures, const RoofShares& shares, const Ceilings& ceilings) {
-  if (!shares.known || (figures.flops == 0 && figures.bytes == 0)) return std::nullopt;
-  if (figures.flops == 0) return 0.0;
+  if (!shares.known || (figures.leading_operations() == 0 && figures.bytes == 0)) return std::nullopt;
+  if (figures.leading_operations() == 0) return 0.0;
   double rate = std::numeric_limits<double>::infinity();
-  auto floating = shares.at_dtype;
+  auto leading = shares.at_dtype;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
-    if (!is_floating(static_cast<DType>(i))) floating[i] = 0;
+    if (is_floating(static_cast<DType>(i)) == figures.counts_integers()) leading[i] = 0;
   }
-  if (const auto* peak = ceilings.compute_for(largest_dtype(floating))) rate = peak->operations_per_second;
+  const DType dtype = largest_dtype(leading);
+  if (const auto* peak = ceilings.compute_for(dtype); peak && leading[static_cast<std::size_t>(dtype)] > 0) {
+    rate = peak->operations_per_second;
+  }
   const auto level = largest_level(shares.at_level, [](const LevelShare& share) { return share.seconds; });
   if (level != shares.at_level.end() && figures.intensity) {
     rate = std::min(rate, *figures.intensity * level->second.bytes / level->second.seconds);
@@ -189,7 +192,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.write_bytes = work.write_bytes;
   figures.bytes = work.bytes();
   figures.incomplete = tally.incomplete;
-  if (figures.bytes > 0) figures.intensity = static_cast<double>(figures.flops) / static_cast<double>(figures.bytes);
+  const auto operations = static_cast<double>(figures.leading_operations());
+  if (figures.bytes > 0) figures.intensity = operations / static_cast<double>(figures.bytes);
   figures.attainable = attainable_rate(figures, tally.roof, ceilings);
 
   figures.time_ns = timing.time_ns;
@@ -205,7 +209,7 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   }
   if (const auto time_ns = figures.time_ns.value_or(0); time_ns > 0) {
     const double seconds = static_cast<double>(time_ns) / kNanosecondsPerSecond;
-    figures.achieved_flops = static_cast<double>(figures.flops) / seconds;
+    figures.achieved_flops = operations / seconds;
     figures.achieved_bandwidth = static_cast<double>(figures.bytes) / seconds;
   }
 

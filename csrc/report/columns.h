@@ -97,7 +97,8 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
   throw std::invalid_argument("no column '" + std::string(name) + "'; the columns are " + known);
 }
 
-// The cell of a row: its value, ">=" before counts that an uncosted op left incomplete.
+// The cell of a row: its value, ">=" before counts that an uncosted op left incomplete, "op/s" behind rates of
+// integers.
 template <class Row>
 TextCell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
@@ -107,7 +108,12 @@ TextCell cell_of(const Column<Row>& column, const Row& row) {
     if constexpr (std::is_same_v<Row, GroupRow>) return row.incomplete;
   }();
   const std::string limit(incomplete && value.number ? to_string(column.info->limit) : "");
-  return TextCell(limit + printable(cell_text(value, column.info->unit)), 0, printable(value.brief));
+  const bool of_integers = value.number && column.info->unit == Unit::flops_per_second && [&] {
+    if constexpr (std::is_same_v<Row, KernelRow>) return false;
+    if constexpr (std::is_same_v<Row, RooflineRow>) return (column.of_self ? row.self : row).counts_integers();
+    if constexpr (std::is_same_v<Row, GroupRow>) return row.counts_integers();
+  }();
+  return TextCell(limit + printable(cell_text(value, column.info->unit)) + (of_integers ? "op/s" : ""));
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order.

@@ -15,21 +15,14 @@ constexpr std::size_t kMinKeyWidth = 28;
 
 const std::vector<UsualColumn>& usual_op_columns() {
   static const std::vector<UsualColumn> kUsual = {
-      {"calls", 12},
-      {"time", 0},
-      {"percent_of_time", 3},
-      {"macs", 13},
-      {"flops", 5},
-      {"bytes", 9},
-      {"intensity", 14},
-      {"achieved_flops", 15},
-      {"achieved_bandwidth", 16},
-      {"dram_bytes", 6},
-      {"dram_bytes_ratio", 8},
-      {"dram_intensity", 11},
-      {"dram_bandwidth", 10},
-      {"bound", 4},
-      {"percent_of_roof", 7},
+      {"calls", 12},          {"time", 0},
+      {"percent_of_time", 3}, {"macs", 13},
+      {"flops", 5},           {"int_ops", 6, facts::integers},
+      {"bytes", 9},           {"intensity", 14},
+      {"achieved_flops", 15}, {"achieved_bandwidth", 16},
+      {"dram_bytes", 6},      {"dram_bytes_ratio", 8},
+      {"dram_intensity", 11}, {"dram_bandwidth", 10},
+      {"bound", 4},           {"percent_of_roof", 7},
       {"wasted_time", 2},
   };
   return kUsual;

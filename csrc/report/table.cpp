@@ -26,6 +26,7 @@ const std::vector<UsualColumn>& usual_module_columns() {
       {"params", 14},
       {"macs", 12},
       {"flops", 5},
+      {"int_ops", 6, facts::integers},
       {"bytes", 9},
       {"intensity", 11},
       {"time", 0},

@@ -34,7 +34,8 @@ Facts facts_of(const Report& report, TableKind kind);
 
 struct UsualColumn {
   std::string_view name;
-  int drop_rank;  // see TextColumn
+  int drop_rank;   // see TextColumn
+  Facts when = 0;  // beside what its figure needs
 };
 
 // The column that every table has and that is not chosen.
@@ -64,7 +65,7 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
   }
   if (options.columns.empty()) {
     const Facts known = facts_of(report, kind_of(options.by));
-    for (const auto& [name, rank] : usual) {
+    for (const auto& [name, rank, when] : usual) {
       const auto& column = column_named(all, name);
       bool filled = false;
       if constexpr (std::is_same_v<Row, KernelRow>) {
@@ -73,7 +74,7 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
           return value.number || !value.text.empty();
         });
       } else {
-        filled = (column.info->needs & ~known) == 0;
+        filled = ((column.info->needs | when) & ~known) == 0;
       }
       if (filled) add(column, rank);
     }

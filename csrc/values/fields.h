@@ -45,13 +45,15 @@ inline constexpr std::tuple kFigures{
     figure_entry(
         "int_ops", "int ops", Unit::operations, &Figures::int_ops,
         {.limit = Limit::lower,
-         .hints = {{{"most operations are integer ones, which are no FLOPs: column int_ops", facts::integers}}}}),
+         .hints =
+             {{{"int ops: integer operations, no FLOPs; of rows with more of them, AI and rates are theirs, in op/s",
+                facts::integers}}}}),
     figure_entry("operations_by_dtype", "by dtype", Unit::by_dtype, &Figures::operations_by_dtype,
                  {.aliases = {"flops_by_dtype"}}),
     figure_entry("read_bytes", "read bytes", Unit::bytes, &Figures::read_bytes, {.limit = Limit::lower}),
     figure_entry("write_bytes", "write bytes", Unit::bytes, &Figures::write_bytes, {.limit = Limit::lower}),
     figure_entry("bytes", "bytes", Unit::bytes, &Figures::bytes,
-                 {.limit = Limit::lower, .legend = {"bytes: each op's inputs and outputs once, from shapes"}}),
+                 {.limit = Limit::lower, .legend = {"bytes: each op's inputs and outputs once"}}),
     figure_entry("time", "time", Unit::nanoseconds, &Figures::time_ns,
                  {.needs = facts::time,
                   .legend = {"time: of kernels, copies and memsets on the device, added up", facts::device}}),

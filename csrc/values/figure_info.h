@@ -53,9 +53,9 @@ constexpr std::string_view unit_name(Unit unit) {
     case Unit::percent:
       return "percent";
     case Unit::flops_per_byte:
-      return "FLOPs per byte";
+      return "FLOPs per byte (int_ops per byte where those are more)";
     case Unit::flops_per_second:
-      return "FLOP/s";
+      return "FLOP/s (int_ops per second where those are more)";
     case Unit::bytes_per_second:
       return "bytes per second";
     case Unit::shapes:

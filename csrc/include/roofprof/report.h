@@ -56,9 +56,10 @@ struct Figures {
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
-  std::optional<double> intensity;           // FLOPs per byte
-  std::optional<double> attainable;          // FLOP/s under the roofs
-  std::optional<double> achieved_flops;      // FLOP/s
+  // Of the leading operations: FLOPs, or integer operations where those are more.
+  std::optional<double> intensity;           // operations per byte
+  std::optional<double> attainable;          // operations per second under the roofs
+  std::optional<double> achieved_flops;      // operations per second
   std::optional<double> achieved_bandwidth;  // B/s
   Bound bound;
   std::optional<std::int64_t> lower_bound_ns;
@@ -68,7 +69,7 @@ struct Figures {
   std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
   std::optional<std::int64_t> l2_bytes;
   std::optional<std::int64_t> l1_bytes;
-  std::optional<double> dram_intensity;  // FLOPs per byte of dram_bytes, as the next two for theirs
+  std::optional<double> dram_intensity;  // operations per byte of dram_bytes, as the next two for theirs
   std::optional<double> l2_intensity;
   std::optional<double> l1_intensity;
   std::optional<double> dram_bytes_ratio;      // dram_bytes / bytes: measured over analytic
@@ -77,6 +78,9 @@ struct Figures {
   std::optional<std::int64_t> kernel_count;
 
   bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
+
+  bool counts_integers() const { return int_ops > flops; }
+  std::int64_t leading_operations() const { return counts_integers() ? int_ops : flops; }
 };
 
 // One module; the inherited figures are those of its subtree.

@@ -23,7 +23,11 @@ def report():
 def test_a_figure_by_its_name():
     field = roofprof.fields["intensity"]
     assert (field.name, field.heading, field.aliases, field.of) == ("intensity", "AI", (), "row")
-    assert (field.unit, field.key, field.type) == ("FLOPs per byte", "intensity", "float | None")
+    assert (field.unit, field.key, field.type) == (
+        "FLOPs per byte (int_ops per byte where those are more)",
+        "intensity",
+        "float | None",
+    )
     assert (field.needs, field.limit, field.legend) == ((), "", "AI = FLOPs / bytes")
     field = roofprof.fields["wasted_time"]
     assert (field.unit, field.key, field.needs) == ("seconds", "wasted_time_ns", ("time", "roofs"))
