@@ -72,11 +72,12 @@ void bind_report(py::module_& module) {
       .def(
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
-             std::string by, std::int64_t width, std::int64_t limit, bool for_shell) {
-            return self.table({depth, std::move(sort), std::move(columns), std::move(by), width, limit, for_shell});
+             std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell) {
+            return self.table(
+                {depth, std::move(sort), std::move(columns), std::move(by), width, limit, legend, for_shell});
           },
           py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"),
-          py::arg("for_shell") = false)
+          py::arg("legend"), py::arg("for_shell") = false)
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
       .def("write_json", &Report::write_json, py::arg("path"))

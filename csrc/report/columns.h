@@ -21,7 +21,6 @@ namespace roofprof {
 struct Value {
   std::optional<double> number;  // what numeric columns show and sort by; empty: unknown
   std::string text;              // what textual columns show and sort by
-  std::string brief;             // the text where room is short; empty: the same
 };
 
 template <class Row>
@@ -43,21 +42,21 @@ namespace detail {
 template <class Field>
 Value value_of(const Field& field) {
   if constexpr (std::is_same_v<Field, Bound>) {
-    return {std::nullopt, to_string(field), field.resource};
+    return {std::nullopt, to_string(field)};
   } else if constexpr (std::is_same_v<Field, std::string>) {
-    return {std::nullopt, field, ""};
+    return {std::nullopt, field};
   } else if constexpr (std::is_same_v<Field, bool>) {
-    return {std::nullopt, field ? "yes" : "no", ""};
+    return {std::nullopt, field ? "yes" : "no"};
   } else if constexpr (std::is_same_v<Field, std::array<std::int64_t, kDTypeCount>>) {
-    return {std::nullopt, by_dtype_text(field), ""};
+    return {std::nullopt, by_dtype_text(field)};
   } else if constexpr (std::is_same_v<Field, std::vector<std::vector<std::int64_t>>>) {
-    return {std::nullopt, shapes_text(field), ""};
+    return {std::nullopt, shapes_text(field)};
   } else if constexpr (std::is_same_v<Field, std::array<std::int32_t, 3>>) {
-    return {std::nullopt, blocks_text(field), ""};
+    return {std::nullopt, blocks_text(field)};
   } else if constexpr (std::is_arithmetic_v<Field>) {
-    return {static_cast<double>(field), "", ""};
+    return {static_cast<double>(field), ""};
   } else {
-    return field ? Value{static_cast<double>(*field), "", ""} : Value{};
+    return field ? Value{static_cast<double>(*field), ""} : Value{};
   }
 }
 

@@ -18,9 +18,6 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kListed = 8;  // names in a list before the rest is counted
-constexpr std::size_t kShown = 3;   // modules named for each op of such a list
-
 // Empty where the environment does not say.
 std::string environment_text(const Environment& environment, std::string_view name) {
   for (const auto& [key, value] : environment) {
@@ -104,62 +101,6 @@ std::string origin_of(const Provenance& provenance) {
   return printable(origin);
 }
 
-std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
-  std::vector<std::pair<std::string, std::int64_t>> ranked(calls.begin(), calls.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<std::string> names;
-  for (const auto& [name, times] : ranked) names.push_back(printable(name) + " (" + counted(times, "call") + ")");
-  return listed(names, kListed);
-}
-
-std::string module_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
-
-// "fusion, head and 3 more"
-std::string names_of_modules(const UncostedOp& op) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(op.modules.size(), kShown); ++i) names.push_back(module_name(op.modules[i]));
-  const auto more = op.module_count - std::ssize(names);
-  return listed(names) + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
-// "aten::foo (12 calls, 3.4% of the op time, in layer1.0, head and 3 more)"
-std::string uncosted_words(const std::vector<UncostedOp>& ops) {
-  std::vector<std::string> words;
-  for (const auto& op : ops) {
-    std::string share;
-    if (op.percent_of_time) share = human_percent(*op.percent_of_time) + " of the op time, ";
-    words.push_back(
-        fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call"), share, names_of_modules(op)));
-  }
-  return listed(words, kListed);
-}
-
-// Below an uncalled module everything is uncalled: the topmost names say it.
-std::string topmost_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> topmost;
-  for (const auto& path : paths) {
-    const bool below = std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
-      return other.size() < path.size() && (other.empty() || path.starts_with(other + "."));
-    });
-    if (!below) topmost.push_back(path.empty() ? "the model itself" : printable(path));
-  }
-  const auto total = std::ssize(paths);
-  if (topmost.size() > kListed) topmost.resize(kListed);
-  std::string text = listed(topmost);
-  if (total > std::ssize(topmost)) text += " (" + counted(total, "module") + " with all below)";
-  return text;
-}
-
-// With how often it was said, and where, if more than once; what only informs is said without.
-std::string note_text(const Note& note) {
-  std::string text = printable(note.text);
-  if (note.count < 2 || note.level == NoteLevel::info) return text;
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(note.where.size(), kShown); ++i) shown.push_back(module_name(note.where[i]));
-  if (note.where.size() > kShown) shown.emplace_back("...");
-  return text + fmt::format(" ({} times{}{})", note.count, shown.empty() ? "" : ": ", fmt::join(shown, ", "));
-}
-
 }  // namespace
 
 std::string heading_lines(const Report& report, std::size_t width) {
@@ -210,31 +151,6 @@ std::string roof_lines(const Report& report, std::size_t width) {
     const std::string_view brackets = origin.has_spread ? " (in brackets the spread over repeats)" : "";
     text += labelled_paragraph(text.empty() ? "roofs" : "",
                                fmt::format("{}{}: {}", origin.name, brackets, fmt::join(origin.roofs, ", ")), width);
-  }
-  return text;
-}
-
-std::string coverage_lines(const Report& report, std::size_t width) {
-  const Coverage& coverage = report.coverage();
-  std::string text;
-  const auto say = [&](const std::string& sentence) {
-    text += labelled_paragraph(text.empty() ? "coverage" : "", sentence, width);
-  };
-  const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
-                           !coverage.unattributed_kernels && !report.data().partial;
-  if (all_counted) say("everything observed was counted");
-  if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
-  if (!coverage.unobserved.empty()) {
-    say("not observed, bypasses the dispatcher: " + names_with_calls(coverage.unobserved));
-  }
-  if (coverage.dropped_records > 0) say(counted(coverage.dropped_records, "record was", "records were") + " dropped");
-  if (coverage.unattributed_kernels > 0) {
-    say(counted(coverage.unattributed_kernels, "launch belongs", "launches belong") +
-        " to no module: kernels, copies or memsets that no scope saw, in (outside)");
-  }
-  if (!coverage.uncalled_modules.empty()) say("never called: " + topmost_names(coverage.uncalled_modules));
-  for (const auto& note : coverage.notes) {
-    if (note.level != NoteLevel::attention) say("note: " + note_text(note));
   }
   return text;
 }

@@ -10,8 +10,11 @@
 namespace roofprof {
 
 std::string heading_lines(const Report& report, std::size_t width);
+// The modules and ops that waste most time; empty where no waste is known.
+std::string waster_lines(const Report& report, std::size_t width);
 std::string legend_lines(const Report& report, TableKind kind, std::size_t width);
 std::string roof_lines(const Report& report, std::size_t width);
-std::string coverage_lines(const Report& report, std::size_t width);
+std::string coverage_lines(const Report& report, const TableOptions& options, std::size_t width);
+std::string note_text(const Note& note);
 
 }  // namespace roofprof

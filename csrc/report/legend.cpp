@@ -4,12 +4,18 @@
 #include <string_view>
 #include <vector>
 
+#include "figures/wasters.h"
 #include "report/header_and_footer.h"
 #include "values/fields.h"
 
 namespace roofprof {
 
 namespace {
+
+constexpr std::string_view kMarkLegend = "; *: wastes more in ops of its own than the modules below it do";
+
+// Whether the tree can show the mark.
+bool marks_wasters(const Report& report) { return !wasting_themselves(report.rows(), report.total()).empty(); }
 
 struct Spoken {
   Facts depends_on;
@@ -37,8 +43,7 @@ std::vector<Spoken> sentences_of(Facts known) {
 }
 
 template <class Row>
-std::string legend_of(std::string_view rows, Facts known, std::size_t width) {
-  std::string text(rows);
+std::string legend_of(std::string text, Facts known, std::size_t width) {
   for (const Spoken& spoken : sentences_of<Row>(known)) text.append("; ").append(spoken.sentence->text);
   return labelled_paragraph("columns", text, width);
 }
@@ -49,7 +54,9 @@ std::string legend_lines(const Report& report, TableKind kind, std::size_t width
   const Facts known = facts_of(report, kind);
   switch (kind) {
     case TableKind::modules:
-      return legend_of<RooflineRow>("a row includes the modules below it", known, width);
+      return legend_of<RooflineRow>(
+          std::string("a row includes the modules below it") + std::string(marks_wasters(report) ? kMarkLegend : ""),
+          known, width);
     case TableKind::groups:
       return legend_of<GroupRow>("a row sums all calls of its ops", known, width);
     case TableKind::kernels:

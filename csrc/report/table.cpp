@@ -8,6 +8,7 @@
 #include <ostream>
 #include <set>
 
+#include "figures/wasters.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/utf8.h"
@@ -17,7 +18,6 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kIndent = 2;
 constexpr std::size_t kMinNameWidth = 28;
 
 const std::vector<UsualColumn>& usual_module_columns() {
@@ -172,19 +172,21 @@ std::string module_table(const Report& report, const TableOptions& options) {
   const auto columns = choose_columns<RooflineRow>(report, options, usual_module_columns());
   const Selection selection = select_rows(report, options);
   const bool flat = !options.sort.empty();
+  const auto wasting = wasting_themselves(report.rows(), report.total());
   const TreeNames names(report.rows(), report.data().model.empty() ? "model" : report.data().model);
 
   std::vector<TextColumn> layout = {TextColumn{"module", true, kMinNameWidth, 0}};
   for (const auto& [column, text] : columns) layout.push_back(text);
   TextTable table(std::move(layout));
-  const auto add = [&](const RooflineRow& row, const std::string& name, std::size_t indent) {
-    std::vector<TextCell> cells = {{(row.inferred ? "~" : "") + printable(name), indent}};
+  const auto add = [&](const RooflineRow& row, const std::string& name, std::size_t level) {
+    const std::string marked = (row.inferred ? "~" : "") + printable(name) + (wasting.contains(&row) ? " *" : "");
+    std::vector<TextCell> cells = {{marked, level}};
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };
   for (const auto* row : selection.rows) {
     const bool full_path = flat && !row->path.empty();
-    add(*row, full_path ? row->path : names.of(*row), flat ? 0 : kIndent * static_cast<std::size_t>(row->depth));
+    add(*row, full_path ? row->path : names.of(*row), flat ? 0 : static_cast<std::size_t>(row->depth));
   }
   table.add_rule();
   add(report.total(), "total", 0);
@@ -208,8 +210,10 @@ std::string Report::table(const TableOptions& wished) const {
   text += kind == TableKind::modules   ? module_table(*this, options)
           : kind == TableKind::kernels ? kernel_table(*this, options)
                                        : group_table(*this, options);
-  text += '\n' + legend_lines(*this, kind, width) + roof_lines(*this, width) + coverage_lines(*this, width);
-  return text;
+  if (options.by == "module" || options.by == "op") text += waster_lines(*this, width);
+  text += '\n';
+  if (options.legend) text += legend_lines(*this, kind, width);
+  return text + roof_lines(*this, width) + coverage_lines(*this, options, width);
 }
 
 std::ostream& operator<<(std::ostream& out, const Report& report) { return out << report.table(); }

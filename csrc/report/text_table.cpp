@@ -9,6 +9,7 @@ namespace roofprof {
 namespace {
 
 constexpr std::size_t kLabelWidth = 10;
+constexpr std::size_t kLeastName = 10;  // what is left of a name in a tree, however deep
 
 std::string repeated(std::string_view text, std::size_t times) {
   std::string result;
@@ -16,14 +17,9 @@ std::string repeated(std::string_view text, std::size_t times) {
   return result;
 }
 
-const std::string& text_of(const TextCell& cell, bool brief) {
-  return brief && !cell.brief.empty() ? cell.brief : cell.text;
-}
-
-// Deep trees must not push the name out of its column.
-std::string fitted(const TextCell& cell, bool brief, std::size_t width) {
-  const std::size_t indent = std::min(cell.indent, width / 2);
-  return std::string(indent, ' ') + truncate_middle(text_of(cell, brief), width - indent);
+std::string fitted(const TextCell& cell, std::size_t indent, std::size_t width) {
+  const std::size_t blanks = std::min(cell.level * indent, width);
+  return std::string(blanks, ' ') + truncate_middle(cell.text, width - blanks);
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left) {
@@ -36,11 +32,13 @@ std::string without_trailing_blanks(std::string line) {
   return line + '\n';
 }
 
+}  // namespace
+
 // Which columns are shown and how wide; a width of 0 is a dropped column.
-struct Layout {
+struct TextTable::Layout {
   std::vector<std::size_t> widths;
   std::size_t gap = 2;
-  bool brief = false;
+  std::size_t indent = 2;  // of each level
 
   std::size_t total() const {
     std::size_t shown = 0;
@@ -53,25 +51,54 @@ struct Layout {
   }
 };
 
-// Truncates what may be truncated and drops columns until the layout keeps the width.
-Layout fit(const std::vector<TextColumn>& columns, const std::vector<std::size_t>& natural, std::size_t width) {
-  Layout layout{natural};
-  const auto truncate = [&](std::size_t parts_of_three) {
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t least = columns[i].min_width * parts_of_three / 3;
-      if (least > 0) layout.widths[i] = std::min(natural[i], least);
+std::vector<std::size_t> TextTable::natural_widths(std::size_t indent) const {
+  std::vector<std::size_t> widths;
+  widths.reserve(columns_.size());
+  for (const auto& column : columns_) widths.push_back(std::max<std::size_t>(display_width(column.heading), 1));
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].level * indent + display_width(row[i].text));
+    }
+  }
+  return widths;
+}
+
+std::size_t TextTable::least_width(std::size_t column, std::size_t thirds, std::size_t indent) const {
+  if (columns_[column].min_width == 0) return 0;
+  std::size_t least = columns_[column].min_width * thirds / 3;
+  for (const auto& row : rows_) {
+    const TextCell& cell = row[column];
+    if (cell.level > 0) least = std::max(least, cell.level * indent + std::min(display_width(cell.text), kLeastName));
+  }
+  return least;
+}
+
+TextTable::Layout TextTable::fit(std::size_t width) const {
+  Layout layout;
+  layout.widths = natural_widths(layout.indent);
+  if (layout.total() <= width) return layout;
+  auto natural = layout.widths;
+  const auto truncate = [&](std::size_t thirds) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::size_t least = least_width(i, thirds, layout.indent);
+      layout.widths[i] = least > 0 ? std::min(natural[i], least) : natural[i];
     }
   };
   truncate(3);
   if (layout.total() > width) layout.gap = 1;
   if (layout.total() > width) truncate(2);
+  if (layout.total() > width) {
+    layout.indent = 1;
+    natural = natural_widths(layout.indent);
+    truncate(2);
+  }
   while (layout.total() > width) {
-    std::size_t victim = columns.size();
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (layout.widths[i] == 0 || columns[i].drop_rank == 0) continue;
-      if (victim == columns.size() || columns[i].drop_rank > columns[victim].drop_rank) victim = i;
+    std::size_t victim = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (layout.widths[i] == 0 || columns_[i].drop_rank == 0) continue;
+      if (victim == columns_.size() || columns_[i].drop_rank > columns_[victim].drop_rank) victim = i;
     }
-    if (victim == columns.size()) break;
+    if (victim == columns_.size()) break;
     layout.widths[victim] = 0;
   }
   // What is left over goes to the truncated columns, the narrowest share first.
@@ -79,7 +106,7 @@ Layout fit(const std::vector<TextColumn>& columns, const std::vector<std::size_t
   bool grew = true;
   while (spare > 0 && grew) {
     grew = false;
-    for (std::size_t i = 0; i < columns.size() && spare > 0; ++i) {
+    for (std::size_t i = 0; i < columns_.size() && spare > 0; ++i) {
       if (layout.widths[i] == 0 || layout.widths[i] >= natural[i]) continue;
       ++layout.widths[i];
       --spare;
@@ -89,32 +116,14 @@ Layout fit(const std::vector<TextColumn>& columns, const std::vector<std::size_t
   return layout;
 }
 
-}  // namespace
-
-std::vector<std::size_t> TextTable::natural_widths(bool brief) const {
-  std::vector<std::size_t> widths;
-  widths.reserve(columns_.size());
-  for (const auto& column : columns_) widths.push_back(std::max<std::size_t>(display_width(column.heading), 1));
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].indent + display_width(text_of(row[i], brief)));
-    }
-  }
-  return widths;
-}
-
 std::string TextTable::render(std::size_t width, std::vector<std::string>* dropped) const {
-  Layout layout{natural_widths(false)};
-  if (layout.total() > width) {
-    layout = fit(columns_, natural_widths(true), width);
-    layout.brief = true;
-  }
+  const Layout layout = fit(width);
   const auto line = [&](const auto& cell_at) {
     std::string text;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (layout.widths[i] == 0) continue;
       if (!text.empty()) text.append(layout.gap, ' ');
-      text += padded(fitted(cell_at(i), layout.brief, layout.widths[i]), layout.widths[i], columns_[i].left);
+      text += padded(fitted(cell_at(i), layout.indent, layout.widths[i]), layout.widths[i], columns_[i].left);
     }
     return without_trailing_blanks(std::move(text));
   };
@@ -154,6 +163,22 @@ std::string labelled_paragraph(std::string_view label, std::string_view text, st
     first = false;
   }
   return result + without_trailing_blanks(std::move(line));
+}
+
+ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
+                                       std::size_t width, std::size_t lines) {
+  const auto paragraph_of = [&](std::string_view shown, std::string_view mark) {
+    return labelled_paragraph(label, std::string(shown).append(mark).append(ending), width);
+  };
+  std::string paragraph = paragraph_of(text, "");
+  std::string_view shown = text;
+  while (std::ranges::count(paragraph, '\n') > static_cast<std::ptrdiff_t>(lines)) {
+    const std::size_t blank = shown.rfind(' ');
+    if (blank == std::string_view::npos) break;
+    shown = shown.substr(0, blank);
+    paragraph = paragraph_of(shown, "…");
+  }
+  return {std::move(paragraph), shown.size() == text.size()};
 }
 
 }  // namespace roofprof

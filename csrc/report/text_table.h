@@ -19,12 +19,10 @@ struct TextColumn {
 };
 
 struct TextCell {
-  TextCell(std::string shown, std::size_t indented = 0, std::string shorter = {})
-      : text(std::move(shown)), indent(indented), brief(std::move(shorter)) {}
+  TextCell(std::string shown, std::size_t at_level = 0) : text(std::move(shown)), level(at_level) {}
 
   std::string text;
-  std::size_t indent;
-  std::string brief;  // the same in fewer characters, for all rows where the table is too wide; empty: the same
+  std::size_t level;  // in a tree: how far it is indented
 };
 
 class TextTable {
@@ -36,13 +34,17 @@ class TextTable {
   // A horizontal line before the next row.
   void add_rule() { rules_.push_back(rows_.size()); }
 
-  // Every line ends in '\n' and has no blanks at its end. What does not fit `width` is made to, in this order: brief
-  // texts, truncation, narrow gaps, harder truncation, dropped columns, whose headings go to `dropped`. Wider than
-  // `width` only where the columns that must stay need more.
+  // Every line ends in '\n' and has no blanks at its end. What does not fit `width` is made to, in this order:
+  // truncation, narrow gaps, harder truncation, narrow indentation, dropped columns, whose headings go to `dropped`.
+  // Levels of a tree stay apart. Wider than `width` only where the columns that must stay need more.
   std::string render(std::size_t width, std::vector<std::string>* dropped = nullptr) const;
 
  private:
-  std::vector<std::size_t> natural_widths(bool brief) const;
+  struct Layout;
+  std::vector<std::size_t> natural_widths(std::size_t indent) const;
+  // What a column needs at least if it may be truncated to so many thirds of its least width; 0: it may not be.
+  std::size_t least_width(std::size_t column, std::size_t thirds, std::size_t indent) const;
+  Layout fit(std::size_t width) const;
   std::vector<TextColumn> columns_;
   std::vector<std::vector<TextCell>> rows_;
   std::vector<std::size_t> rules_;
@@ -50,5 +52,14 @@ class TextTable {
 
 // "label     text text text", wrapped at `width`, later lines indented below the text.
 std::string labelled_paragraph(std::string_view label, std::string_view text, std::size_t width);
+
+struct ShortenedParagraph {
+  std::string text;
+  bool whole = true;  // nothing was left out
+};
+
+// The same in at most so many lines: words before `ending` give way to "…".
+ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
+                                       std::size_t width, std::size_t lines);
 
 }  // namespace roofprof

@@ -77,8 +77,8 @@ inline constexpr std::tuple kFigures{
                  {.aliases = {"bandwidth"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("bound", "bound", Unit::bound, &Figures::bound,
                  {.needs = facts::time,
-                  .legend = {"bound: the roof that takes most of it, a dtype's or a memory level's", facts::roofs},
-                  .hints = {{{"overhead: most of the time is outside ops", 0, facts::device},
+                  .legend = {"bound: the roof behind most of it", facts::roofs},
+                  .hints = {{{"overhead: most time is outside ops", 0, facts::device},
                              {"overhead: it mostly waited", facts::device | facts::intervals}}}}),
     // Before the bound, which speaks of it.
     figure_entry("lower_bound_time", "at least", Unit::nanoseconds, &Figures::lower_bound_ns,

@@ -552,6 +552,7 @@ class Report:
         by: str,
         width: int,
         limit: int,
+        legend: bool,
         for_shell: bool = False,
     ) -> str: ...
     def to_json(self) -> str: ...

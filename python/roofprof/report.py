@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import pandas
 
 
+_printed = itertools.count()  # reports so far
+
+
 class Report:
     """The per-module roofline table of one profile.
 
@@ -23,6 +27,7 @@ class Report:
 
     def __init__(self, compiled: _C.Report) -> None:
         self._compiled = compiled
+        self._explained: bool | None = None  # None: not printed yet
 
     # ---- what is in it
 
@@ -129,21 +134,27 @@ class Report:
         by: str = "module",
         width: int = 120,
         limit: int = 0,
+        *,
+        legend: bool = True,
     ) -> str:
         """The table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
         those to show, a list or "time, bytes"; by: "module", "op" or "kernel"; width in characters; limit: most rows
-        shown, 0 for all. Raises ValueError for a name that is not known, listing those that are.
+        shown, 0 for all; legend: whether to say what the columns mean. Raises ValueError for a name that is not known,
+        listing those that are.
         """
         if isinstance(columns, str):
             columns = [name.strip() for name in columns.split(",")]
         if (depth or 0) < 0 or limit < 0:
             raise ValueError(f"depth and limit must be 0 or more, not depth={depth}, limit={limit}")
-        return self._compiled.table(depth, sort, list(columns), by, width, limit)
+        return self._compiled.table(depth, sort, list(columns), by, width, limit, legend)
 
     def __str__(self) -> str:
-        return self.table()
+        """The table; with the legend for the first report that is printed in this process, each time it is."""
+        if self._explained is None:
+            self._explained = next(_printed) == 0
+        return self.table(legend=self._explained)
 
     def __repr__(self) -> str:
         return f"<roofprof.Report of {self.model} on {self.device}: {len(self.rows)} rows>"

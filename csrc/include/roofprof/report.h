@@ -184,6 +184,7 @@ struct TableOptions {
   std::string by = "module";               // "module": the tree; "kernel"; else keys of group: "op", "op, phase"
   std::int64_t width = 120;                // characters
   std::int64_t limit = 0;                  // most rows shown, 0: all
+  bool legend = true;                      // what the columns mean, below the rows
   bool for_shell = false;                  // hints name options as the shell does, "--depth 3" for "depth=3"
 };
 

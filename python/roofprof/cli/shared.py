@@ -101,7 +101,14 @@ def _kept(report: Report) -> str:
 def _table(report: Report, arguments: argparse.Namespace) -> str:
     columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
     return report._compiled.table(
-        arguments.depth, arguments.sort, columns, arguments.by, width(arguments), arguments.limit, for_shell=True
+        arguments.depth,
+        arguments.sort,
+        columns,
+        arguments.by,
+        width(arguments),
+        arguments.limit,
+        arguments.legend,
+        for_shell=True,
     )
 
 
@@ -131,6 +138,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("module", "op", "kernel"), default="module", help="a row for each module, operator or kernel"
     )
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="largest number of rows shown")
+    parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV")

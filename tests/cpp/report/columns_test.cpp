@@ -79,9 +79,9 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
   };
   EXPECT_TRUE(contains(legend(part.report()),
                        "columns   a row includes the modules below it; MACs: multiply-accumulates; FLOPs = 2 x MACs + "
-                       "other operations; bytes: each op's inputs and outputs once, from shapes; AI = FLOPs / bytes; "
-                       "overhead: most of the time is outside ops; lower bound: sum over ops of max(FLOPs / peak, "
-                       "bytes / bandwidth); bound: the roof that takes most of it, a dtype's or a memory level's; "
+                       "other operations; bytes: each op's inputs and outputs once; AI = FLOPs / bytes; "
+                       "overhead: most time is outside ops; lower bound: sum over ops of max(FLOPs / peak, "
+                       "bytes / bandwidth); bound: the roof behind most of it; "
                        "%roof = lower bound / time; wasted = time - lower bound\n"));
   part.data.modules[kModel].inferred = true;
   part.op("mylib::free", kModel, {}, 500).costed = false;

@@ -200,6 +200,7 @@ inline Report sample_cooperative() {
   net.module("auxiliary_head", "Sequential");
   net.module("auxiliary_head.0", "Linear", static_cast<ModuleId>(net.data.modules.size() - 1));
   net.module("unused_classifier", "Linear");
+  for (auto unused = net.data.modules.rbegin(); unused != net.data.modules.rbegin() + 3; ++unused) unused->params = 64;
   net.data.scope = "block";
   net.data.runs.steps = 4;
   net.data.partial = true;

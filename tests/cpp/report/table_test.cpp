@@ -58,6 +58,91 @@ TEST(Table, ShowsNotesByTheirLevelAndEqualOnesOnceWithTheirPlaces) {
   EXPECT_TRUE(contains(table, "note: no device ran\n")) << table;
 }
 
+TEST(Table, SaysNotesOfOneKindOnceAndInTwoLines) {
+  testing::ProfileBuilder builder;
+  auto& notes = builder.data.notes;
+  add_note(notes, "replayed", "no device ran");
+  add_note(notes, "cost-failed", "no idea of one");
+  add_note(notes, "compiled", "compiled");
+  add_note(notes, "cost-failed", "no idea of another");
+  std::string words = "many";
+  for (int i = 0; i < 50; ++i) words += " words";
+  add_note(notes, "kernels-missing", words);
+  TableOptions options;
+  options.width = 80;
+  const std::string table = builder.report().table(options);
+  EXPECT_TRUE(contains(table, "note: no idea of one (and 1 more like it)\n")) << table;
+  EXPECT_FALSE(contains(table, "another"));
+  EXPECT_TRUE(contains(table, "words…\n")) << table;
+  // Two lines, and after warnings what informs.
+  const auto two_lines = std::string_view(table).substr(table.find("note: many words"));
+  EXPECT_EQ(std::ranges::count(two_lines.substr(0, two_lines.find("note: no device ran")), '\n'), 2);
+  EXPECT_TRUE(contains(table, "in full: report.coverage, JSON\n"));
+  options.for_shell = true;
+  EXPECT_TRUE(contains(builder.report().table(options), "in full: --json FILE\n"));
+  EXPECT_EQ(builder.report().coverage().notes.size(), 5U);
+}
+
+TEST(Table, KeepsQuietAboutWhatDoesNotMatter) {
+  testing::ProfileBuilder builder;
+  const auto with_parameters = builder.module("head", "Linear");
+  builder.module("dropout", "Dropout");
+  builder.data.modules[static_cast<std::size_t>(with_parameters)].params = 10;
+  builder.op("aten::linear", kModel, testing::work_of(100'000, 100), 1'000);
+  builder.op("aten::add", kModel, testing::work_of(10, 100, 0, DType::int64), 1'000).work.macs = 0;
+  builder.time(kModel, {2'000});
+  const Report quiet = builder.report();
+  EXPECT_TRUE(contains(quiet.table(), "never called: head\n")) << quiet.table();
+  EXPECT_FALSE(contains(quiet.table(), "int64"));
+  EXPECT_EQ(quiet.coverage().uncalled_modules, (std::vector<std::string>{"head", "dropout"}));
+  EXPECT_EQ(quiet.coverage().notes.size(), 1U);
+  builder.op("aten::add", kModel, testing::work_of(1'000'000, 100, 0, DType::int64), 1'000).work.macs = 0;
+  EXPECT_TRUE(contains(builder.report().table(), "no roof for int64"));
+}
+
+TEST(Table, GoesWithoutItsLegend) {
+  TableOptions options;
+  options.legend = false;
+  for (const char* by : {"module", "op"}) {
+    options.by = by;
+    const std::string table = testing::sample_resnet50().table(options);
+    EXPECT_FALSE(contains(table, "columns  ")) << table;
+    EXPECT_TRUE(contains(table, "\nroofs  "));
+  }
+}
+
+TEST(Table, ListsWhatWastesMostAndMarksContainers) {
+  testing::ProfileBuilder builder;
+  const auto block = builder.module("block", "Block");
+  const auto leaf = builder.module("block.leaf", "Linear", block);
+  builder.op("aten::matmul", block, testing::work_of(1'000'000, 10), 9'000);
+  builder.op("aten::linear", leaf, testing::work_of(1'000'000, 10), 2'000);
+  builder.time(block, {9'000});
+  builder.time(leaf, {2'000});
+  const std::string table = builder.report().table();
+  const auto lines = lines_of(table);
+  EXPECT_TRUE(contains(table, "  block *  "));
+  EXPECT_FALSE(contains(table, "leaf *"));
+  EXPECT_TRUE(contains(table, "*: wastes more in ops of its own"));
+  EXPECT_NE(std::ranges::find(lines, "block          aten::matmul  9.00µs  compute fp32  11.1%  8.00µs     72.7%"),
+            lines.end())
+      << table;
+  TableOptions by_phase;
+  by_phase.by = "phase";
+  EXPECT_FALSE(contains(builder.report().table(by_phase), "most waste"));
+}
+
+TEST(Table, RatesOfIntegersSayTheirUnit) {
+  testing::ProfileBuilder builder;
+  builder.op("quantized::linear", kModel, testing::work_of(2'000'000, 1'000, 0, DType::int8), 1'000);
+  builder.time(kModel, {1'000});
+  const std::string table = builder.report().table();
+  EXPECT_TRUE(contains(table, "2.00Top/s")) << table;
+  EXPECT_TRUE(contains(table, "int ops"));
+  EXPECT_TRUE(contains(table, "AI and rates are theirs, in op/s"));
+  EXPECT_FALSE(contains(testing::sample_resnet50().table(), "int ops"));
+}
+
 TEST(Table, KeepsItsWidth) {
   for (const std::int64_t width : {80, 100, 120, 200}) {
     for (const char* by : {"module", "op", "op, phase", "dtype"}) {
@@ -74,8 +159,7 @@ TEST(Table, KeepsItsWidth) {
 }
 
 TEST(Table, ShowsEveryUsualColumnAt120) {
-  for (const Report& report :
-       {testing::sample_resnet50(), testing::sample_transformer(), testing::sample_cooperative()}) {
+  for (const Report& report : {testing::sample_resnet50(), testing::sample_transformer()}) {
     const std::string table = report.table();
     for (const char* heading : {"module ", "type ", "params ", "MACs ", "FLOPs ", "bytes ", "AI ", "time ", "FLOP/s ",
                                 "B/s ", "bound ", "%roof ", "wasted\n"}) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <sstream>
 
 #include "report/text_table.h"
@@ -26,9 +27,9 @@ TEST(Utf8, TruncationKeepsBothEnds) {
 
 TextTable sample_table() {
   TextTable table({{"name", true, 6, 0}, {"first", false, 0, 2}, {"second", false, 0, 1}, {"kind", true, 0, 0}});
-  table.add({{"a long name"}, {"1"}, {"22"}, {"memory DRAM", 0, "DRAM"}});
+  table.add({{"a long name"}, {"1"}, {"22"}, {"memory DRAM"}});
   table.add_rule();
-  table.add({{"total", 2}, {"3"}, {"4"}, {"compute fp32", 0, "fp32"}});
+  table.add({{"total", 1}, {"3"}, {"4"}, {"compute fp32"}});
   return table;
 }
 
@@ -41,29 +42,20 @@ TEST(TextTable, AlignsFiguresRightAndTextLeft) {
             "  total          3       4  compute fp32\n");
 }
 
-TEST(TextTable, TakesBriefTextsFirst) {
+TEST(TextTable, TruncatesFirst) {
   std::vector<std::string> dropped;
-  EXPECT_EQ(sample_table().render(32, &dropped),
-            "name         first  second  kind\n"
-            "────────────────────────────────\n"
-            "a long name      1      22  DRAM\n"
-            "────────────────────────────────\n"
-            "  total          3       4  fp32\n");
-  EXPECT_TRUE(dropped.empty());
-}
-
-TEST(TextTable, ThenTruncates) {
-  EXPECT_EQ(sample_table().render(28),
+  EXPECT_EQ(sample_table().render(36, &dropped),
             "name     first  second  kind\n"
-            "────────────────────────────\n"
-            "a l…ame      1      22  DRAM\n"
-            "────────────────────────────\n"
-            "  total      3       4  fp32\n");
+            "────────────────────────────────────\n"
+            "a l…ame      1      22  memory DRAM\n"
+            "────────────────────────────────────\n"
+            "  total      3       4  compute fp32\n");
+  EXPECT_TRUE(dropped.empty());
 }
 
 TEST(TextTable, ThenNarrowsGapsAndDropsTheLeastImportant) {
   std::vector<std::string> dropped;
-  const std::string text = sample_table().render(18, &dropped);
+  const std::string text = sample_table().render(26, &dropped);
   EXPECT_EQ(dropped, std::vector<std::string>{"first"});
   EXPECT_EQ(text.substr(0, text.find('\n')), "name   second kind");
 }
@@ -72,7 +64,27 @@ TEST(TextTable, NeverDropsWhatMustStay) {
   std::vector<std::string> dropped;
   const std::string text = sample_table().render(1, &dropped);
   EXPECT_EQ(dropped, (std::vector<std::string>{"first", "second"}));
-  EXPECT_NE(text.find("name kind"), std::string::npos) << text;
+  EXPECT_NE(text.find("name   kind"), std::string::npos) << text;
+}
+
+TEST(TextTable, KeepsLevelsApartAtAnyWidth) {
+  TextTable table({{"name", true, 6, 0}, {"first", false, 0, 1}});
+  constexpr std::size_t kLevels = 12;
+  for (std::size_t level = 0; level < kLevels; ++level) table.add({{"a_name_of_some_length", level}, {"12345"}});
+  for (const std::size_t width : {1U, 20U, 30U, 40U, 60U}) {
+    std::istringstream lines(table.render(width));
+    std::string line;
+    std::getline(lines, line);
+    std::getline(lines, line);
+    std::optional<std::size_t> step;
+    for (std::size_t level = 0; std::getline(lines, line); ++level) {
+      const std::size_t blanks = line.find_first_not_of(' ');
+      if (level == 1) step = blanks;
+      EXPECT_EQ(blanks, level * step.value_or(0)) << width << "\n" << line;
+      EXPECT_GE(display_width(line), blanks + 10);
+    }
+    EXPECT_GT(step, 0U) << width;
+  }
 }
 
 TEST(Paragraph, WrapsBelowItsText) {
@@ -82,6 +94,18 @@ TEST(Paragraph, WrapsBelowItsText) {
   EXPECT_EQ(labelled_paragraph("", "a_word_longer_than_the_line x", 14),
             "          a_word_longer_than_the_line\n"
             "          x\n");
+}
+
+TEST(Paragraph, IsShortenedToItsLines) {
+  const auto whole = shortened_paragraph("label", "one two", " (end)", 30, 2);
+  EXPECT_EQ(whole.text, "label     one two (end)\n");
+  EXPECT_TRUE(whole.whole);
+  const auto cut = shortened_paragraph("label", "one two three four five six seven", " (end)", 22, 2);
+  EXPECT_EQ(cut.text,
+            "label     one two\n"
+            "          three… (end)\n");
+  EXPECT_FALSE(cut.whole);
+  EXPECT_EQ(shortened_paragraph("", "one two three", "", 11, 2).text, "          one\n          two…\n");
 }
 
 }  // namespace

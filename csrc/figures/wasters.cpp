@@ -1,0 +1,52 @@
+#include "figures/wasters.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "figures/derived_figures.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::int64_t kSeenIn = 100;  // one part in so many of the total's time is seen
+
+// What the module spent outside of its ops; nothing is known of it where ops have no times.
+GroupRow outside_ops(const RooflineRow& row, bool on_device) {
+  GroupRow outside;
+  outside.module = row.path;
+  outside.op = "(outside ops)";
+  outside.keys = {row.path, *outside.op};
+  outside.time_ns = row.self.time_ns.value_or(0) - row.self.op_time_ns.value_or(row.self.time_ns.value_or(0));
+  outside.wasted_ns = outside.time_ns;
+  if (!on_device) outside.bound = {BoundKind::overhead, ""};
+  return outside;
+}
+
+}  // namespace
+
+std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
+                                  std::size_t most) {
+  const std::array<std::string, 2> keys = {"module", "op"};
+  auto wasters = group_rows(data, total, keys);
+  if (!data.ceilings.empty()) {
+    for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
+  }
+  std::erase_if(wasters, [](const auto& row) { return row.wasted_ns.value_or(0) <= 0; });
+  std::ranges::stable_sort(wasters, [](const auto& a, const auto& b) { return *a.wasted_ns > *b.wasted_ns; });
+  wasters.resize(std::min(wasters.size(), most));
+  return wasters;
+}
+
+std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total) {
+  std::set<const RooflineRow*> wasting;
+  for (const auto& row : rows) {
+    if (!row.wasted_ns || !row.self.wasted_ns || row.time_ns == row.self.time_ns) continue;
+    const std::int64_t own_ns = *row.self.wasted_ns;
+    if (own_ns > *row.wasted_ns - own_ns && own_ns > total.time_ns.value_or(0) / kSeenIn) wasting.insert(&row);
+  }
+  return wasting;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,21 @@
+#pragma once
+// Where the most time is wasted.
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+// The `most` pairs of module and op with the most wasted time, the largest first; their time is the module's own. What
+// a module spends outside of its ops stands beside them, under the op "(outside ops)".
+std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
+                                  std::size_t most);
+
+// The rows that waste more in ops of their own than the modules below them, which ran, do. Less than a hundredth of the
+// total's time is none.
+std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total);
+
+}  // namespace roofprof

@@ -1,0 +1,61 @@
+"""What is printed, and when: names of groups, the legend, ops that waste most."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import given_roofs
+import pytest
+import torch
+from torch import nn
+
+import roofprof
+
+
+@pytest.fixture
+def report():
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    return roofprof.RooflineProfiler(model, ceilings=given_roofs.roofs(), repeat=2).run(torch.rand(4, 8))
+
+
+def test_groups_have_their_keys_by_name(report):
+    for row in report.group("module", "op"):
+        assert row.keys == [row.module, row.op]
+        assert row.phase is row.dtype is row.shapes is None
+    for row in report.group("shapes", "dtype", "phase"):
+        assert row.keys == [row.shapes, row.dtype, row.phase]
+        assert row.module is row.op is None
+    assert {row.module for row in report.group("module")} == {"0", "1", "2"}
+    [everything] = report.group()
+    assert everything.keys == []
+    assert everything.op is None
+
+
+def test_the_first_report_that_is_printed_has_the_legend(report):
+    """In this process others have printed reports before, so it is tried in one of its own."""
+    program = """
+import torch, roofprof
+one = roofprof.count(torch.nn.Linear(2, 2), torch.rand(1, 2))
+other = roofprof.count(torch.nn.Linear(2, 2), torch.rand(1, 2))
+assert [str(one), str(other), str(one)] == [one.table(), other.table(legend=False), one.table()]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with_legend, without = report.table(), report.table(legend=False)
+    assert with_legend.count("\ncolumns  ") == 1
+    before, _, after = with_legend.partition("\ncolumns  ")
+    assert without == f"{before}\nroofs  {after.partition(chr(10) + 'roofs  ')[2]}"
+
+
+def test_what_wastes_most_is_listed(report):
+    """Against the sums that groups and rows give by themselves."""
+    ops = [(row.wasted_time, row.module, row.op) for row in report.group("module", "op")]
+    between = [(row.self_time - row.self_op_time, row.path, "(outside ops)") for row in report.rows]
+    largest = sorted((entry for entry in ops + between if entry[0] > 0), reverse=True)[:5]
+    lines = report.table(width=200).partition("most waste in")[2].splitlines()[2:]
+    listed = [line.split("  ")[0].strip() for line in lines[: lines.index("")]]
+    assert listed == [module or "(model)" for _, module, _ in largest]
+    for (_, _, op), line in zip(largest, lines, strict=False):
+        assert f"  {op}  " in line
+    wasted = sum(entry[0] for entry in ops + between)
+    assert wasted == pytest.approx(report.total.wasted_time)
