@@ -80,6 +80,7 @@ TextTable::Layout TextTable::fit(std::size_t width) const {
   auto natural = layout.widths;
   const auto truncate = [&](std::size_t thirds) {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (layout.widths[i] == 0) continue;
       const std::size_t least = least_width(i, thirds, layout.indent);
       layout.widths[i] = least > 0 ? std::min(natural[i], least) : natural[i];
     }
@@ -87,11 +88,12 @@ TextTable::Layout TextTable::fit(std::size_t width) const {
   truncate(3);
   if (layout.total() > width) layout.gap = 1;
   if (layout.total() > width) truncate(2);
-  if (layout.total() > width) {
-    layout.indent = 1;
-    natural = natural_widths(layout.indent);
+  const auto indent_by = [&](std::size_t blanks) {
+    layout.indent = blanks;
+    natural = natural_widths(blanks);
     truncate(2);
-  }
+  };
+  if (layout.total() > width) indent_by(1);
   while (layout.total() > width) {
     std::size_t victim = columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -100,6 +102,10 @@ TextTable::Layout TextTable::fit(std::size_t width) const {
     }
     if (victim == columns_.size()) break;
     layout.widths[victim] = 0;
+  }
+  if (layout.indent == 1) {  // the columns that went may have left room
+    indent_by(2);
+    if (layout.total() > width) indent_by(1);
   }
   // What is left over goes to the truncated columns, the narrowest share first.
   std::size_t spare = width - std::min(width, layout.total());
