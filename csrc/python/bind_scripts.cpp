@@ -6,9 +6,12 @@
 #include <torch/csrc/jit/python/module_python.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
+#include <map>
+
 #include "bindings.h"
 #include "module_hooks.h"
 #include "observe/instrumented_copy.h"
+#include "observe/operators/packed_weight.h"
 #include "observe/script/script_tree.h"
 #include "observe/script/script_values.h"
 
@@ -64,6 +67,28 @@ py::list script_tree(const torch::jit::Module& module) {
   return rows;
 }
 
+using Sizes = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Sizes sizes_of(const c10::IValue& weight) {
+  Sizes sizes;
+  for (const auto& tensor : observe::unpacked(weight)) sizes.emplace_back(tensor.numel(), tensor.element_size());
+  return sizes;
+}
+
+// Elements and bytes of an element of each tensor in a packed weight; empty for any other object.
+Sizes packed_sizes(const torch::jit::Object& object) {
+  return observe::is_packed_weight(*object.type()) ? sizes_of(object._ivalue()) : Sizes{};
+}
+
+// The same of all that a ScriptModule holds, by what tells one from another.
+std::map<std::uint64_t, Sizes> packed_in_script(const torch::jit::Module& module) {
+  std::map<std::uint64_t, Sizes> sizes;
+  for (const auto& weight : observe::packed_weights(module)) {
+    sizes.emplace(observe::identity_of_packed(weight), sizes_of(weight));
+  }
+  return sizes;
+}
+
 }  // namespace
 
 void bind_scripts(py::module_& module) {
@@ -71,6 +96,9 @@ void bind_scripts(py::module_& module) {
   module.def("script_tree", &script_tree, py::arg("module"));
   module.def("frozen_note", &observe::frozen_note, py::arg("module"), py::arg("path"));
   module.def("note_without_copy", &observe::note_without_copy, py::arg("path"), py::arg("reason"));
+  // `weight` is a torch.ScriptObject.
+  module.def("packed_sizes", &packed_sizes, py::arg("weight"));
+  module.def("packed_in_script", &packed_in_script, py::arg("module"));
   py::class_<PythonCopy>(module, "InstrumentedCopy")
       .def(py::init<std::shared_ptr<ModuleHooks>, const torch::jit::Module&, const std::string&>(), py::arg("session"),
            py::arg("module"), py::arg("method"))

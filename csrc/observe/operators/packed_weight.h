@@ -14,7 +14,7 @@ bool is_packed_weight(const c10::Type& type);
 // Tells one packed weight from another as long as both live; 0 for None.
 std::uint64_t identity_of_packed(const c10::IValue& value);
 
-// Weight and, where there is one, bias. Unpacking copies: once per bucket.
+// Weight and, where there is one, bias. Unpacking copies: once per bucket or module.
 std::vector<at::Tensor> unpacked(const c10::IValue& value);
 
 }  // namespace roofprof::observe

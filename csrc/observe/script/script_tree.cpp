@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "observe/modules/parameters.h"
+#include "observe/operators/packed_weight.h"
 #include "values/phrases.h"
 
 namespace roofprof::observe {
@@ -30,6 +31,16 @@ Key key_of(const torch::jit::Module& module) {
   return {module.type().get(), parameters.empty() ? module._ivalue().get() : parameters.front()};
 }
 
+// Those of packed weights too, which are no parameters of TorchScript's.
+std::vector<at::Tensor> all_parameters(const torch::jit::Module& module) {
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : module.parameters()) parameters.push_back(parameter);
+  for (const c10::IValue& weight : packed_weights(module)) {
+    for (at::Tensor& tensor : unpacked(weight)) parameters.push_back(std::move(tensor));
+  }
+  return parameters;
+}
+
 using Places = std::map<Key, std::pair<torch::jit::Module, ModuleId>>;
 
 Module describe(const torch::jit::Module& module, std::string path, ModuleId parent) {
@@ -38,8 +49,9 @@ Module describe(const torch::jit::Module& module, std::string path, ModuleId par
   const auto type = module.type()->name();
   row.type = type ? type->name() : "Module";
   row.parent = parent;
-  row.has_forward = module.find_method("forward").has_value();
-  add_sizes(module.parameters(), module.buffers(), row);
+  // The forward of what holds torch.ao's packed weights is a formality.
+  row.has_forward = module.find_method("forward").has_value() && row.type != "LinearPackedParams";
+  add_sizes(all_parameters(module), module.buffers(), row);
   return row;
 }
 
@@ -90,6 +102,16 @@ ModelTree tree_of(const torch::jit::Module& model) {
   first_places.try_emplace(key_of(model), model, kModel);
   add_children(model, kModel, tree, first_places);
   return tree;
+}
+
+std::vector<c10::IValue> packed_weights(const torch::jit::Module& module) {
+  std::vector<c10::IValue> weights;
+  std::unordered_set<std::uint64_t> seen;
+  for (const c10::IValue& attribute : module.attributes()) {
+    if (!attribute.isObject() || !is_packed_weight(*attribute.type())) continue;
+    if (seen.insert(identity_of_packed(attribute)).second) weights.push_back(attribute);
+  }
+  return weights;
 }
 
 std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path) {

@@ -1,8 +1,11 @@
 #pragma once
 // The tree of a TorchScript model.
 
+#include <ATen/core/ivalue.h>
+
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "observe/modules/model_tree.h"
 
@@ -17,6 +20,9 @@ ModelTree tree_of(const torch::jit::Module& model);
 
 // Whether both are made from one module: scripting a module under two names gives two objects that share all tensors.
 bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b);
+
+// The packed weights that the module and those below it hold, each once.
+std::vector<c10::IValue> packed_weights(const torch::jit::Module& module);
 
 // What the reader should know of a frozen module, none for others: its modules are gone, its parameters constants.
 std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path);

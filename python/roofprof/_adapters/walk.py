@@ -9,7 +9,7 @@ import torch
 from roofprof import _C
 from roofprof._adapters import exported, script
 from roofprof._adapters.compiled import compiled_places, original
-from roofprof._model.tree import ModelTree, Tensors, sizes_of
+from roofprof._model.tree import ModelTree, Tensors, packed_in, sizes_of
 
 
 def model_tree(model: object) -> ModelTree:
@@ -86,6 +86,7 @@ def _add_children(
     """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
     scripted = isinstance(module, torch.jit.ScriptModule)
     parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
+    parameters |= packed_in(module)
     buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
     path = tree.modules[place]["path"]
     if isinstance(module, torch.jit.ScriptModule):
@@ -115,5 +116,7 @@ def _add_children(
 
 
 def _has_forward(module: torch.nn.Module) -> bool:
+    if type(module).__name__ == "LinearPackedParams":  # of torch.ao: holds a weight; its forward is a formality
+        return False
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
     return forward is not torch.nn.Module.forward or "forward" in vars(module)

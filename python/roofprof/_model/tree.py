@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-Tensors = dict[int, torch.Tensor]  # by identity
+from roofprof import _C
+
+
+class PackedTensor(NamedTuple):
+    """A tensor of a quantized layer's packed weight, of which the sizes alone are kept."""
+
+    elements: int
+    bytes_of_each: int
+    requires_grad: bool = False
+
+    def numel(self) -> int:
+        """As a tensor says it."""
+        return self.elements
+
+    def element_size(self) -> int:
+        """As a tensor says it."""
+        return self.bytes_of_each
+
+
+Tensors = dict[int, torch.Tensor | PackedTensor]  # by identity
 
 
 @dataclass
@@ -54,14 +73,41 @@ class ModelTree:
             self.wrappers.append((wrapper, module, place))
 
 
+def packed_in(module: torch.nn.Module) -> Tensors:
+    """The tensors of packed weights that the module itself holds: they are no parameters of torch's.
+
+    Of TorchScript all that is below it as well.
+    """
+    if isinstance(module, torch.jit.ScriptModule):
+        weights = _C.packed_in_script(module._c)
+    else:
+        held = [value for value in vars(module).values() if isinstance(value, torch.ScriptObject)]
+        weights = {id(value): sizes for value in held if (sizes := _packed_sizes(value))}
+        if getattr(module, "dtype", None) is torch.float16:  # unpacked they are floats
+            weights = {key: [(elements, 2), *bias] for key, [(elements, _), *bias] in weights.items()}
+    # No other object begins within one.
+    return {
+        key + place: PackedTensor(*sizes) for key, all_sizes in weights.items() for place, sizes in enumerate(all_sizes)
+    }
+
+
+def _packed_sizes(weight: Any) -> list[tuple[int, int]]:
+    if not weight._type().qualified_name().endswith(".rnn.CellParamsBase"):
+        return _C.packed_sizes(weight)
+    (*_, products), _ = weight.__getstate__()  # a recurrent cell holds a packed weight for each of its products
+    return [sizes for product in products for sizes in _C.packed_sizes(product)]
+
+
 def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
     """The sizes of a subtree that holds these, as facts of its place."""
-    known = [p for p in parameters.values() if not torch.nn.parameter.is_lazy(p)]
+    known = [p for p in parameters.values() if _has_sizes(p)]
     return {
         "params": sum(p.numel() for p in known),
         "trainable_params": sum(p.numel() for p in known if p.requires_grad),
         "param_bytes": sum(p.numel() * p.element_size() for p in known),
-        "buffer_bytes": sum(
-            b.numel() * b.element_size() for b in buffers.values() if not torch.nn.parameter.is_lazy(b)
-        ),
+        "buffer_bytes": sum(b.numel() * b.element_size() for b in buffers.values() if _has_sizes(b)),
     }
+
+
+def _has_sizes(tensor: torch.Tensor | PackedTensor) -> bool:
+    return isinstance(tensor, PackedTensor) or not torch.nn.parameter.is_lazy(tensor)

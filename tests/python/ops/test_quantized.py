@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import given_roofs
 import pytest
 import torch
 from torch import nn
@@ -102,11 +103,53 @@ def test_dynamic_quantization(dtype, weight):
     report = count(quantization.quantize_dynamic(model, {nn.Linear}, dtype=dtype), x)
     assert macs_by(report, "module") == dict(macs)
     row = report.row("0")
+    assert (row.params, row.param_bytes) == (16 * 8 + 16, weight * 16 * 8 + 4 * 16)
     # Bytes are multiplied and requantized, halves multiplied; a bias each.
     integers = dtype == torch.qint8
     assert row.int_ops == (2 * macs["0"] + 2 * 3 * 16 if integers else 0)
     assert row.flops_by_dtype == ({} if integers else {"fp16": 2 * macs["0"] + 3 * 16})
     assert (row.read_bytes, row.write_bytes) == (4 * 3 * 8 + weight * 16 * 8 + 4 * 16, 4 * 3 * 16)
+
+
+def converted(engine, x):
+    small = Network().eval()
+    small.qconfig = quantization.get_default_qconfig(engine)
+    quantization.prepare(small, inplace=True)
+    small(x)
+    return quantization.convert(small, inplace=True)
+
+
+def test_packed_weights_are_parameters(engine):
+    x = torch.rand(2, 3, 16, 16)
+    small, plain = converted(engine, x), Network()
+    weights = {path: module for path, module in plain.named_modules() if list(module.parameters(recurse=False))}
+    for model in (small, torch.jit.script(small)):
+        report = roofprof.count(model, x)
+        for path, module in weights.items():
+            row = report.row(path)
+            assert row.params == module.weight.numel() + module.bias.numel()
+            assert row.param_bytes == module.weight.numel() + 4 * module.bias.numel()
+        assert report.total.params == sum(parameter.numel() for parameter in plain.parameters())
+        assert report.total.trainable_params == 0
+        assert not [path for path in report.coverage.uncalled_modules if "packed" in path]
+
+
+def test_a_packed_weight_that_modules_share_counts_once():
+    layer = quantized.Linear(3, 3)
+    x = torch.quantize_per_tensor(torch.rand(2, 3), 0.1, 0, torch.quint8)
+    report = roofprof.count(nn.Sequential(layer, nn.Sequential(layer)), x)
+    assert report.total.params == 3 * 3 + 3
+
+
+def test_rates_and_intensity_are_those_of_integers(engine):
+    x = torch.rand(2, 3, 16, 16)
+    report = given_roofs.profiler(converted(engine, x)).run(x)
+    row = report.row("first")
+    assert row.int_ops > row.flops
+    assert row.intensity == pytest.approx(row.int_ops / row.bytes)
+    assert row.achieved_flops == pytest.approx(row.int_ops / row.time)
+    assert row.attainable == pytest.approx(min(given_roofs.PEAKS["int8"], row.intensity * given_roofs.LEVELS["L2"][0]))
+    assert "op/s" in next(line for line in report.table().splitlines() if line.strip().startswith("first "))
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
@@ -118,6 +161,7 @@ def test_dynamic_recurrent_layers(kind, bidirectional):
     plain, report = count(layer, x), count(small, x)
     assert report.total.macs == plain.total.macs
     assert report.total.int_ops == 2 * plain.total.macs
+    assert report.total.params == plain.total.params
 
 
 def test_fake_quantization_trains_in_floats():

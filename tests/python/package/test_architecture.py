@@ -28,7 +28,7 @@ ARROWS = {
     "observe/rule": VALUES,
     "observe/operators": VALUES | {"ops", "observe/rule"},
     "observe/modules": VALUES | {"observe/operators"},
-    "observe/script": VALUES | {"observe/modules"},
+    "observe/script": VALUES | {"observe/operators", "observe/modules"},
     "observe": VALUES | {"ops", "observe/rule"} | OBSERVING,
     "observe/nn": VALUES | {"observe", "observe/modules"},
     "nvidia": VALUES,
