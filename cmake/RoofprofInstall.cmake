@@ -2,7 +2,7 @@
 # that folder, so a pip install serves C++ too:
 #
 #   lib/libroofprof.so  lib/libroofprof_nn.so   include/roofprof/*.h   share/cmake/roofprof/
-#   _C*.so   _build_info.py
+#   _C*.so   _build_info.py   _op_costs.json
 include(CMakePackageConfigHelpers)
 set(_config share/cmake/roofprof)
 
@@ -27,5 +27,5 @@ if(ROOFPROF_PYTHON)
   set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib")
   install(TARGETS _C LIBRARY DESTINATION .)
   configure_file(cmake/_build_info.py.in _build_info.py @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py DESTINATION .)
+  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py ${PROJECT_BINARY_DIR}/_op_costs.json DESTINATION .)
 endif()

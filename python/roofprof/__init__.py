@@ -10,31 +10,31 @@ Which module wastes the machine, and by how much::
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from roofprof import _build_info
 
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
-
-
-# The extension uses torch's C++ ABI, which changes between minors: better a sentence now than a crash later.
-if _minor(torch.__version__) != _build_info.TORCH_MINOR:
-    raise ImportError(
-        f"roofprof {_build_info.VERSION} was built with torch {_build_info.TORCH_VERSION} and cannot run under torch "
-        f"{torch.__version__}: install torch {_build_info.TORCH_MINOR}, or build roofprof again with "
-        f"`pip install --no-build-isolation --force-reinstall --no-deps roofprof`"
+if TYPE_CHECKING:
+    from roofprof._api import (
+        Ceilings,
+        Coverage,
+        GroupRow,
+        Note,
+        Report,
+        RooflineProfiler,
+        Row,
+        Work,
+        count,
+        fields,
+        op_cost,
+        profile,
+        scope,
+        work,
     )
-
-from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row  # noqa: E402
-from roofprof._fields import fields  # noqa: E402
-from roofprof.op_costs import Work, op_cost  # noqa: E402
-from roofprof.profiler import RooflineProfiler, count, profile  # noqa: E402
-from roofprof.report import Report  # noqa: E402
-from roofprof.scopes import scope, work  # noqa: E402
 
 __version__ = _build_info.VERSION
 
@@ -59,3 +59,23 @@ __all__ = [
     "scope",
     "work",
 ]
+
+if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a type checker
+
+    def __getattr__(name: str) -> object:
+        """Load the rest, and torch with it, when it is first asked for: the shell answers many commands without."""
+        if name in __all__:
+            api = importlib.import_module("roofprof._api")
+            globals().update({public: getattr(api, public) for public in api.__all__})
+            return globals()[name]
+        if name == "_C":
+            importlib.import_module("roofprof._torch_check")
+        elif name.startswith("_") or importlib.util.find_spec(f"roofprof.{name}") is None:
+            raise AttributeError(f"module 'roofprof' has no attribute '{name}'")
+        return importlib.import_module(f"roofprof.{name}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+    if "torch" in sys.modules:  # nothing is left to save, and what does not fit is said at once
+        __getattr__("profile")

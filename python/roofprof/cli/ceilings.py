@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof import ceilings, published_peaks
 from roofprof.cli.shared import Commands, add_debug, add_width, print_text, say, width
 
 
@@ -34,6 +33,8 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure where nothing is known yet, and print the roofs."""
+    from roofprof import ceilings, published_peaks
+
     notes: list[str] = []
     if arguments.published == "":
         print("\n".join(published_peaks.names()))

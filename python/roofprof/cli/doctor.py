@@ -7,9 +7,7 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
-from roofprof import _C, _build_info
+from roofprof import _build_info
 from roofprof.cli.shared import Commands, add_debug, add_width, width
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ class Finding(NamedTuple):
 
 def findings() -> list[Finding]:
     """All findings, in this process. Holds a context on the first GPU while it looks."""
+    from roofprof import _C
+
     gpu = [Finding(*finding) for finding in _C.doctor()]
     has_gpu = any(finding.what == "cuda:0" for finding in gpu)
     cpu = [] if has_gpu else [Finding("CPU", "profiles of it need nothing more")]
@@ -62,6 +62,8 @@ def _roofprof() -> Finding:
 
 
 def _torch(*, has_gpu: bool) -> Finding:
+    import torch
+
     if torch.version.cuda:
         return Finding("torch", f"{torch.__version__}, for CUDA {torch.version.cuda}")
     advice = "install one that was built for CUDA 13 (pip install torch)" if has_gpu else ""
@@ -69,6 +71,8 @@ def _torch(*, has_gpu: bool) -> Finding:
 
 
 def _torch_profiler() -> Iterable[Finding]:
+    import torch
+
     if torch._C._autograd._profiler_enabled():
         yield Finding("torch.profiler", "at work in this process", "end it before roofprof measures on a GPU")
 

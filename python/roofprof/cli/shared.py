@@ -9,12 +9,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import torch
+if TYPE_CHECKING:
+    from roofprof.report import Report
 
-from roofprof import count
-from roofprof.report import Report
+# Nothing here loads torch before a report is made: options and help have no time for it.
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -59,6 +59,10 @@ def check_output(arguments: argparse.Namespace) -> None:
             _check_can_be_written(path)
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
         raise CommandError("--depth and --limit must be 0 or more")
+    import torch
+
+    from roofprof import count
+
     _table(count(torch.nn.Identity(), torch.zeros(1)), arguments)  # names of columns
 
 

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.shared import Commands, add_output_options, check_output, output
-from roofprof.report import Report
 
 
 def add_parser(commands: Commands) -> None:
@@ -19,5 +18,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and print it."""
+    from roofprof.report import Report
+
     check_output(arguments)
     return output(Report.from_json(arguments.report), arguments)

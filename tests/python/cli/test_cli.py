@@ -152,12 +152,13 @@ def test_table_options(shell, options):
 @pytest.mark.parametrize("counters", ["auto", "off", "modules", "flops"])
 def test_the_wish_for_counters_reaches_the_profiler(shell, monkeypatch, counters):
     wishes = []
+    original = roofprof.RooflineProfiler
 
     def profiler(*args, **kwargs):
         wishes.append(kwargs["counters"])
-        return roofprof.RooflineProfiler(*args, **kwargs)
+        return original(*args, **kwargs)
 
-    monkeypatch.setattr("roofprof.cli.profile.RooflineProfiler", profiler)
+    monkeypatch.setattr(roofprof, "RooflineProfiler", profiler)
     code, _, _ = shell(*PROFILE, "--counters", counters)
     assert code == 0
     assert wishes == [counters]

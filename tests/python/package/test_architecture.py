@@ -24,6 +24,7 @@ ARROWS = {
     "join": VALUES,
     "figures": VALUES,
     "json": VALUES,
+    "listing": VALUES | {"ops", "json"},
     "report": VALUES | {"figures", "json"},
     "observe/rule": VALUES,
     "observe/operators": VALUES | {"ops", "observe/rule"},
@@ -61,7 +62,7 @@ ARROWS = {
     | OBSERVING,
 }
 # Tested with nothing but a C++ compiler.
-STD_ONLY = {"values", "ops", "observe/rule", "join", "figures", "json"}
+STD_ONLY = {"values", "ops", "listing", "observe/rule", "join", "figures", "json"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")
 CUDA = re.compile(r"(cuda|cupti|nvml|nvperf)", re.IGNORECASE)
 CUPTI = re.compile(r"(cupti|nvperf)", re.IGNORECASE)
@@ -212,7 +213,9 @@ PYTHON_ARROWS = {
     "op_costs": {"_C"},
     "scopes": {"_C", "op_costs"},
     "profiler": {"_C", "_state", "_model", "_adapters", "_run", "ceilings", "report"},
-    "roofprof": {"_C", "_build_info", "_fields", "op_costs", "scopes", "report", "profiler"},
+    "_torch_check": {"_build_info"},
+    "_api": {"_C", "_torch_check", "_fields", "op_costs", "scopes", "report", "profiler"},
+    "roofprof": {"_api", "_build_info"},
     "compat": {"roofprof", "_state"},
     "cli": {"roofprof", "_C", "_build_info", "_state", "_adapters", "published_peaks", "ceilings", "report"},
     "__main__": {"cli"},

@@ -51,7 +51,7 @@ def test_a_program_finds_roofprof_before_torch(programs, installed, name):
 
 
 def test_only_programs_load_what_stands_before_torch():
-    program = "import roofprof, pathlib; print(pathlib.Path('/proc/self/maps').read_text())"
+    program = "import torch, roofprof, pathlib; print(pathlib.Path('/proc/self/maps').read_text())"
     maps = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "/libroofprof.so" in maps
     assert "libroofprof_nn" not in maps

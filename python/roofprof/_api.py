@@ -1,0 +1,28 @@
+"""What ``import roofprof`` gives."""
+
+from __future__ import annotations
+
+from roofprof import _torch_check  # noqa: F401 - before the extension is loaded
+from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
+from roofprof._fields import fields
+from roofprof.op_costs import Work, op_cost
+from roofprof.profiler import RooflineProfiler, count, profile
+from roofprof.report import Report
+from roofprof.scopes import scope, work
+
+__all__ = [
+    "Ceilings",
+    "Coverage",
+    "GroupRow",
+    "Note",
+    "Report",
+    "RooflineProfiler",
+    "Row",
+    "Work",
+    "count",
+    "fields",
+    "op_cost",
+    "profile",
+    "scope",
+    "work",
+]
