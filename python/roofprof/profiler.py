@@ -17,6 +17,7 @@ from roofprof._adapters.exported import runnable
 from roofprof._adapters.walk import changed_facts, model_tree, notes_on
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree
+from roofprof._run.progress import Progress
 from roofprof._run.target import Observer, Target
 from roofprof._state.reach import used_by
 from roofprof._state.snapshot import StateSnapshot
@@ -60,7 +61,8 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     profiler = RooflineProfiler(model)
     profiler._begin("count")
     assert profiler.model is not None
-    profiler._count_call(profiler.model, args, kwargs, original(profiler.model), None)
+    with Progress():
+        profiler._count_call(profiler.model, args, kwargs, original(profiler.model), None)
     return profiler.report()
 
 
@@ -153,8 +155,10 @@ class RooflineProfiler:
     def _repeated(
         self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object
     ) -> Report:
-        target = self._count_call(call, args, kwargs, reached, StateSnapshot(reached, args, kwargs))
-        self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
+        with Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
+            target = self._count_call(call, args, kwargs, reached, StateSnapshot(reached, args, kwargs))
+            target.progress = progress
+            self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
         return self.report()
 
     def _count_call(

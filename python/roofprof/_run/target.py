@@ -17,6 +17,7 @@ from roofprof._model.hooks import global_hooks
 
 if TYPE_CHECKING:
     from roofprof._model.tree import ModelTree
+    from roofprof._run.progress import Progress
     from roofprof._state.snapshot import StateSnapshot
 
 
@@ -74,6 +75,7 @@ class Target:
         self.of_model = of_model
         self._snapshot = snapshot  # None: there are no further calls
         self._holds_data = holds_data
+        self.progress: Progress | None = None  # told of further calls
 
     def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
         """The counting call: the caller's own. What is compiled is counted as it was before."""
@@ -103,6 +105,8 @@ class Target:
     def prepare(self) -> None:
         """Give the next further call what the first one got."""
         assert self._snapshot is not None
+        if self.progress:
+            self.progress.next_call()
         self._snapshot.before_call()
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
