@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roofprof import _build_info
+from roofprof import _build_info, _torch_check  # noqa: F401 - said at once where torch does not fit
 
 if TYPE_CHECKING:
     from roofprof._api import (
@@ -69,7 +69,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
             globals().update({public: getattr(api, public) for public in api.__all__})
             return globals()[name]
         if name == "_C":
-            importlib.import_module("roofprof._torch_check")
+            importlib.import_module("torch")  # whose libraries the extension takes
         elif name.startswith("_") or importlib.util.find_spec(f"roofprof.{name}") is None:
             raise AttributeError(f"module 'roofprof' has no attribute '{name}'")
         return importlib.import_module(f"roofprof.{name}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from roofprof import _torch_check  # noqa: F401 - before the extension is loaded
+import torch  # noqa: F401 - its libraries are loaded before the extension
+
 from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
 from roofprof.op_costs import Work, op_cost

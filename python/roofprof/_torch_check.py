@@ -1,10 +1,20 @@
-"""Imported before the extension is: whether it fits the torch that is there."""
+"""Whether the extension fits the torch that is there; asked without loading torch, which takes seconds."""
 
 from __future__ import annotations
 
-import torch
+import sys
+from importlib import metadata
 
 from roofprof import _build_info
+
+
+def _torch_version() -> str | None:
+    if "torch" in sys.modules:
+        return str(sys.modules["torch"].__version__)
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:  # whoever imports it says so
+        return None
 
 
 def _minor(version: str) -> str:
@@ -12,9 +22,10 @@ def _minor(version: str) -> str:
 
 
 # The extension uses torch's C++ ABI, which changes between minors: better a sentence now than a crash later.
-if _minor(torch.__version__) != _build_info.TORCH_MINOR:
+_version = _torch_version()
+if _version is not None and _minor(_version) != _build_info.TORCH_MINOR:
     raise ImportError(
         f"roofprof {_build_info.VERSION} was built with torch {_build_info.TORCH_VERSION} and cannot run under torch "
-        f"{torch.__version__}: install torch {_build_info.TORCH_MINOR}, or build roofprof again with "
+        f"{_version}: install torch {_build_info.TORCH_MINOR}, or build roofprof again with "
         f"`pip install --no-build-isolation --force-reinstall --no-deps roofprof`"
     )

@@ -36,6 +36,18 @@ def test_import_under_another_torch_says_so_in_a_sentence():
     assert "2.10.1+cpu" in last
 
 
+def test_another_torch_is_noticed_before_it_is_loaded(tmp_path):
+    (tmp_path / "torch-2.10.1.dist-info").mkdir()
+    (tmp_path / "torch-2.10.1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.10.1\n"
+    )
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(roofprof.__file__).parents[1]}"}
+    program = [sys.executable, "-c", "import roofprof"]
+    run = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 1
+    assert "cannot run under torch 2.10.1: install torch" in run.stderr.strip().splitlines()[-1]
+
+
 def test_all_public_names_are_there():
     for name in roofprof.__all__:
         assert hasattr(roofprof, name)
