@@ -132,7 +132,7 @@ def test_forks_belong_to_their_modules():
     assert figures(report) == figures(expected)
     assert report.row("left.0").time > 0
     assert report.row("join").time > 0
-    assert report.coverage.notes == []
+    assert {note.code for note in report.coverage.notes} <= {"threads-overlap"}  # forks run at once, if they can
 
 
 # ---- timed runs and blocks, where the interpreter's own call stack tells the module
