@@ -72,7 +72,9 @@ std::string group_table(const Report& report, const TableOptions& options) {
 
   std::vector<TextColumn> layout;
   layout.reserve(keys.size() + columns.size());
-  for (const auto& key : keys) layout.push_back({key, true, kMinKeyWidth, 0});
+  for (const auto& key : keys) {
+    layout.push_back({key, true, kMinKeyWidth, 0, key == "module" ? Keep::end : Keep::both_ends});
+  }
   for (auto [column, text] : columns) {
     if (column.name == "time") text.heading = "self time";
     layout.push_back(text);

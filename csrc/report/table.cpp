@@ -175,7 +175,7 @@ std::string module_table(const Report& report, const TableOptions& options) {
   const auto wasting = wasting_themselves(report.rows(), report.total());
   const TreeNames names(report.rows(), report.data().model.empty() ? "model" : report.data().model);
 
-  std::vector<TextColumn> layout = {TextColumn{"module", true, kMinNameWidth, 0}};
+  std::vector<TextColumn> layout = {{"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends}};
   for (const auto& [column, text] : columns) layout.push_back(text);
   TextTable table(std::move(layout));
   const auto add = [&](const RooflineRow& row, const std::string& name, std::size_t level) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "report/utf8.h"
-
 namespace roofprof {
 
 namespace {
@@ -17,9 +15,9 @@ std::string repeated(std::string_view text, std::size_t times) {
   return result;
 }
 
-std::string fitted(const TextCell& cell, std::size_t indent, std::size_t width) {
+std::string fitted(const TextCell& cell, std::size_t indent, std::size_t width, Keep keep) {
   const std::size_t blanks = std::min(cell.level * indent, width);
-  return std::string(blanks, ' ') + truncate_middle(cell.text, width - blanks);
+  return std::string(blanks, ' ') + truncate(cell.text, width - blanks, keep);
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left) {
@@ -129,7 +127,8 @@ std::string TextTable::render(std::size_t width, std::vector<std::string>* dropp
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (layout.widths[i] == 0) continue;
       if (!text.empty()) text.append(layout.gap, ' ');
-      text += padded(fitted(cell_at(i), layout.indent, layout.widths[i]), layout.widths[i], columns_[i].left);
+      text += padded(fitted(cell_at(i), layout.indent, layout.widths[i], columns_[i].keep), layout.widths[i],
+                     columns_[i].left);
     }
     return without_trailing_blanks(std::move(text));
   };

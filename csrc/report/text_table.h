@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/utf8.h"
+
 namespace roofprof {
 
 struct TextColumn {
@@ -16,6 +18,7 @@ struct TextColumn {
   std::size_t min_width = 0;
   // Where the table is too wide, the column of the largest rank goes first; rank 0 stays.
   int drop_rank = 0;
+  Keep keep = Keep::both_ends;  // of a truncated text
 };
 
 struct TextCell {

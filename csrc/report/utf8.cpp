@@ -39,7 +39,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string truncate_middle(std::string_view text, std::size_t width) {
+std::string truncate(std::string_view text, std::size_t width, Keep keep) {
   if (display_width(text) <= width) return std::string(text);
   if (width == 0) return "";
   std::vector<std::string_view> points;
@@ -49,7 +49,7 @@ std::string truncate_middle(std::string_view text, std::size_t width) {
     text.remove_prefix(length);
   }
   const std::size_t kept = width - 1;
-  const std::size_t front = kept / 2;
+  const std::size_t front = keep == Keep::both_ends ? kept / 2 : 0;
   std::string result;
   for (std::size_t i = 0; i < front; ++i) result += points[i];
   result += kEllipsis;

@@ -2,6 +2,7 @@
 // Just enough UTF-8 for names and columns: length in code points.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,10 @@ std::size_t display_width(std::string_view text);
 // line.
 std::string printable(std::string_view text);
 
-// At most `width` columns, the middle replaced by "…" where the text is longer: both ends of a name tell it apart.
-std::string truncate_middle(std::string_view text, std::size_t width);
+// Both ends of a name tell it apart, a path its end.
+enum class Keep : std::uint8_t { both_ends, end };
+
+// At most `width` columns, with "…" in place of the rest where the text is longer.
+std::string truncate(std::string_view text, std::size_t width, Keep keep = Keep::both_ends);
 
 }  // namespace roofprof

@@ -23,7 +23,7 @@ std::string waster_lines(const Report& report, std::size_t width) {
   const std::array shown = {&column_named(columns, "time"), &column_named(columns, "bound"),
                             &column_named(columns, "percent_of_roof"), &column_named(columns, "wasted_time")};
 
-  TextTable table({{"most waste in", true, kMinModuleWidth, 0},
+  TextTable table({{"most waste in", true, kMinModuleWidth, 0, Keep::end},
                    {"op", true, kMinOpWidth, 0},
                    {"time", false, 0, 4},
                    {"bound", true, 0, 1},

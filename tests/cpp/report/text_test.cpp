@@ -17,12 +17,14 @@ TEST(Utf8, WidthCountsCodePoints) {
 TEST(Utf8, PrintableKeepsALineALine) { EXPECT_EQ(printable("a\nb\t\xFFµ"), "a b \xEF\xBF\xBDµ"); }
 
 TEST(Utf8, TruncationKeepsBothEnds) {
-  EXPECT_EQ(truncate_middle("backbone", 8), "backbone");
-  EXPECT_EQ(truncate_middle("backbone", 5), "ba…ne");
-  EXPECT_EQ(truncate_middle("backbone", 4), "b…ne");
-  EXPECT_EQ(truncate_middle("µµµµ", 3), "µ…µ");
-  EXPECT_EQ(truncate_middle("backbone", 1), "…");
-  EXPECT_EQ(truncate_middle("backbone", 0), "");
+  EXPECT_EQ(truncate("backbone", 8), "backbone");
+  EXPECT_EQ(truncate("backbone", 5), "ba…ne");
+  EXPECT_EQ(truncate("backbone", 4), "b…ne");
+  EXPECT_EQ(truncate("µµµµ", 3), "µ…µ");
+  EXPECT_EQ(truncate("backbone", 1), "…");
+  EXPECT_EQ(truncate("backbone", 0), "");
+  EXPECT_EQ(truncate("layers.11.attention", 13, Keep::end), "…11.attention");
+  EXPECT_EQ(truncate("layers", 6, Keep::end), "layers");
 }
 
 TextTable sample_table() {
