@@ -83,7 +83,7 @@ def packed_in(module: torch.nn.Module) -> Tensors:
     else:
         held = [value for value in vars(module).values() if isinstance(value, torch.ScriptObject)]
         weights = {id(value): sizes for value in held if (sizes := _packed_sizes(value))}
-        if getattr(module, "dtype", None) is torch.float16:  # unpacked they are floats
+        if vars(module).get("dtype") is torch.float16:  # unpacked they are floats
             weights = {key: [(elements, 2), *bias] for key, [(elements, _), *bias] in weights.items()}
     # No other object begins within one.
     return {

@@ -100,6 +100,15 @@ def test_sizes():
     }
 
 
+def test_properties_of_modules_are_left_alone():
+    class Odd(nn.Linear):
+        @property
+        def dtype(self):
+            raise StopIteration
+
+    assert roofprof.count(Odd(2, 2), torch.rand(1, 2)).total.params == 6
+
+
 def test_tied_parameters_count_once_in_each_subtree():
     model = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3)))
     model[1][0].weight = model[0].weight
