@@ -1,9 +1,11 @@
 // Observation: Session with its hooks.
 
+#include <pybind11/operators.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include "bindings.h"
+#include "fingerprint.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
 #include "observe/session.h"
@@ -14,11 +16,17 @@ namespace py = pybind11;
 
 namespace roofprof::python {
 void bind_session(py::module_& module) {
-  py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
+  py::class_<Fingerprint>(module, "Fingerprint")
+      .def(py::init<py::handle>(), py::arg("module"))
+      .def(py::self == py::self);
+  py::class_<PlacedModules, std::shared_ptr<PlacedModules>>(module, "PlacedModules")
       .def(py::init([](const py::list& modules, const py::list& objects) {
-             return std::make_shared<ModuleHooks>(read_modules(modules), objects);
+             return std::make_shared<PlacedModules>(read_modules(modules), objects);
            }),
-           py::arg("modules"), py::arg("objects"))
+           py::arg("modules"), py::arg("objects"));
+  py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
+      .def(py::init([](std::shared_ptr<PlacedModules> tree) { return std::make_shared<ModuleHooks>(std::move(tree)); }),
+           py::arg("tree"))
       .def_property_readonly("enter_hook", [](const py::object& self) { return ModuleHooks::enter_hook(self); })
       .def_property_readonly("leave_hook", [](const py::object& self) { return ModuleHooks::leave_hook(self); })
       .def(

@@ -95,11 +95,13 @@ std::vector<const void*> addresses(const py::list& objects) {
 
 }  // namespace
 
-ModuleHooks::ModuleHooks(std::vector<Module> modules, py::list objects)
-    : session_(std::make_shared<observe::Session>(modules.size())),
-      index_(modules, addresses(objects)),
-      modules_(std::move(modules)),
-      objects_(objects) {}
+PlacedModules::PlacedModules(std::vector<Module> modules_of_it, const py::list& objects_of_it)
+    : modules(std::move(modules_of_it)), index(modules, addresses(objects_of_it)), objects(objects_of_it) {}
+
+ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
+    : tree_(std::move(tree)),
+      session_(std::make_shared<observe::Session>(tree_->modules.size())),
+      modules_(tree_->modules) {}
 
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;
@@ -108,8 +110,8 @@ void ModuleHooks::enter(PyObject* module) {
     const auto wrapper = wrapped_.find(state.scopes.back().token);
     if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
   }
-  auto place = index_.place_of(module, state.scopes);
-  if (!place && adopt(module)) place = index_.place_of(module, state.scopes);
+  auto place = index().place_of(module, state.scopes);
+  if (!place && adopt(module)) place = index().place_of(module, state.scopes);
   if (place) session_->enter(*place, module);
 }
 
@@ -117,15 +119,16 @@ bool ModuleHooks::adopt(PyObject* wrapper) {
   if (std::strcmp(Py_TYPE(wrapper)->tp_name, "OptimizedModule") != 0) return false;
   const auto module = py::reinterpret_steal<py::object>(PyObject_GetAttrString(wrapper, "_orig_mod"));
   if (!module) PyErr_Clear();
-  const auto place = module ? index_.place_of(module.ptr(), observe::thread_state().scopes) : std::nullopt;
+  const auto place = module ? index().place_of(module.ptr(), observe::thread_state().scopes) : std::nullopt;
   if (place) add_wrapper(py::reinterpret_borrow<py::object>(wrapper), module, *place);
   return place.has_value();
 }
 
 void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& module, ModuleId place) {
   wrapped_[wrapper.ptr()] = module.ptr();
-  index_.add(wrapper.ptr(), place);
-  objects_.append(wrapper);
+  if (!with_wrappers_) with_wrappers_ = tree_->index;
+  with_wrappers_->add(wrapper.ptr(), place);
+  wrappers_.append(wrapper);
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {

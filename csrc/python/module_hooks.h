@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -16,11 +17,20 @@
 
 namespace roofprof::python {
 
+// A model's tree, as all sessions of it use it: made once for as long as the tree stands.
+struct PlacedModules {
+  // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
+  PlacedModules(std::vector<Module> modules, const pybind11::list& objects);
+
+  std::vector<Module> modules;
+  observe::ModuleIndex index;
+  pybind11::list objects;  // kept alive: their addresses must not be given to other objects
+};
+
 // Opens and closes a session's scopes as the model's modules are called, and keeps the sizes of what went in and out.
 class ModuleHooks {
  public:
-  // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
-  ModuleHooks(std::vector<Module> modules, pybind11::list objects);
+  explicit ModuleHooks(std::shared_ptr<const PlacedModules> tree);
 
   void enter(PyObject* module);
   // `arguments` and `keywords` may be null, `output` None where the module raised.
@@ -50,15 +60,17 @@ class ModuleHooks {
  private:
   // torch.compile may wrap a module of the tree after the profiler was made.
   bool adopt(PyObject* wrapper);
+  const observe::ModuleIndex& index() const { return with_wrappers_ ? *with_wrappers_ : tree_->index; }
 
+  std::shared_ptr<const PlacedModules> tree_;
   std::shared_ptr<observe::Session> session_;
-  observe::ModuleIndex index_;
+  std::optional<observe::ModuleIndex> with_wrappers_;  // the tree's index and they, where there are any
   std::shared_ptr<observe::ScriptPlaces> scripts_;
   std::vector<ModuleId> script_roots_;
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
   std::vector<Module> modules_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
-  pybind11::list objects_;  // kept alive: their addresses must not be given to other objects
+  pybind11::list wrappers_;                               // kept alive, as the tree's objects
 };
 
 }  // namespace roofprof::python

@@ -14,7 +14,7 @@ import torch
 from roofprof import _C, ceilings
 from roofprof._adapters.compiled import original
 from roofprof._adapters.exported import runnable
-from roofprof._adapters.walk import changed_facts, model_tree, notes_on
+from roofprof._adapters.walk import KnownModel, changed_facts, model_tree, notes_on
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree
 from roofprof._run.progress import Progress
@@ -105,13 +105,14 @@ class RooflineProfiler:
         self._counters = counters
         self._ceilings = None if ceilings is None else _given(ceilings)
         self._block: contextlib.ExitStack | None = None
+        self._known = KnownModel()
         self._forget("run", model_tree(None))  # the model may change until it is profiled
 
     def _begin(self, scope: str) -> None:
         """Start anew, which an open block and a running call would not survive."""
         if self._observer.session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
-        self._forget(scope, model_tree(self.model))
+        self._forget(scope, self._known.tree(self.model))
 
     def _forget(self, scope: str, tree: ModelTree) -> None:
         self._tree = tree
@@ -188,7 +189,7 @@ class RooflineProfiler:
 
     def __enter__(self) -> Self:
         self._begin("block")
-        self._locate(location_of(self.model, (), {}, self._device), self._counters)
+        self._locate(self._known.location(self._device), self._counters)
         with contextlib.ExitStack() as stack:
             self._observer.session.record_shapes = True
             self._observer.session.hide_script_calls()
@@ -228,7 +229,7 @@ class RooflineProfiler:
     # ---- shared
 
     def _make_report(self) -> Report:
-        tree_now = model_tree(self.model)
+        tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
         notes += observer.compilations.note(timed=self._scope == "block")

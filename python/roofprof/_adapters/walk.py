@@ -9,6 +9,7 @@ import torch
 from roofprof import _C
 from roofprof._adapters import exported, script
 from roofprof._adapters.compiled import compiled_places, original
+from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree, Tensors, packed_in, sizes_of
 
 
@@ -25,6 +26,33 @@ def model_tree(model: object) -> ModelTree:
         _add_children(tree, 0, module, [module])
         _add_graphs(tree)
     return tree
+
+
+class KnownModel:
+    """A model's tree and location, found anew only where something changed since the last look."""
+
+    def __init__(self) -> None:
+        self._model: object = None
+        self._fingerprint: _C.Fingerprint | None = None
+        self._tree: ModelTree | None = None
+        self._locations: dict[str | None, Location] = {}
+
+    def tree(self, model: object) -> ModelTree:
+        """The tree as it is now; the same object as at the last look where nothing changed."""
+        module = model if isinstance(model, torch.nn.Module) else original(model)
+        # Before the walk: what another thread changes meanwhile is found at the next look.
+        now = _C.Fingerprint(module) if isinstance(module, torch.nn.Module) else None
+        if self._tree is None or now is None or now != self._fingerprint or model is not self._model:
+            self._model, self._tree, self._locations = model, model_tree(model), {}
+            # Graphs and TorchScript hold more than a fingerprint tells.
+            self._fingerprint = None if self._tree.graphs or self._tree.scripts else now
+        return self._tree
+
+    def location(self, wished: str | None) -> Location:
+        """Where the model's own parameters were at the last look."""
+        if wished not in self._locations:
+            self._locations[wished] = location_of(self._model, (), {}, wished)
+        return self._locations[wished]
 
 
 def _add_graphs(tree: ModelTree) -> None:
@@ -47,6 +75,8 @@ def name_of(model: object) -> str:
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
     """What is no longer so, by place: lazy modules get their type and sizes in their first call."""
+    if now is before:
+        return {}
     latest = {facts["path"]: facts for facts in now.modules}
     return {
         place: latest[facts["path"]]

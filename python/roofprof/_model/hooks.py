@@ -101,13 +101,11 @@ def global_hooks(
 @contextlib.contextmanager
 def _through_the_dispatcher() -> Iterator[None]:
     """Since 2.15 torch calls Python's custom ops on tensors without its dispatcher, where nothing observes them."""
-    definitions: list[Any] = list(getattr(custom_ops, "OPDEFS", {}).values())
-    overloads = [definition._opoverload for definition in definitions]
-    shortcuts = [
-        (overload, overload._pyobj_dispatcher, overload._op)
-        for overload in overloads
-        if getattr(overload, "_pyobj_dispatcher", None) is not None and hasattr(overload, "_enable_pyobj_dispatch")
-    ]
+    if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
+        yield
+        return
+    overloads: list[Any] = [definition._opoverload for definition in list(custom_ops.OPDEFS.values())]
+    shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
     for overload, *_ in shortcuts:
         overload._enable_pyobj_dispatch(enabled=False)
     try:

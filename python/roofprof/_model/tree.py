@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -27,6 +28,7 @@ class PackedTensor(NamedTuple):
 
 
 Tensors = dict[int, torch.Tensor | PackedTensor]  # by identity
+T = TypeVar("T")
 
 
 @dataclass
@@ -45,6 +47,7 @@ class ModelTree:
     graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
     scripts: list[tuple[torch.jit.ScriptModule, int]] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
+    _derived: dict[Callable[[ModelTree], Any], Any] = field(default_factory=dict)
 
     def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
         """Append a place and return its number."""
@@ -71,6 +74,13 @@ class ModelTree:
         """Note the wrapper around a module in the model's own tree, if there is one."""
         if module is not None and isinstance(wrapper, torch.nn.Module) and wrapper is not module:
             self.wrappers.append((wrapper, module, place))
+
+    def once(self, derive: Callable[[ModelTree], T]) -> T:
+        """What follows from the whole tree alone, worked out at the first call."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        result: T = self._derived[derive]
+        return result
 
 
 def packed_in(module: torch.nn.Module) -> Tensors:

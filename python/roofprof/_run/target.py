@@ -21,14 +21,18 @@ if TYPE_CHECKING:
     from roofprof._state.snapshot import StateSnapshot
 
 
+def _placed(tree: ModelTree) -> _C.PlacedModules:
+    return _C.PlacedModules(tree.modules, list(tree.objects))
+
+
 class Observer:
     """A session and what stands between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
 
     def __init__(self, tree: ModelTree) -> None:
-        self.session = _C.Session(tree.modules, list(tree.objects))
+        self.session = _C.Session(tree.once(_placed))
         for wrapper, module, place in tree.wrappers:
             self.session.add_wrapper(wrapper, module, place)
-        self.compilations = Compilations(self.session, compiled_with_its_hooks(tree))
+        self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
         self.scripts = Scripts(tree, self.session)
         self._graphs = GraphScopes(tree, self.session)
 
