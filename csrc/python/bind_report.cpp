@@ -81,7 +81,9 @@ void bind_report(py::module_& module) {
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
       .def("write_json", &Report::write_json, py::arg("path"))
-      .def("write_csv", &Report::write_csv, py::arg("path"), py::arg("by"));
+      .def("write_csv", &Report::write_csv, py::arg("path"), py::arg("by"))
+      .def(py::pickle([](const Report& self) { return self.to_json(); },
+                      [](const std::string& text) { return Report::from_json_text(text); }));
 }
 
 }  // namespace roofprof::python

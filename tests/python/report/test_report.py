@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import pickle
 import subprocess
 import sys
 
@@ -114,6 +115,23 @@ def test_json_round_trip(report, tmp_path):
     assert back.table() == report.table()
     assert back.to_csv() == report.to_csv()
     assert Report.from_json(str(path)) == report
+
+
+def test_copies_and_pickles_are_equal(report):
+    protocols = [pickle.loads(pickle.dumps(report, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+    for other in (*protocols, copy.deepcopy(report), copy.copy(report)):
+        assert isinstance(other, Report)
+        assert other == report
+        assert str(other) == str(report)
+        assert other.rows[0].macs == report.rows[0].macs
+
+
+def test_a_pickle_is_read_in_another_process(timed):
+    script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).total.flops)"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], input=pickle.dumps(timed), capture_output=True, check=True
+    )
+    assert int(done.stdout) == timed.total.flops
 
 
 def test_dict_round_trip(report):
