@@ -66,14 +66,17 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
 void start_function(ThreadState& state, const at::RecordFunction& fn) {
   // Besides the ranges of autograd's engine, only they come with the sequence number of a future node.
   if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
-  state.functions.push_back({&fn, state.evidence});
+  state.functions.push_back({&fn, state.evidence, state.handovers.size()});
   state.evidence = 0;
 }
 
 void finish_function(ThreadState& state, const at::RecordFunction& fn) {
   if (state.functions.back().record != &fn) return;
   const bool raised = std::uncaught_exceptions() > 0;
-  if (!raised && function_bypasses(state.evidence)) state.note_unobserved(fn.name(), Unobserved::function);
+  if (!raised && function_bypasses(state.evidence)) {
+    state.note_unobserved(fn.name(), Unobserved::function);
+    state.handovers.forget(state.functions.back().handovers_before);
+  }
   state.evidence |= state.functions.back().evidence_before;
   state.functions.pop_back();
 }

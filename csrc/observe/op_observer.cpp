@@ -9,6 +9,7 @@
 #include "observe/autograd_ranges.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
+#include "observe/operators/record_values.h"
 #include "observe/regions.h"
 #include "observe/rule/counting_rule.h"
 #include "observe/script_scopes.h"
@@ -31,20 +32,6 @@ void start_compiled(ThreadState& state, const void* record) {
   state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
-}
-
-// A boxed call (TorchScript's interpreter) reports the whole stack: what its callers had there lies below.
-template <typename Value>
-c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
-  return stack.size() > count ? stack.slice(stack.size() - count) : stack;
-}
-
-c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, const OpInfo& op) {
-  return top_of_stack(fn.inputs(), op.arguments.size());
-}
-
-c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
-  return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
 }
 
 // Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
@@ -141,10 +128,20 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
 // Memory for more than a constant.
 bool makes_buffer(const at::RecordFunction& fn, const OpInfo& op) {
   if ((op.evidence & kBufferMade) == 0) return false;
-  const auto results = results_of(fn, op);
-  if (results.empty() || !results[0].isTensor() || !results[0].toTensor().defined()) return false;
-  const auto& buffer = results[0].toTensor();
-  return buffer.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || buffer.numel() > 1;
+  const auto* buffer = first_result(fn, op);
+  if (buffer == nullptr) return false;
+  return buffer->unsafeGetTensorImpl()->has_symbolic_sizes_strides() || buffer->numel() > 1;
+}
+
+// Tensor.numpy() and torch.from_numpy(), by what each dispatches.
+void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& op) {
+  const auto* tensor = first_result(fn, op);
+  if (tensor == nullptr) return;
+  if (op.evidence == kReadOut) {
+    state.handovers.read_out(*tensor, state.ops.size());
+  } else {
+    state.handovers.brought_in(*tensor, state.ops.size());
+  }
 }
 
 // What it is now that it ended, and it is known what it dispatched inside.
@@ -205,9 +202,11 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     running.inside.add(bucket.work);
     if (bucket.per_call) running.inside.bytes = running.inside.operations = true;  // of many shapes, which differ
     running.inside.uncosted |= !bucket.costed;
+    if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
     if (running.inside.any()) state.evidence |= kWorkSeen;
   }
   state.evidence |= running.op->evidence;
+  if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);
   if (state.ops.empty()) return;
   auto& outer = state.ops.back();
   outer.inside.add(running.inside);

@@ -35,6 +35,7 @@ Pass::Op::Kind kind_of(const OpInfo& op) {
   if (op.kind == OpKind::compiled) return Pass::Op::Kind::compiled_region;
   switch (op.unobserved) {
     case Unobserved::function:
+    case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
       return Pass::Op::Kind::unobserved_function;
     case Unobserved::module:
       return Pass::Op::Kind::unobserved_module;
@@ -204,9 +205,24 @@ Evidence Session::evidence_inside(const void* token) const {
   return state.evidence;
 }
 
-void Session::note_unobserved_module(std::string_view type) {
+std::vector<MemoryRange> Session::brought_in(const void* token) const {
+  const auto& state = thread_state();
+  if (state.handovers.size() == 0 || state.session.get() != this) return {};
+  if (state.scopes.back().token != token || state.in_owned_work()) return {};
+  return state.handovers.results(state.scopes.back().handovers_before);
+}
+
+void Session::forget_brought_in(const void* token) {
   auto& state = thread_state();
-  if (state.session.get() == this) state.note_unobserved(type, Unobserved::module);
+  if (state.session.get() != this || state.scopes.back().token != token) return;
+  state.handovers.forget_results(state.scopes.back().handovers_before);
+}
+
+void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
+  auto& state = thread_state();
+  if (state.session.get() != this) return;
+  state.note_unobserved(type, kind);
+  state.handovers.forget(state.scopes.back().handovers_before);
 }
 
 BucketTable* Session::lend_table() {

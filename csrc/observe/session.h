@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
@@ -56,7 +57,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
   Evidence evidence_inside(const void* token) const;
   // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
-  void note_unobserved_module(std::string_view type);
+  void note_unobserved_module(std::string_view type, Unobserved kind = Unobserved::module);
+  // What came in from outside inside that scope, after a tensor had been read out there; of the innermost scope alone.
+  std::vector<MemoryRange> brought_in(const void* token) const;
+  // It was nobody's work.
+  void forget_brought_in(const void* token);
   // Until resume(), what this thread does is no work of the model's; its time goes to (outside).
   void pause();
   void resume();

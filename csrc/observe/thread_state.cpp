@@ -46,7 +46,12 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     const bool is_call = kind == ScopeKind::module || kind == ScopeKind::norm || kind == ScopeKind::region;
     if (is_call) ++table->clock(module, phase).calls;
   }
-  Scope scope{.module = module, .phase = phase, .kind = kind, .token = token, .evidence_before = evidence};
+  Scope scope{.module = module,
+              .phase = phase,
+              .kind = kind,
+              .token = token,
+              .evidence_before = evidence,
+              .handovers_before = handovers.size()};
   evidence = 0;
   if (kind == ScopeKind::node) {
     ++nodes;
@@ -72,6 +77,7 @@ void ThreadState::pop() {
   marks.end(scopes.back().mark);
   scopes.pop_back();
   if (scopes.empty()) abandon();
+  if (scopes.size() <= 1) handovers.forget(0);  // a block's own scope may be open for long
 }
 
 void ThreadState::move_scope(ModuleId module) {
@@ -100,6 +106,7 @@ void ThreadState::abandon() {
   nodes = 0;
   functions.clear();
   evidence = 0;
+  handovers.forget(0);
   if (!session) return;
   session->return_table(table);
   table = nullptr;

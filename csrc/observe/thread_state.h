@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/op_signature.h"
@@ -34,7 +35,8 @@ struct Scope {
   int graph_task = -1;           // node: the running backward that it is part of
   const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
   Evidence evidence_before = 0;  // seen outside, before it was opened
-  LaunchMarks::Mark mark = 0;    // while a device is traced
+  std::size_t handovers_before = 0;
+  LaunchMarks::Mark mark = 0;  // while a device is traced
 };
 
 struct RunningOp {
@@ -61,6 +63,7 @@ struct RunningOp {
 struct RunningFunction {
   const at::RecordFunction* record = nullptr;
   Evidence evidence_before = 0;
+  std::size_t handovers_before = 0;
 };
 
 // The module and phase that work belongs to now.
@@ -79,6 +82,7 @@ struct ThreadState {
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
   std::vector<ScriptFrame> script_frames;
+  Handovers handovers;  // since the outermost module was called
   KnownScriptPlace script_place;
   const void* script_place_frame = nullptr;  // the record of its frame
   int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their scopes themselves

@@ -132,9 +132,7 @@ void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& modul
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
-  if (record_shapes && is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
-    session_->note_unobserved_module(Py_TYPE(module)->tp_name);
-  }
+  if (record_shapes) note_unobserved(module, arguments, keywords, output);
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;
   thread_local ShapeReader inputs;
@@ -152,6 +150,21 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
 }
 
 void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {
+void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
+  const char* type = Py_TYPE(module)->tp_name;
+  if (is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
+    session_->note_unobserved_module(type);
+    return;
+  }
+  auto results = session_->brought_in(module);
+  if (results.empty()) return;
+  if (is_any_new(std::move(results), module, arguments, keywords)) {
+    session_->note_unobserved_module(type, observe::Unobserved::numpy);
+  } else {
+    session_->forget_brought_in(module);
+  }
+}
+
   if (!scripts_) scripts_ = std::make_shared<observe::ScriptPlaces>();
   scripts_->add(script, place, modules_);
   script_roots_.push_back(place);

@@ -63,6 +63,7 @@ class ModuleHooks {
   const observe::ModuleIndex& index() const { return with_wrappers_ ? *with_wrappers_ : tree_->index; }
 
   std::shared_ptr<const PlacedModules> tree_;
+  void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
   std::shared_ptr<observe::Session> session_;
   std::optional<observe::ModuleIndex> with_wrappers_;  // the tree's index and they, where there are any
   std::shared_ptr<observe::ScriptPlaces> scripts_;

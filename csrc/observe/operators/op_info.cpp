@@ -95,7 +95,7 @@ constexpr std::string_view kReadOutOp = "aten::resolve_neg";  // part of Tensor.
 
 Evidence evidence_of(const OpInfo& info) {
   if (std::ranges::find(kFreshOps, info.name) != kFreshOps.end()) {
-    return info.name == kFreshOps.front() ? kFreshMemory : kFreshMemory | kBufferMade;  // lift_fresh makes none
+    return kFreshMemory | (info.name == kFreshOps.front() ? kBroughtIn : kBufferMade);  // lift_fresh makes none
   }
   if (info.name == kReadOutOp) return kReadOut;
   return info.kind == OpKind::view ? kViewMade : Evidence{0};

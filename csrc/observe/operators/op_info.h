@@ -16,7 +16,7 @@
 namespace roofprof::observe {
 
 // Whether it is no op, but what bypassed the dispatcher in a function's or a module's call.
-enum class Unobserved : std::uint8_t { no, function, module };
+enum class Unobserved : std::uint8_t { no, function, module, numpy };
 
 // Another one for each operator, from 1 on.
 std::uint32_t next_op_number();

@@ -12,6 +12,7 @@ inline constexpr Evidence kFreshMemory =
 inline constexpr Evidence kReadOut = 4;  // a tensor was handed out (numpy())
 inline constexpr Evidence kViewMade = 8;
 inline constexpr Evidence kBufferMade = 16;  // memory for something else to fill
+inline constexpr Evidence kBroughtIn = 32;   // memory that may be others' (from_numpy)
 
 // An autograd function: nothing was counted, and yet there is memory that no op has filled, so something else did.
 // Functions that return a view of their input and make a constant are left out.

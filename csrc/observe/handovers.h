@@ -1,0 +1,54 @@
+#pragma once
+// Memory that left torch and memory that came in, as Tensor.numpy() and torch.from_numpy() do: what happened between
+// is work that no op did. One thread's.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace roofprof::observe {
+
+struct MemoryRange {
+  const void* storage = nullptr;
+  const char* begin = nullptr;
+  const char* end = nullptr;
+  // numpy hands the same memory back in another storage, and what holds no data has no addresses.
+  bool overlaps(const MemoryRange& other) const {
+    if (storage != nullptr && storage == other.storage) return true;
+    return begin != nullptr && begin < other.end && other.begin < end;
+  }
+};
+
+bool has_memory(const at::Tensor& tensor);
+// The whole storage, of a tensor that has memory.
+MemoryRange memory_of(const at::Tensor& tensor);
+
+class Handovers {
+ public:
+  std::size_t size() const { return all_.size(); }
+  void read_out(const at::Tensor& tensor, std::size_t running_ops);
+  // Ignored where it is what was read out, a single number, or torch's own memory (torch.tensor([1, 2])).
+  void brought_in(const at::Tensor& tensor, std::size_t running_ops);
+
+  // What came in after something had been read out, both since there were `first` of them.
+  std::vector<MemoryRange> results(std::size_t first) const;
+
+  // Those since then are accounted for; those inside of ops that ran above so many others.
+  void forget(std::size_t first);
+  void forget_results(std::size_t first);
+  void forget_inside(std::size_t running_ops);
+
+ private:
+  struct Handover {
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;  // read out; empty: brought in
+    MemoryRange memory;
+    std::size_t running_ops = 0;
+  };
+  void add(Handover handover);
+
+  std::vector<Handover> all_;
+};
+
+}  // namespace roofprof::observe
