@@ -128,9 +128,7 @@ def test_copies_and_pickles_are_equal(report):
 
 def test_a_pickle_is_read_in_another_process(timed):
     script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).total.flops)"
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", script], input=pickle.dumps(timed), capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(timed), capture_output=True, check=True)
     assert int(done.stdout) == timed.total.flops
 
 
