@@ -170,6 +170,47 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
   return ops;
 }
 
+struct Uncalled {
+  std::vector<std::string> dead;        // nothing of them was used
+  std::vector<std::string> other_ways;  // other methods of theirs ran
+};
+
+// A module with several places ran if it did at one of them.
+Uncalled uncalled_modules(const ProfileData& data) {
+  const auto calls = calls_by_module(data);
+  const auto& modules = data.modules;
+  const auto first_place = [&](std::size_t id) {
+    return modules[id].same_as < 0 ? id : static_cast<std::size_t>(modules[id].same_as);
+  };
+  std::vector<bool> ran(modules.size());
+  std::vector<bool> used(modules.size());        // it ran, or ops read its parameters
+  std::vector<bool> ran_inside(modules.size());  // some module below it ran
+  std::vector<bool> used_inside(modules.size());
+  for (std::size_t id = 0; id < modules.size(); ++id) {
+    if (calls[id] > 0) ran[first_place(id)] = true;
+    if (calls[id] > 0 || modules[id].parameters_read) used[first_place(id)] = true;
+  }
+  // Parents stand before children, so one walk from the end carries everything up.
+  for (std::size_t id = modules.size(); id-- > 0;) {
+    if (modules[id].parent < 0) continue;
+    const auto parent = index_of(modules[id].parent);
+    if (ran[first_place(id)] || ran_inside[id]) ran_inside[parent] = true;
+    if (used[first_place(id)] || used_inside[id]) used_inside[parent] = true;
+  }
+  Uncalled uncalled;
+  for (std::size_t id = 0; id < modules.size(); ++id) {
+    const Module& module = modules[id];
+    const bool pseudo = id == kOutside || id == kOptimizer;
+    if (pseudo || !module.has_forward || !module.calls_visible || ran[first_place(id)]) continue;
+    // The user's own code may well call the model's parts.
+    const bool in_other_ways = (ran_inside[id] || module.parameters_read) && !module.forward_of_torch;
+    if (in_other_ways && id != kModel) uncalled.other_ways.push_back(module.path);
+    // Without parameters nothing lies idle: a Dropout whose rate others read.
+    if (!used[first_place(id)] && !used_inside[id] && module.params > 0) uncalled.dead.push_back(module.path);
+  }
+  return uncalled;
+}
+
 bool is_saturated(const Figures& figures) {
   return std::max({figures.macs, figures.causal_macs, figures.flops, figures.int_ops, figures.bytes}) == kSaturated;
 }
@@ -188,25 +229,14 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   coverage.uncosted_ops = uncosted_ops(data, total);
   for (const auto& op : coverage.uncosted_ops) coverage.uncosted.emplace(op.op, op.calls);
 
-  const auto calls = calls_by_module(data);
-  // A module with several places ran if it did at one of them.
-  std::vector<bool> ran(data.modules.size());
-  const auto first_place = [&](std::size_t id) {
-    const ModuleId first = data.modules[id].same_as;
-    return first < 0 ? id : static_cast<std::size_t>(first);
-  };
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
-    if (calls[id] > 0) ran[first_place(id)] = true;
-  }
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
-    const Module& module = data.modules[id];
-    const bool pseudo = id == kOutside || id == kOptimizer;
-    if (!pseudo && module.has_forward && module.calls_visible && !ran[first_place(id)]) {
-      coverage.uncalled_modules.push_back(module.path);
-    }
-  }
-
+  auto uncalled = uncalled_modules(data);
+  coverage.uncalled_modules = std::move(uncalled.dead);
   coverage.notes = data.notes;
+  if (!uncalled.other_ways.empty()) {
+    add_note(coverage.notes, "forward-not-called",
+             "forward not called (other methods were): " + listed(topmost_of(uncalled.other_ways), kNamed),
+             uncalled.other_ways);
+  }
   if (data.partial) add_note(coverage.notes, "partial", "partial: the model raised; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",

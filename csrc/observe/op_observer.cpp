@@ -39,7 +39,7 @@ void start_compiled(ThreadState& state, const void* record) {
 void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
   const auto inputs = inputs_of(fn, *running.op);
   try {
-    const auto signature = signature_of(*running.op, inputs);
+    const auto signature = signature_of(*running.op, inputs, state.reads_by(running.key));
     running.key.signature = signature.hash;
     running.dispatch_path = signature.dispatch_path;
     if (state.table->inputs_of(running.key) != nullptr) return;
@@ -115,7 +115,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
   } else {
-    running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op));
+    running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
   decide(state, running);

@@ -17,6 +17,7 @@
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
 #include "observe/modules/scope_kind.h"
+#include "observe/operators/parameter_reads.h"
 #include "observe/regions.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
@@ -77,6 +78,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
   const ScriptPlaces* scripts() const { return scripts_.get(); }
+  // Whose parameters are read is to be told from the next pass on.
+  void tell_reads(std::shared_ptr<ParameterReads> reads) { parameter_reads_ = std::move(reads); }
+  ParameterReads* parameter_reads() const { return parameter_reads_.get(); }
   LaunchRegistry& launches() { return launches_; }
   const LaunchRegistry& launches() const { return launches_; }
   // Null while no device is traced.
@@ -110,6 +114,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;
+  std::shared_ptr<ParameterReads> parameter_reads_;
   std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};

@@ -34,6 +34,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     pass = in.pass();
     table = in.lend_table();
     ring = in.ring_of_this_thread();
+    reads = in.parameter_reads();
     marks.tell(in.marker());
     next_sequence = at::sequence_number::peek();
   } else if (session.get() != &in) {
@@ -76,8 +77,8 @@ void ThreadState::pop() {
   evidence |= scopes.back().evidence_before;
   marks.end(scopes.back().mark);
   scopes.pop_back();
-  if (scopes.empty()) abandon();
   if (scopes.size() <= 1) handovers.forget(0);  // a block's own scope may be open for long
+  if (scopes.empty()) abandon();
 }
 
 void ThreadState::move_scope(ModuleId module) {
@@ -105,8 +106,8 @@ void ThreadState::abandon() {
   marks.end_all();
   nodes = 0;
   functions.clear();
-  evidence = 0;
   handovers.forget(0);
+  evidence = 0;
   if (!session) return;
   session->return_table(table);
   table = nullptr;

@@ -76,13 +76,14 @@ struct ThreadState {
   std::shared_ptr<Session> session;    // of the open scopes; null where there are none
   std::uint64_t pass = 0;              // of that session, to tell scopes that outlived theirs
   BucketTable* table = nullptr;        // lent by the session while scopes are open
+  ParameterReads* reads = nullptr;     // that session's; null: nobody wants to know
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::vector<RunningOp> ops;
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
-  std::vector<ScriptFrame> script_frames;
   Handovers handovers;  // since the outermost module was called
+  std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
   const void* script_place_frame = nullptr;  // the record of its frame
   int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their scopes themselves
@@ -121,6 +122,12 @@ struct ThreadState {
   bool is_observed() const;
   // Whether what runs here is part of an op that counts as a whole.
   bool in_owned_work() const { return !ops.empty() && owns_nested(ops.back().nested_work); }
+
+  // Who is to know what an op of that key reads. What the optimizer and the user's own code read is no work of a
+  // module.
+  ParameterReads* reads_by(const BucketKey& key) const {
+    return key.phase == Phase::forward && key.module != kOutside ? reads : nullptr;
+  }
 
   // While a device is traced: launches until the op ends belong to it, except those of ops inside that say otherwise.
   void mark(RunningOp& running) {

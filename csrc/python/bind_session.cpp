@@ -33,6 +33,7 @@ void bind_session(py::module_& module) {
           "update",
           [](ModuleHooks& hooks, ModuleId place, const py::dict& facts) { hooks.update(place, read_module(facts)); },
           py::arg("place"), py::arg("facts"))
+      .def("tell_reads", &ModuleHooks::tell_reads)
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })

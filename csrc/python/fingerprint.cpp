@@ -25,6 +25,17 @@ const AttributeNames& attribute_names() {
 
 }  // namespace
 
+void for_each_own_parameter(PyObject* module, const std::function<void(PyObject*)>& visit) {
+  const auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(module, nullptr));
+  PyErr_Clear();  // None has no attributes
+  auto* const parameters =
+      attributes ? PyDict_GetItemWithError(attributes.ptr(), attribute_names().parameters) : nullptr;
+  if (parameters == nullptr || !PyDict_Check(parameters)) return;
+  PyObject* name = nullptr;
+  PyObject* parameter = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(parameters, &position, &name, &parameter);) visit(parameter);
+}
+
 Fingerprint::Fingerprint(py::handle module) {
   add_module(module.ptr());
   seen_ = {};

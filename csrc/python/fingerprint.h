@@ -4,12 +4,13 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <functional>
 #include <unordered_set>
 #include <vector>
 
 namespace roofprof::python {
 
-// Of a module and all below it, by identities: it costs a fiftieth of the walk that makes the tree's facts.
+// Of a module and all below it, by identities: reading it costs a fiftieth of the walk that makes the tree's facts.
 // Modules are to be kept alive as long as it is compared: an address must not be given to another one. Tensors need
 // not be: a new one at an old one's address is told apart where it differs in what the tree tells of it.
 class Fingerprint {
@@ -30,5 +31,8 @@ class Fingerprint {
   std::unordered_set<const void*> seen_;  // modules, while reading
   bool complete_ = true;
 };
+
+// Calls visit(value) for each entry of the module's own `_parameters`, None among them.
+void for_each_own_parameter(PyObject* module, const std::function<void(PyObject*)>& visit);
 
 }  // namespace roofprof::python

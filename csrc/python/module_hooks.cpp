@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fingerprint.h"
 #include "observe/operators/tensor_bytes.h"
 #include "observe/thread_state.h"
 #include "tensor_walk.h"
@@ -149,7 +150,6 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
   entry.output_bytes = outputs.bytes();
 }
 
-void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {
 void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
   const char* type = Py_TYPE(module)->tp_name;
   if (is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
@@ -165,6 +165,7 @@ void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObjec
   }
 }
 
+void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {
   if (!scripts_) scripts_ = std::make_shared<observe::ScriptPlaces>();
   scripts_->add(script, place, modules_);
   script_roots_.push_back(place);
@@ -198,7 +199,25 @@ void ModuleHooks::update(ModuleId place, const Module& facts) {
 
 std::vector<Module> ModuleHooks::modules() const {
   const std::lock_guard lock(mutex_);
-  return modules_;
+  auto modules = modules_;
+  if (const auto* reads = session_->parameter_reads()) {
+    for (const auto place : reads->owners_of_read()) modules[index_of(place)].parameters_read = true;
+  }
+  return modules;
+}
+
+void ModuleHooks::tell_reads() {
+  std::vector<std::pair<const at::TensorImpl*, ModuleId>> parameters;
+  ModuleId place = 0;
+  for (const auto object : tree_->objects) {
+    for_each_own_parameter(object.ptr(), [&](PyObject* parameter) {
+      if (THPVariable_Check(parameter)) {
+        parameters.emplace_back(THPVariable_Unpack(parameter).unsafeGetTensorImpl(), place);
+      }
+    });
+    ++place;
+  }
+  session_->tell_reads(std::make_shared<observe::ParameterReads>(parameters));
 }
 
 py::object ModuleHooks::enter_hook(const py::object& owner) { return make_callable<call_enter>("enter", owner); }

@@ -45,6 +45,9 @@ class ModuleHooks {
   void hide_script_calls();
   void keep_shapes(const observe::ScriptCall& call);
 
+  // Whose parameters ops read is to be known, from the next pass on; of the parameters that the modules have now.
+  void tell_reads();
+
   // Type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
 
@@ -60,10 +63,10 @@ class ModuleHooks {
  private:
   // torch.compile may wrap a module of the tree after the profiler was made.
   bool adopt(PyObject* wrapper);
+  void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
   const observe::ModuleIndex& index() const { return with_wrappers_ ? *with_wrappers_ : tree_->index; }
 
   std::shared_ptr<const PlacedModules> tree_;
-  void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
   std::shared_ptr<observe::Session> session_;
   std::optional<observe::ModuleIndex> with_wrappers_;  // the tree's index and they, where there are any
   std::shared_ptr<observe::ScriptPlaces> scripts_;

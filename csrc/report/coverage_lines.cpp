@@ -54,13 +54,8 @@ std::string uncosted_words(const std::vector<UncostedOp>& ops) {
 
 // Below an uncalled module everything is uncalled: the topmost names say it.
 std::string topmost_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> topmost;
-  for (const auto& path : paths) {
-    const bool below = std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
-      return other.size() < path.size() && (other.empty() || path.starts_with(other + "."));
-    });
-    if (!below) topmost.push_back(path.empty() ? "the model itself" : printable(path));
-  }
+  auto topmost = topmost_of(paths);
+  for (auto& path : topmost) path = path.empty() ? "the model itself" : printable(path);
   const auto total = std::ssize(paths);
   if (topmost.size() > kListed) topmost.resize(kListed);
   std::string text = listed(topmost);

@@ -75,6 +75,8 @@ void for_each_member(Of<Module>, Visitor&& visit) {
   visit("parent", &Module::parent, Written::unless_default);
   visit("has_forward", &Module::has_forward, Written::unless_default);
   visit("calls_visible", &Module::calls_visible, Written::unless_default);
+  visit("forward_of_torch", &Module::forward_of_torch, Written::unless_default);
+  visit("parameters_read", &Module::parameters_read, Written::unless_default);
   visit("inferred", &Module::inferred, Written::unless_default);
   visit("same_as", &Module::same_as, Written::unless_default);
   visit("compiled_region", &Module::compiled_region, Written::unless_default);

@@ -48,6 +48,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"ops-on-other-threads", NoteLevel::warning, "Operators ran on threads that no module called: not counted."},
     {"forward-not-known", NoteLevel::warning, "Backward work without a known forward is counted in (outside)."},
     {"modules-added", NoteLevel::warning, "Modules that were added while the model ran have no rows."},
+    {"forward-not-called", NoteLevel::info,
+     "Other methods of a module ran, but not its forward: its row has no calls."},
     {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},
     // Compiled models and TorchScript
     {"compiled", NoteLevel::info, "Counts are those of the eager model, times those of the compiled one."},

@@ -1,5 +1,6 @@
 #include "values/phrases.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -12,6 +13,17 @@ std::string percent(double fraction) {
 }
 
 std::string display_path(const std::string& path) { return path.empty() ? "the model" : path; }
+
+std::vector<std::string> topmost_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> topmost;
+  for (const auto& path : paths) {
+    const bool below = std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
+      return other.size() < path.size() && (other.empty() || path.starts_with(other + "."));
+    });
+    if (!below) topmost.push_back(path);
+  }
+  return topmost;
+}
 
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
   std::string text = std::to_string(count) + " ";

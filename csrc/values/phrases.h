@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace roofprof {
 
@@ -16,6 +17,9 @@ std::string percent(double fraction);
 
 // A row's path, where a sentence needs a name for the model's own, which is "".
 std::string display_path(const std::string& path);
+
+// Of modules' paths those that are not below another one of them.
+std::vector<std::string> topmost_of(const std::vector<std::string>& paths);
 
 // "1 copy", "3 copies"; where `many` is empty, `one` with an s.
 std::string counted(std::int64_t count, std::string_view one, std::string_view many = "");

@@ -43,6 +43,8 @@ struct Module {
   ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
   bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
   bool calls_visible = true;
+  bool forward_of_torch = false;  // not the user's: others take its children (Sequential) or parameters instead
+  bool parameters_read = false;   // ops read its own parameters, wherever they ran; unknown in C++
   bool inferred = false;
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
   // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "observe/operators/op_info.h"
+#include "observe/operators/parameter_reads.h"
 
 namespace roofprof::observe {
 
@@ -26,8 +27,12 @@ inline constexpr c10::DispatchKeySet kFunctorchWrappers({c10::DispatchKey::FuncT
 // Sees the tensors of one call, and tells its dispatch_path.
 class DispatchPathReader {
  public:
+  // `reads` is told of every tensor; null: nobody wants to know.
+  explicit DispatchPathReader(ParameterReads* reads) : reads_(reads) {}
+
   // Runs for every tensor of every op.
   void see(const at::TensorImpl& tensor) {
+    if (reads_ != nullptr) reads_->see(&tensor);
     const auto keys = tensor.key_set();
     keys_ = keys_ | keys;
     if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? path_.fake : subclass_) = true;
@@ -43,6 +48,7 @@ class DispatchPathReader {
  private:
   void read_modes();
 
+  ParameterReads* reads_;
   c10::DispatchKeySet keys_;
   bool subclass_ = false;  // other than fake ones
   bool modes_ = false;     // other than that of fake tensors

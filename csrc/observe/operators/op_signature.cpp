@@ -197,10 +197,10 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
 
 }  // namespace
 
-Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
+Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads) {
   Signature signature;
   Seen seen;
-  DispatchPathReader reader;
+  DispatchPathReader reader(reads);
   std::uint64_t hash = 0x243F6A8885A308D3ULL;
   for (const auto& slot : info.slots) {
     if (slot.position >= inputs.size()) break;
@@ -226,8 +226,8 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
   return signature;
 }
 
-DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {
-  DispatchPathReader reader;
+DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads) {
+  DispatchPathReader reader(reads);
   for (const auto& slot : info.slots) {
     if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
     for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor, std::size_t) { reader.see(tensor); });

@@ -18,10 +18,10 @@ struct Signature {
   DispatchPath dispatch_path;
 };
 
-// Runs for every op: no allocation for strided tensors.
-Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+// Runs for every op: no allocation for strided tensors. `reads` may be null.
+Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads);
 // For ops whose inputs need no signature.
-DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
+DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads);
 // The inputs' hash with the results mixed in, which show what inputs do not (strides, output sizes, values).
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs);
 

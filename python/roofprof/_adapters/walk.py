@@ -136,6 +136,7 @@ def _add_children(
             place,
             child,
             has_forward=_has_forward(child),
+            forward_of_torch=_has_forward_of_torch(child),
         )
         tree.add_wrapper(given, child, child_place)
         child_parameters, child_buffers = _add_children(tree, child_place, child, [*ancestors, child])
@@ -150,3 +151,8 @@ def _has_forward(module: torch.nn.Module) -> bool:
         return False
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
     return forward is not torch.nn.Module.forward or "forward" in vars(module)
+
+
+def _has_forward_of_torch(module: torch.nn.Module) -> bool:
+    forward = vars(module).get("forward", getattr(type(module), "forward", None))
+    return str(getattr(forward, "__module__", "")).startswith("torch.nn.")

@@ -49,7 +49,16 @@ class ModelTree:
     _first_places: dict[int, int] = field(default_factory=dict)
     _derived: dict[Callable[[ModelTree], Any], Any] = field(default_factory=dict)
 
-    def add(self, path: str, type_name: str, parent: int, module: torch.nn.Module | None, *, has_forward: bool) -> int:
+    def add(
+        self,
+        path: str,
+        type_name: str,
+        parent: int,
+        module: torch.nn.Module | None,
+        *,
+        has_forward: bool,
+        forward_of_torch: bool = False,
+    ) -> int:
         """Append a place and return its number."""
         facts = {
             "path": path,
@@ -57,6 +66,8 @@ class ModelTree:
             "parent": parent,
             "has_forward": has_forward,
             "calls_visible": True,
+            "forward_of_torch": forward_of_torch,
+            "parameters_read": False,
             "inferred": False,
             "same_as": self._first_places.get(id(module), -1),
             "compiled_region": -1,

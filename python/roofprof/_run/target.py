@@ -39,6 +39,8 @@ class Observer:
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
         """In here the session is told of every call of a module."""
+        if self.session.record_shapes:  # fake tensors may stand for parameters by now
+            self.session.tell_reads()
         with global_hooks(self.session, self.compilations.kept_from), self._graphs.opened():
             yield
 

@@ -84,13 +84,40 @@ TEST(Coverage, ListsModulesThatHaveAForwardAndNeverRan) {
   ProfileBuilder builder;
   const ModuleId list = builder.module("list", "ModuleList");
   builder.data.modules[static_cast<std::size_t>(list)].has_forward = false;
-  builder.module("list.0", "Linear", list);
+  const ModuleId dead = builder.module("list.0", "Linear", list);
+  builder.data.modules[static_cast<std::size_t>(dead)].params = 8;
   const ModuleId ran = builder.module("list.1", "Linear", list);
   const ModuleId unseen = builder.module("unseen", "Scripted");
   builder.data.modules[static_cast<std::size_t>(unseen)].calls_visible = false;
   builder.time(kModel, {}, 1);
   builder.time(ran, {}, 2);
   EXPECT_EQ(builder.derived().coverage().uncalled_modules, std::vector<std::string>{"list.0"});
+}
+
+TEST(Coverage, WhatWasUsedInOtherWaysIsNotDead) {
+  ProfileBuilder builder;
+  const ModuleId backbone = builder.module("backbone", "Backbone");
+  const ModuleId block = builder.module("backbone.block", "Block", backbone);
+  const ModuleId conv = builder.module("backbone.block.conv", "Conv2d", block);
+  const ModuleId stages = builder.module("stages", "Sequential");
+  const ModuleId stage = builder.module("stages.0", "Linear", stages);
+  const ModuleId projection = builder.module("projection", "Linear");
+  const ModuleId table = builder.module("table", "Table");
+  const ModuleId head = builder.module("head", "Linear");
+  builder.module("dropout", "Dropout");
+  const auto at = [&](ModuleId id) -> Module& { return builder.data.modules[index_of(id)]; };
+  for (const ModuleId id : {backbone, block, conv, stages, stage, projection, table, head}) at(id).params = 8;
+  at(stages).forward_of_torch = at(projection).forward_of_torch = true;
+  at(projection).parameters_read = at(table).parameters_read = true;
+  builder.time(kModel, {}, 1);
+  builder.time(conv, {}, 1);
+  builder.time(stage, {}, 1);
+  const testing::Derived report = builder.derived();
+  EXPECT_EQ(report.coverage().uncalled_modules, std::vector<std::string>{"head"});
+  ASSERT_EQ(report.coverage().notes.size(), 1U);
+  EXPECT_EQ(report.coverage().notes[0].code, "forward-not-called");
+  EXPECT_EQ(report.coverage().notes[0].where, (std::vector<std::string>{"backbone", "backbone.block", "table"}));
+  EXPECT_EQ(report.coverage().notes[0].text, "forward not called (other methods were): backbone, table");
 }
 
 TEST(Coverage, AnythingAboveItsRoofByMoreThanTheSpreadIsFlagged) {
