@@ -44,8 +44,9 @@ class KnownModel:
         now = _C.Fingerprint(module) if isinstance(module, torch.nn.Module) else None
         if self._tree is None or now is None or now != self._fingerprint or model is not self._model:
             self._model, self._tree, self._locations = model, model_tree(model), {}
-            # Graphs and TorchScript hold more than a fingerprint tells.
-            self._fingerprint = None if self._tree.graphs or self._tree.scripts else now
+            # Graphs, TorchScript and packed weights hold more than a fingerprint tells.
+            held_elsewhere = self._tree.graphs or self._tree.scripts or self._tree.has_packed_weights
+            self._fingerprint = None if held_elsewhere else now
         return self._tree
 
     def location(self, wished: str | None) -> Location:
@@ -116,7 +117,9 @@ def _add_children(
     """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
     scripted = isinstance(module, torch.jit.ScriptModule)
     parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
-    parameters |= packed_in(module)
+    packed = packed_in(module)
+    tree.has_packed_weights = tree.has_packed_weights or bool(packed)
+    parameters |= packed
     buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
     path = tree.modules[place]["path"]
     if isinstance(module, torch.jit.ScriptModule):

@@ -46,6 +46,7 @@ class ModelTree:
     wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
     graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
     scripts: list[tuple[torch.jit.ScriptModule, int]] = field(default_factory=list)
+    has_packed_weights: bool = False
     _first_places: dict[int, int] = field(default_factory=dict)
     _derived: dict[Callable[[ModelTree], Any], Any] = field(default_factory=dict)
 

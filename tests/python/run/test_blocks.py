@@ -154,3 +154,17 @@ def test_another_model_in_the_profiler():
     with prof:
         prof.model(torch.ones(2, 4))
     assert [row.path for row in prof.report().rows if row.path != "(outside)"] == ["", "0"]
+
+
+def test_packed_weights_that_change_are_seen():
+    if torch.backends.quantized.engine == "none":
+        pytest.skip("this torch has no quantized kernels")
+    layer = nn.Sequential(torch.ao.nn.quantized.dynamic.Linear(4, 8))
+    prof = profiler(layer)
+    with prof:
+        layer(torch.ones(2, 4))
+    assert prof.report().total.params == 4 * 8 + 8
+    layer[0]._packed_params.set_weight_bias(torch.quantize_per_tensor(torch.rand(2, 4), 0.1, 0, torch.qint8), None)
+    with prof:
+        layer(torch.ones(2, 4))
+    assert prof.report().total.params == 2 * 4
