@@ -94,7 +94,7 @@ struct Ceilings {
   std::string device;  // what was measured, in words
   std::vector<ComputeCeiling> compute;
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
-  BandwidthCurve curve;               // of a CPU, measured; its plateaus are the levels in `memory`
+  BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
   // The share of the processors that other programs used while these were measured, where it was too large to trust
   // them; else 0. Such roofs are too low, and are not kept.
   double busy_share = 0;

@@ -115,7 +115,8 @@ TEST(Options, SayHowOftenTheModelIsCalledAndHowDeepTheTableGoes) {
   RooflineProfiler prof(model, options);
   const Report report = prof.run(input());
   EXPECT_EQ(calls, 1 + 2 + 4 * 2);  // counted, warmed up, and each timed one beside a bare one
-  EXPECT_EQ(report.table().find("inner_one"), std::string::npos);
+  const std::string table = report.table();
+  EXPECT_EQ(table.substr(0, table.find("most waste")).find("inner_one"), std::string::npos);
   EXPECT_NE(report.table({.depth = 1}).find("inner_one"), std::string::npos);
 }
 

@@ -200,7 +200,8 @@ inline Report sample_cooperative() {
   net.module("auxiliary_head", "Sequential");
   net.module("auxiliary_head.0", "Linear", static_cast<ModuleId>(net.data.modules.size() - 1));
   net.module("unused_classifier", "Linear");
-  for (auto unused = net.data.modules.rbegin(); unused != net.data.modules.rbegin() + 3; ++unused) unused->params = 64;
+  for (std::size_t i = 1; i <= 3; ++i) net.data.modules[net.data.modules.size() - i].params = 130;
+  net.at(kModel).params += 2 * 130;
   net.data.scope = "block";
   net.data.runs.steps = 4;
   net.data.partial = true;

@@ -295,8 +295,9 @@ def test_any_kind(transformers, kind):
         assert report.coverage.uncosted == {}
         assert report.total.macs > 0
         assert_conserved(report)
-        if report.coverage.notes:  # torch's counter raises on these
-            (note,) = report.coverage.notes
+        notes = [note for note in report.coverage.notes if note.code != "forward-not-called"]
+        if notes:  # torch's counter raises on these
+            (note,) = notes
             assert str(note).startswith(WITH_FAKES)
             return
         with FlopCounterMode(display=False) as counter:

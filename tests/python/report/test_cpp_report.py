@@ -50,6 +50,8 @@ def keys(value, place=""):
 
 # C++ does not see them; what no row has is left out of the JSON.
 SEEN_BY_PYTHON_ALONE = {
+    ".modules[].forward_of_torch",
+    ".modules[].parameters_read",
     ".modules[].input_shapes",
     ".modules[].output_shapes",
     ".modules[].output_bytes",
