@@ -86,12 +86,12 @@ TextTable::Layout TextTable::fit(std::size_t width) const {
   truncate(3);
   if (layout.total() > width) layout.gap = 1;
   if (layout.total() > width) truncate(2);
-  const auto indent_by = [&](std::size_t blanks) {
+  const auto indent_by = [&](std::size_t blanks, std::size_t thirds) {
     layout.indent = blanks;
     natural = natural_widths(blanks);
-    truncate(2);
+    truncate(thirds);
   };
-  if (layout.total() > width) indent_by(1);
+  if (layout.total() > width) indent_by(1, 2);
   while (layout.total() > width) {
     std::size_t victim = columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -102,8 +102,8 @@ TextTable::Layout TextTable::fit(std::size_t width) const {
     layout.widths[victim] = 0;
   }
   if (layout.indent == 1) {  // the columns that went may have left room
-    indent_by(2);
-    if (layout.total() > width) indent_by(1);
+    indent_by(2, 3);
+    if (layout.total() > width) indent_by(1, 2);
   }
   // What is left over goes to the truncated columns, the narrowest share first.
   std::size_t spare = width - std::min(width, layout.total());
