@@ -114,7 +114,7 @@ std::string note_text(const Note& note) {
   return text + fmt::format(" ({} times{}{})", note.count, shown.empty() ? "" : ": ", fmt::join(shown, ", "));
 }
 
-std::string coverage_lines(const Report& report, const TableOptions& options, std::size_t width) {
+std::string coverage_lines(const Report& report, std::size_t width) {
   const Coverage& coverage = report.coverage();
   std::string text;
   bool all_said = true;
@@ -140,7 +140,7 @@ std::string coverage_lines(const Report& report, const TableOptions& options, st
     const auto more = notes.size() - 1;
     say("note: " + note_text(*notes.front()), more > 0 ? fmt::format(" (and {} more like it)", more) : "");
   }
-  if (!all_said) say(options.for_shell ? "in full: --json FILE" : "in full: report.coverage, JSON");
+  if (!all_said) say("in full: coverage in the report's JSON");
   return text;
 }
 

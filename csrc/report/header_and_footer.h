@@ -14,7 +14,7 @@ std::string heading_lines(const Report& report, std::size_t width);
 std::string waster_lines(const Report& report, std::size_t width);
 std::string legend_lines(const Report& report, TableKind kind, std::size_t width);
 std::string roof_lines(const Report& report, std::size_t width);
-std::string coverage_lines(const Report& report, const TableOptions& options, std::size_t width);
+std::string coverage_lines(const Report& report, std::size_t width);
 std::string note_text(const Note& note);
 
 }  // namespace roofprof

@@ -213,7 +213,7 @@ std::string Report::table(const TableOptions& wished) const {
   if (options.by == "module" || options.by == "op") text += waster_lines(*this, width);
   text += '\n';
   if (options.legend) text += legend_lines(*this, kind, width);
-  return text + roof_lines(*this, width) + coverage_lines(*this, options, width);
+  return text + roof_lines(*this, width) + coverage_lines(*this, width);
 }
 
 std::ostream& operator<<(std::ostream& out, const Report& report) { return out << report.table(); }
