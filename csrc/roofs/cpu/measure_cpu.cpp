@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "roofs/cpu/environment.h"
 #include "roofs/cpu/host.h"
 #include "roofs/cpu/neighbours.h"
+#include "roofs/cpu/rounds.h"
 #include "roofs/cpu/torch_threads.h"
 #include "values/phrases.h"
 
@@ -51,52 +53,30 @@ std::int64_t largest_working_set(const std::vector<StatedCache>& stated, std::ve
   return largest;
 }
 
-// All roofs once. The rounds lie seconds apart: what disturbs one of them, or lends it a frequency that does not last,
-// is not there for the next.
+// All roofs once. Rounds lie seconds apart: what disturbs one of them, or lends it a frequency that does not last, is
+// not there for the next.
 struct Round {
   std::vector<BandwidthPoint> bandwidth;
   std::vector<double> compute;  // of each dtype
-  double others_share = 0;
 };
 
-class Rounds {
- public:
-  static constexpr std::size_t kWanted = 5;
-  static constexpr std::size_t kFewest = 2;
-
-  Rounds(std::optional<BandwidthSweep>& sweep, std::vector<std::pair<DType, ComputeTrials>>& compute)
-      : sweep_(sweep), compute_(compute) {}
-
-  // Until enough of them were quiet; busy ones are made up for while there is time.
-  void measure(const std::function<void(const std::string&)>& tell) {
-    constexpr std::chrono::seconds kLongest{16};
-    const auto end = Clock::now() + kLongest;
-    while (quiet() < kWanted && (all_.size() < kFewest || Clock::now() < end)) {
-      tell("round " + std::to_string(quiet() + 1) + " of " + std::to_string(kWanted) +
-           (quiet() < all_.size() ? ", as others used the processors in the last" : ""));
-      const Neighbours neighbours;
-      Round round;
-      if (sweep_) round.bandwidth = sweep_->round();
-      for (auto& [dtype, trials] : compute_) round.compute.push_back(trials.round());
-      round.others_share = neighbours.share().value_or(0);
-      all_.push_back(std::move(round));
-    }
-    busy_share_ = quiet() < kFewest ? std::ranges::max(all_, {}, &Round::others_share).others_share : 0;
-    if (busy_share_ == 0) std::erase_if(all_, is_busy);
-  }
-
-  const std::vector<Round>& all() const { return all_; }
-  double busy_share() const { return busy_share_; }
-
- private:
-  static bool is_busy(const Round& round) { return round.others_share > Neighbours::kBusy; }
-  std::size_t quiet() const { return all_.size() - static_cast<std::size_t>(std::ranges::count_if(all_, is_busy)); }
-
-  std::optional<BandwidthSweep>& sweep_;
-  std::vector<std::pair<DType, ComputeTrials>>& compute_;
-  std::vector<Round> all_;
-  double busy_share_ = 0;
-};
+Rounds<Round> measure_rounds(std::optional<BandwidthSweep>& sweep,
+                             std::vector<std::pair<DType, ComputeTrials>>& compute,
+                             const std::function<void(const std::string&)>& tell) {
+  constexpr std::chrono::seconds kLongest{14};
+  const auto end = Clock::now() + kLongest;
+  return quiet_rounds<Round>(
+      [&](std::size_t quiet, std::size_t all) {
+        tell("round " + std::to_string(quiet + 1) + " of " + std::to_string(kQuietRounds) +
+             (quiet < all ? ", as others used the processors" : ""));
+        const Neighbours neighbours;
+        Round round;
+        if (sweep) round.bandwidth = sweep->round();
+        for (auto& [dtype, trials] : compute) round.compute.push_back(trials.round());
+        return std::pair(std::move(round), neighbours.share().value_or(0));
+      },
+      [&] { return Clock::now() < end; });
+}
 
 std::string level_method(const Plateau& level, const std::vector<Plateau>& all, const std::vector<StatedCache>& stated,
                          std::size_t rounds) {
@@ -193,12 +173,11 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
     result.notes.push_back("bandwidths were left out: " + bytes_text(largest) + " could not be allocated");
   }
 
-  Rounds rounds(sweep, compute);
-  rounds.measure(tell);
+  const Rounds<Round> rounds = measure_rounds(sweep, compute, tell);
   const std::string date = local_date();
-  add_compute(rounds.all(), compute, date, result.ceilings);
-  if (sweep) add_memory(rounds.all(), stated, date, result.ceilings);
-  result.ceilings.busy_share = rounds.busy_share();
+  add_compute(rounds.kept, compute, date, result.ceilings);
+  if (sweep) add_memory(rounds.kept, stated, date, result.ceilings);
+  result.ceilings.busy_share = rounds.busy_share;
   if (!bandwidth_loops_are_optimised()) {
     result.notes.emplace_back("roofprof was built without optimisation: its bandwidths are too low to be roofs");
   }
