@@ -126,7 +126,7 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
   if (ceilings.busy_share > 0) {
     text += "\n" + labelled_paragraph("busy",
                                       "other programs used " + human_percent(ceilings.busy_share * 100) +
-                                          " of the processors meanwhile: these roofs are too low",
+                                          " of the processors meanwhile: these roofs may be too low",
                                       width);
   }
   if (published != nullptr) {

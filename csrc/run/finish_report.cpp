@@ -48,7 +48,7 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   if (const double share = roofs.ceilings.busy_share; share > 0) {
     add_note(observed.notes, "roofs-busy",
              "other programs used " + percent(share) +
-                 " of the processors while the roofs were measured: they are too low, %roof is too high, and they are "
+                 " of the processors while the roofs were measured: they may be too low, and %roof too high; they are "
                  "not kept; measure them on a quiet machine: roofprof ceilings --again");
   }
   for (const auto& note : roofs.notes) add_note(observed.notes, "roofs-doubtful", "roofs: " + note);

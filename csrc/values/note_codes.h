@@ -34,7 +34,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"inputs-taken-as-fakes", NoteLevel::info, "Inputs that hold data were taken as fake tensors."},
     {"roofs-doubtful", NoteLevel::warning, "What looked odd when the roofs were measured, or why they were not."},
     {"roofs-busy", NoteLevel::attention,
-     "Other work used the processors while the roofs were measured: they are too low, and not kept."},
+     "Other work used the processors while the roofs were measured: they may be too low, and are not kept."},
     {"machine-busy", NoteLevel::attention, "Other work used the processors while the calls were timed."},
     {"first-call", NoteLevel::info,
      "The first call did other work than those after it; counts and times are those of the later ones."},

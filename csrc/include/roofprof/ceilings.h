@@ -96,7 +96,7 @@ struct Ceilings {
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
   BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
   // The share of the processors that other programs used while these were measured, where it was too large to trust
-  // them; else 0. Such roofs are too low, and are not kept.
+  // them; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;
 
   bool empty() const { return compute.empty() && memory.empty(); }

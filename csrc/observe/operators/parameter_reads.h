@@ -23,7 +23,11 @@ class ParameterReads {
   void see(const at::TensorImpl* tensor) {
     for (auto slot = slot_of(tensor);; slot = (slot + 1) & mask_) {
       if (slots_[slot].tensor == nullptr) return;
-      if (slots_[slot].tensor == tensor) return slots_[slot].read.store(true, std::memory_order_relaxed);
+      if (slots_[slot].tensor != tensor) continue;
+      // Not written again: threads share the line.
+      auto& read = slots_[slot].read;
+      if (!read.load(std::memory_order_relaxed)) read.store(true, std::memory_order_relaxed);
+      return;
     }
   }
   // The modules that registered those that were read; of a tied one all.

@@ -24,7 +24,8 @@
 
 namespace roofprof {
 
-// Named, as the state of ComputeTrials has members of these types.
+// Named, as the state of ComputeTrials, which is no secret of this file, has members of these types.
+// NOLINTBEGIN(misc-use-internal-linkage)
 namespace compute_trials {
 
 using Clock = std::chrono::steady_clock;
@@ -161,6 +162,7 @@ struct Rated {
 };
 
 }  // namespace compute_trials
+// NOLINTEND(misc-use-internal-linkage)
 
 using namespace compute_trials;
 

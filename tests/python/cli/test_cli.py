@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import roofprof
-from roofprof.cli import main
+from roofprof.cli import main, profiling
 
 MODELS = """
 import shutil
@@ -158,7 +158,7 @@ def test_the_wish_for_counters_reaches_the_profiler(shell, monkeypatch, counters
         wishes.append(kwargs["counters"])
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(roofprof, "RooflineProfiler", profiler)
+    monkeypatch.setattr(profiling, "RooflineProfiler", profiler)
     code, _, _ = shell(*PROFILE, "--counters", counters)
     assert code == 0
     assert wishes == [counters]

@@ -36,6 +36,7 @@ def test_a_module_that_works_by_another_method_is_not_dead():
         "spare",
         "spare.stages",
         "spare.stages.0",
+        "spare.stages.1",
         "spare.spare",
     ]
     (note,) = report.coverage.notes
@@ -66,14 +67,21 @@ class Attention(nn.Module):
         return nn.functional.dropout(nn.functional.relu(value), self.dropout.p, training=False)
 
 
+def with_idle_parts():
+    return Model(lambda self, value: self.fc(value), fc=linear(), dropout=nn.Dropout(), same=nn.Identity())
+
+
 USED_OTHERWISE = {
     "sequential": (lambda: Model(one_after_another, layers=nn.Sequential(linear(), nn.ReLU())), []),
     "stages": (lambda: Model(one_after_another, layers=Stages(linear(), nn.ReLU())), []),
     "nested": (lambda: Model(one_after_another, layers=nn.Sequential(nn.Sequential(linear()), nn.ReLU())), []),
     "part of it": (lambda: Model(one_after_another, layers=Stages(linear(), nn.Linear(4, 4))[:1]), []),
-    "parameters": (Attention, ["idle"]),
-    "no parameters": (lambda: Model(lambda self, value: self.fc(value), fc=linear(), act=nn.ReLU()), []),
-    "parameters, of a frozen one": (lambda: Attention().requires_grad_(requires_grad=False), ["idle"]),
+    "parameters": (Attention, ["idle", "activation"]),
+    "no parameters": (
+        lambda: Model(lambda self, value: self.fc(value), fc=linear(), drop=nn.Dropout(), same=nn.Identity()),
+        [],
+    ),
+    "parameters, of a frozen one": (lambda: Attention().requires_grad_(requires_grad=False), ["idle", "activation"]),
 }
 
 

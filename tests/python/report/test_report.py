@@ -482,7 +482,8 @@ def test_table_that_cannot_be(timed, options, named):
 def test_table_of_what_is_not_known(timed):
     assert "time" in heading(timed.table())
     assert "time" not in heading(REPORTS["count"]().table())
-    assert timed.table() == str(timed)
+    # The first report that a process prints has the legend.
+    assert str(timed) in (timed.table(), timed.table(legend=False))
 
 
 def test_copies_are_equal(timed):
