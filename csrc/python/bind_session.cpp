@@ -18,7 +18,7 @@ namespace roofprof::python {
 void bind_session(py::module_& module) {
   py::class_<Fingerprint>(module, "Fingerprint")
       .def(py::init<py::handle>(), py::arg("module"))
-      .def(py::self == py::self);
+      .def(py::self == py::self);  // NOLINT(misc-redundant-expression)
   py::class_<PlacedModules, std::shared_ptr<PlacedModules>>(module, "PlacedModules")
       .def(py::init([](const py::list& modules, const py::list& objects) {
              return std::make_shared<PlacedModules>(read_modules(modules), objects);
