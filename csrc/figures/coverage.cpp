@@ -247,11 +247,9 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   }
   if (threads_overlap(data, total)) {
     add_note(coverage.notes, "threads-overlap",
-             "several threads ran, or waited for others, at once: the rows' times are those of each thread, added up, "
-             "so they come to " +
+             "several threads ran, or waited for others, at once: rows add up the times of threads (to " +
                  percent_of_wall(total) +
-                 " of the wall time; rates, %roof and wasted time of the total are those of the "
-                 "wall time, and the rows' do not add up to them");
+                 " of the wall time); the total's rates, %roof and wasted time are those of the wall time");
   }
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);

@@ -28,13 +28,14 @@ GroupRow outside_ops(const RooflineRow& row, bool on_device) {
 
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most) {
+  if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto wasters = group_rows(data, total, keys);
-  if (!data.ceilings.empty()) {
-    for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
-  }
-  std::erase_if(wasters, [](const auto& row) { return row.wasted_ns.value_or(0) <= 0; });
-  std::ranges::stable_sort(wasters, [](const auto& a, const auto& b) { return *a.wasted_ns > *b.wasted_ns; });
+  for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
+  // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
+  const auto wasted = [](const GroupRow& row) { return row.wasted_ns.value_or(row.time_ns.value_or(0)); };
+  std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });
+  std::ranges::stable_sort(wasters, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });
   wasters.resize(std::min(wasters.size(), most));
   return wasters;
 }

@@ -9,8 +9,9 @@
 
 namespace roofprof {
 
-// The `most` pairs of module and op with the most wasted time, the largest first; their time is the module's own. What
-// a module spends outside of its ops stands beside them, under the op "(outside ops)".
+// The `most` pairs of module and op with the most wasted time, the largest first; their time is the module's own. Ops
+// without a roof stand where all of their time would be wasted. Empty where nothing has a roof. What a module spends
+// outside of its ops stands beside them, under the op "(outside ops)".
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most);
 

@@ -83,7 +83,11 @@ std::string group_table(const Report& report, const TableOptions& options) {
   const auto add = [&](const GroupRow& row) {
     std::vector<TextCell> cells;
     cells.reserve(keys.size() + columns.size());
-    for (const auto& key : row.keys) cells.emplace_back(printable(key.empty() ? "(model)" : key));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      // "" is the model's path; of shapes, an op without tensors.
+      const std::string_view unnamed = keys[i] == "module" ? "(model)" : "";
+      cells.emplace_back(printable(row.keys[i].empty() ? unnamed : row.keys[i]));
+    }
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };

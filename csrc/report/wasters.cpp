@@ -34,7 +34,8 @@ std::string waster_lines(const Report& report, std::size_t width) {
     std::vector<TextCell> cells = {row.module->empty() ? "(model)" : printable(*row.module), printable(*row.op)};
     for (const auto* column : shown) cells.push_back(cell_of(*column, row));
     const auto all_ns = static_cast<double>(report.total().time_ns.value_or(0));
-    cells.emplace_back(all_ns > 0 ? human_percent(100 * static_cast<double>(*row.wasted_ns) / all_ns) : "n/a");
+    cells.emplace_back(all_ns > 0 && row.wasted_ns ? human_percent(100 * static_cast<double>(*row.wasted_ns) / all_ns)
+                                                   : "n/a");
     table.add(std::move(cells));
   }
   return '\n' + table.render(width);

@@ -29,7 +29,9 @@ Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::siz
   std::vector<double> shares;
   const auto is_busy = [](double share) { return share > Neighbours::kBusy; };
   const auto quiet = [&] { return shares.size() - static_cast<std::size_t>(std::ranges::count_if(shares, is_busy)); };
-  while (quiet() < kQuietRounds && (shares.size() < kFewestQuietRounds || has_time())) {
+  // Without time there are still two, for their spread, unless the first has shown that they will not be kept.
+  const auto needs_another = [&] { return shares.size() < kFewestQuietRounds && quiet() == shares.size(); };
+  while (quiet() < kQuietRounds && (needs_another() || has_time())) {
     auto [round, share] = measure(quiet(), shares.size());
     rounds.kept.push_back(std::move(round));
     shares.push_back(share);

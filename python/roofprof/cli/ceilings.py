@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.shared import Commands, add_debug, add_width, print_text, say, width
+from roofprof.cli.shared import Commands, add_debug, add_width, check_can_be_written, print_text, say, width
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     from roofprof import ceilings, published_peaks
 
     notes: list[str] = []
+    if arguments.json:
+        check_can_be_written(arguments.json)
     if arguments.published == "":
         print("\n".join(published_peaks.names()))
         return 0

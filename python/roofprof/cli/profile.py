@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.shared import Commands, add_output_options
+from roofprof.cli.shared import Commands, add_output_options, whole_number
 
 TRAIN_HELP = (
     "training mode: each call is a training step, which drops gradients, then goes forward and back from a loss; steps "
@@ -52,8 +52,12 @@ def add_parser(commands: Commands) -> None:
         help="of --train: a callable that takes the model's output and returns a scalar tensor (default: the output "
         "named 'loss', else the sum of the floating-point outputs)",
     )
-    parser.add_argument("--warmup", type=int, default=3, metavar="N", help="calls that are not timed (default: 3)")
-    parser.add_argument("--repeat", type=int, metavar="N", help="timed calls (default: at most 10 or 5 seconds)")
+    parser.add_argument(
+        "--warmup", type=whole_number, default=3, metavar="N", help="calls that are not timed (default: 3)"
+    )
+    parser.add_argument(
+        "--repeat", type=whole_number, metavar="N", help="timed calls (default: at most 10 or 5 seconds)"
+    )
     parser.add_argument(
         "--counters",
         default="auto",

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = arguments.device
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
     args, kwargs = _inputs(arguments, dtype or torch.float32, device)
-    model = load_model(arguments.target, arguments.args)
+    model = load_model(arguments.target, arguments.args, device)
     if isinstance(model, torch.nn.Module):
         model = moved(model, arguments.target, device, dtype)
         if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in

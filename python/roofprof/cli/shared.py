@@ -56,7 +56,9 @@ def check_output(arguments: argparse.Namespace) -> None:
     """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose."""
     for path in (arguments.json, arguments.csv):
         if path:
-            _check_can_be_written(path)
+            check_can_be_written(path)
+    if arguments.json and arguments.json == arguments.csv:
+        raise CommandError(f"--json and --csv name the same file '{arguments.json}': give each its own")
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
         raise CommandError("--depth and --limit must be 0 or more")
     import torch
@@ -66,7 +68,8 @@ def check_output(arguments: argparse.Namespace) -> None:
     _table(count(torch.nn.Identity(), torch.zeros(1)), arguments)  # names of columns
 
 
-def _check_can_be_written(path: Path) -> None:
+def check_can_be_written(path: Path) -> None:
+    """Raise CommandError where a file cannot be made or replaced."""
     folder = path.parent
     if path.is_dir():
         raise CommandError(f"cannot write '{path}': it is a folder")
@@ -131,9 +134,20 @@ _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 # ---- options
 
 
+def whole_number(text: str) -> int:
+    """Of an option's value; larger ones than any count is meant to be are refused."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
+    if abs(value) >= 2**31:
+        raise argparse.ArgumentTypeError(f"{text} is too large")
+    return value
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Options of the commands that give a report."""
-    parser.add_argument("--depth", type=int, metavar="N", help="deepest module shown")
+    parser.add_argument("--depth", type=whole_number, metavar="N", help="deepest module shown")
     parser.add_argument(
         "--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)"
     )
@@ -141,7 +155,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by", choices=("module", "op", "kernel"), default="module", help="a row for each module, operator or kernel"
     )
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="largest number of rows shown")
+    parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="largest number of rows shown")
     parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
@@ -151,7 +165,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def add_width(parser: argparse.ArgumentParser) -> None:
     """The option that :func:`width` reads."""
-    parser.add_argument("--width", type=int, metavar="N", help="characters (default: the terminal's, else 120)")
+    parser.add_argument(
+        "--width", type=whole_number, metavar="N", help="characters (default: the terminal's, else 120)"
+    )
 
 
 def add_debug(parser: argparse.ArgumentParser) -> None:

@@ -84,10 +84,11 @@ def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
         ) from error
 
 
-def load_model(target: str, args: str | None = None) -> Callable[..., Any]:
+def load_model(target: str, args: str | None = None, device: str = "cpu") -> Callable[..., Any]:
     """The model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
 
-    args: what the callable is called with, as :func:`parse_args` reads it.
+    args: what the callable is called with, as :func:`parse_args` reads it. On the device meta it makes its model
+    there, so that models larger than this machine's memory can be counted.
     """
     given, keywords = parse_args(args) if args is not None else ([], {})
     if Path(target).is_file() and target.endswith(".pt2"):
@@ -110,12 +111,20 @@ def load_model(target: str, args: str | None = None) -> Callable[..., Any]:
             f"{target} is {with_article(type(value).__name__)}; a module, or a callable that makes one, is needed"
         )
     try:
-        model = runnable(value(*given, **keywords))
+        model = runnable(_made_on_meta(value, given, keywords) if device == "meta" else value(*given, **keywords))
     except Exception as error:
         raise CommandError(f"{target}() failed: {type(error).__name__}: {error}") from error
     if not callable(model):
         raise CommandError(f"{target}() gave {with_article(type(model).__name__)}; a module is needed")
     return model  # type: ignore[no-any-return]
+
+
+def _made_on_meta(make: Callable[..., Any], given: list[Any], keywords: dict[str, Any]) -> Any:
+    try:
+        with torch.device("meta"):
+            return make(*given, **keywords)
+    except Exception:  # it may need values, to load weights for example; what is made on the CPU is moved
+        return make(*given, **keywords)
 
 
 def parse_dtype(name: str) -> torch.dtype:

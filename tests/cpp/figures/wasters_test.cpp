@@ -62,6 +62,17 @@ TEST(Wasters, AreNoneWithoutTimesOrRoofs) {
   EXPECT_TRUE(top_wasters(report.data(), report.rows(), report.total(), 5).empty());
 }
 
+// All of its time may be wasted, which nobody knows.
+TEST(Wasters, AnOpWithoutARoofIsNotLeftOut) {
+  Wasteful net;
+  net.op("aten::mm", net.slow, work_of(1'000, 10, 0, DType::fp64), 6'000);
+  net.time(net.slow, {9'001});
+  const auto top = net.top(3);
+  ASSERT_EQ(top.size(), 3U);
+  EXPECT_EQ(*top[2].op, "aten::mm");
+  EXPECT_FALSE(top[2].wasted_ns);
+}
+
 TEST(Wasters, ThemselvesAreModulesWithOthersBelow) {
   const testing::Derived report = Wasteful().derived();
   const auto wasting = wasting_themselves(report.rows(), report.total());

@@ -99,6 +99,17 @@ TEST(Table, KeepsQuietAboutWhatDoesNotMatter) {
   EXPECT_TRUE(contains(builder.report().table(), "no roof for int64"));
 }
 
+TEST(Table, AnOpWithoutTensorsHasNoShapesAndIsNoModel) {
+  testing::ProfileBuilder builder;
+  builder.op("aten::randn", kModel, testing::work_of(0, 100), 1'000);
+  builder.time(kModel, {2'000});
+  TableOptions options;
+  options.by = "shapes";
+  EXPECT_FALSE(contains(builder.report().table(options), "(model)"));
+  options.by = "op, module";
+  EXPECT_TRUE(contains(builder.report().table(options), "(model)"));
+}
+
 TEST(Table, GoesWithoutItsLegend) {
   TableOptions options;
   options.legend = false;

@@ -38,7 +38,12 @@ TEST(QuietRounds, FewerAreABusyMachine) {
   const auto rounds = rounds_of({0, 0.3, 0.6, 0.4}, 4);
   EXPECT_EQ(rounds.kept.size(), 4U);
   EXPECT_EQ(rounds.busy_share, 0.6);
-  EXPECT_EQ(rounds_of({0.9}, 0).kept.size(), 2U);  // without any time there are still two
+}
+
+TEST(QuietRounds, WithoutTimeThereAreTwoUnlessTheFirstIsBusy) {
+  EXPECT_EQ(rounds_of({0}, 0).kept.size(), 2U);
+  EXPECT_EQ(rounds_of({0.9}, 0).kept.size(), 1U);
+  EXPECT_EQ(rounds_of({0.9}, 0).busy_share, 0.9);
 }
 
 }  // namespace

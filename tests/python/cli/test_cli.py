@@ -325,6 +325,43 @@ def test_a_file_that_cannot_be_written_after_all_loses_nothing(shell):
     kept.unlink()
 
 
+def test_a_model_for_meta_is_made_there(shell):
+    Path("huge.py").write_text(
+        "import torch\n"
+        "def build():\n    return torch.nn.Linear(10**6, 10**6)\n"  # 4 TB
+        "def needs_values():\n    return torch.nn.Linear(8, int(torch.ones(3).sum().item()))\n"
+    )
+    code, out, _ = shell("profile", "huge.py:build", "--input", "1x1000000", "--device", "meta")
+    assert code == 0
+    assert "1.00T" in out
+    code, _, _ = shell("profile", "huge.py:needs_values", "--input", "1x8", "--device", "meta", "--json", "r.json")
+    assert code == 0
+    assert roofprof.Report.from_json("r.json").total.macs == 24
+
+
+def test_two_files_of_one_name_are_refused(shell):
+    code, out, err = shell(*PROFILE, "--json", "same", "--csv", "same")
+    assert (code, out) == (2, "")
+    assert "--json and --csv name the same file 'same'" in err
+    assert not Path("same").exists()
+
+
+@pytest.mark.parametrize("option", ["--depth", "--width", "--limit", "--repeat", "--warmup"])
+@pytest.mark.parametrize(("value", "problem"), [("9" * 20, "is too large"), ("two", "'two' is no whole number")])
+def test_numbers_of_options(shell, capsys, option, value, problem):
+    with pytest.raises(SystemExit) as end:
+        shell(*PROFILE, option, value)
+    assert end.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_ceilings_that_cannot_be_written_are_not_measured(shell, monkeypatch):
+    monkeypatch.setattr("roofprof.ceilings.for_device_with_notes", lambda *_, **__: pytest.fail("measured"))
+    code, _, err = shell("ceilings", "--json", "missing/roofs.json")
+    assert code == 2
+    assert "there is no folder 'missing'" in err
+
+
 def test_a_count_alone(shell):
     code, _, _ = shell("profile", "models.py:mlp", "--input", "2x8", "--count", "--json", "r.json")
     report = roofprof.Report.from_json("r.json")
