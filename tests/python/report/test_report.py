@@ -122,7 +122,7 @@ def test_copies_and_pickles_are_equal(report):
     for other in (*protocols, copy.deepcopy(report), copy.copy(report)):
         assert isinstance(other, Report)
         assert other == report
-        assert str(other) == str(report)
+        assert other.table() == report.table()  # str() has the legend once in a process
         assert other.rows[0].macs == report.rows[0].macs
 
 

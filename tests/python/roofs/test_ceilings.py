@@ -192,9 +192,14 @@ def test_roofs_of_another_machine_are_measured_anew_and_kept(monkeypatch, tmp_pa
     measured = ceilings.for_device()
     assert measured != roofs
     assert "roofs of this machine: " in capsys.readouterr().err
-    (path,) = set(ceilings.cache_dir().iterdir()) - {other}
+    new = set(ceilings.cache_dir().iterdir()) - {other}
+    assert ceilings.for_device() == measured
+    if measured.busy_share:  # something else ran beside this test
+        assert not new
+        return
+    (path,) = new
     assert path.name.startswith(f"ceilings-cpu-{torch.get_num_threads()}-threads-")
-    assert ceilings.load(path) == measured == ceilings.for_device()
+    assert ceilings.load(path) == measured
     assert capsys.readouterr() == ("", "")
 
 
