@@ -18,7 +18,6 @@ class Neighbours {
 
   // Above it, measured times say more of the neighbours than of the machine.
   static constexpr double kBusy = 0.1;
-  bool busy() const { return share().value_or(0) > kBusy; }
 
  private:
   std::vector<int> cpus_;
