@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "fake_cupti.h"
+
 namespace fake {
 namespace {
 
@@ -23,8 +25,8 @@ void set_common(Struct& record, const Ran& ran) {
   record.correlationId = ran.correlation;
   record.graphId = ran.launch.graph;
   record.graphNodeId = ran.launch.graph_node;
-  record.start = ran.launch.incomplete != 0 ? 0 : static_cast<std::uint64_t>(ran.start_ns);
-  record.end = static_cast<std::uint64_t>(ran.end_ns);
+  record.start = ran.launch.incomplete != 0 ? 0 : static_cast<std::uint64_t>(by_clock_of_records(ran.start_ns));
+  record.end = static_cast<std::uint64_t>(by_clock_of_records(ran.end_ns));
 }
 
 template <class Struct>

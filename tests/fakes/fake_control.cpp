@@ -39,6 +39,7 @@ State state;
 std::vector<std::function<void(const fake::Ran&)>> listeners;
 std::vector<std::function<void(unsigned long long, unsigned long long)>> graph_listeners;
 std::vector<std::function<void()>> reset_listeners;
+std::vector<std::function<void()>> call_listeners;
 bool gate_open = false;
 long long ungated = 0;
 
@@ -111,6 +112,7 @@ fake::Ran run(const FakeLaunch& launch) {
 extern "C" {
 
 const int roofprof_simulated = 1;
+unsigned long long roofprof_simulated_time(void) { return static_cast<unsigned long long>(fake_now()); }
 const unsigned long fake_launch_size = sizeof(FakeLaunch);
 
 void fake_reset(void) {
@@ -238,6 +240,20 @@ void on_launch(std::function<void(const Ran&)> listener) {
 void on_graph_node(std::function<void(unsigned long long, unsigned long long)> listener) {
   const std::lock_guard lock(mutex);
   graph_listeners.push_back(std::move(listener));
+}
+
+void on_driver_call(std::function<void()> listener) {
+  const std::lock_guard lock(mutex);
+  call_listeners.push_back(std::move(listener));
+}
+
+void driver_call() {
+  std::vector<std::function<void()>> told;
+  {
+    const std::lock_guard lock(mutex);
+    told = call_listeners;
+  }
+  for (const auto& listener : told) listener();
 }
 
 void on_reset(std::function<void()> listener) {

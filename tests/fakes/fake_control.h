@@ -9,6 +9,8 @@ extern "C" {
 
 /* By this roofprof knows fakes, and says "simulated" wherever it shows what they told. */
 extern const int roofprof_simulated;
+/* The simulated machine's CLOCK_REALTIME, which is the real library's clock unless a client replaces it: fake_now(). */
+unsigned long long roofprof_simulated_time(void);
 
 /* All settings, failures, counts and the clock back to the start: the defaults, then what the environment variable
  * ROOFPROF_FAKE says, "devices=2,chip=AD102,fail:cuptiSubscribe=39". */

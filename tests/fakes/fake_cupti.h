@@ -22,4 +22,8 @@ struct Subscriber {
 };
 Subscriber subscribed();
 
+// What the clock of activity records says when the simulated machine's says now_ns: the same, or what a client's
+// callback makes of it.
+long long by_clock_of_records(long long now_ns);
+
 }  // namespace fake

@@ -39,6 +39,7 @@ std::size_t pending_bytes = 0;
 std::size_t dropped = 0;
 long long made = 0;
 std::pair<std::uint8_t*, std::size_t> kept{nullptr, 0};
+constexpr unsigned kCallsOfTheDriver = 0xfffffff1U;  // the correlation id of all that launch nothing
 thread_local std::map<CUpti_ExternalCorrelationKind, std::vector<std::uint64_t>> external_ids;
 
 // A worker that goes on while the flush has returned.
@@ -181,6 +182,15 @@ void add_call(unsigned correlation) {
   if (enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME)) add(fake::call(correlation));
 }
 
+void driver_called() {
+  const std::lock_guard lock(mutex);
+  if (!enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER) || !enabled.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
+    return;
+  for (const auto& [kind, ids] : external_ids) {
+    if (!ids.empty()) add(fake::external_id(kind, ids.back(), kCallsOfTheDriver));
+  }
+}
+
 void launched(const fake::Ran& ran) {
   Records full;
   {
@@ -214,7 +224,7 @@ void reset() {
   made = 0;
 }
 
-const bool listening = (fake::on_launch(launched), fake::on_reset(reset), true);
+const bool listening = (fake::on_launch(launched), fake::on_driver_call(driver_called), fake::on_reset(reset), true);
 
 CUptiResult skip(bool driver, CUpti_CallbackId call, std::uint8_t enable) {
   const std::lock_guard lock(mutex);

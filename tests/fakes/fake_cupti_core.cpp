@@ -13,6 +13,19 @@ std::mutex mutex;
 fake::Subscriber subscriber;
 // The handle that callers hold; its address is all there is to it.
 char handle;
+CUpti_TimestampCallbackFunc timestamp_callback = nullptr;
+
+const bool listening = (fake::on_reset([] {
+                          const std::lock_guard lock(mutex);
+                          timestamp_callback = nullptr;
+                          subscriber = {};
+                        }),
+                        true);
+
+CUpti_TimestampCallbackFunc clock_of_records() {
+  const std::lock_guard lock(mutex);
+  return timestamp_callback;
+}
 
 }  // namespace
 
@@ -21,6 +34,12 @@ namespace fake {
 Subscriber subscribed() {
   const std::lock_guard lock(mutex);
   return subscriber;
+}
+
+long long by_clock_of_records(long long now_ns) {
+  const CUpti_TimestampCallbackFunc callback = clock_of_records();
+  if (callback == nullptr) return now_ns;
+  return static_cast<long long>(callback()) + now_ns - fake_now();
 }
 
 }  // namespace fake
@@ -35,7 +54,16 @@ CUptiResult cuptiGetVersion(std::uint32_t* version) {
 
 CUptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
   FAKE(CUptiResult, cuptiGetTimestamp);
-  *timestamp = static_cast<std::uint64_t>(fake_now());
+  *timestamp = static_cast<std::uint64_t>(fake::by_clock_of_records(fake_now()));
+  return CUPTI_SUCCESS;
+}
+
+// As documented, it cannot be undone.
+CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
+  FAKE(CUptiResult, cuptiActivityRegisterTimestampCallback);
+  if (callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  const std::lock_guard lock(mutex);
+  timestamp_callback = callback;
   return CUPTI_SUCCESS;
 }
 

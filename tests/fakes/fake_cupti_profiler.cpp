@@ -30,6 +30,7 @@ struct CUpti_RangeProfiler_Object {
   fake::ConfigImage config{};
   fake::CounterDataImage* data = nullptr;
   bool kernels = true;
+  bool pushes = false;  // ranges that the client names
   std::size_t max_ranges = 0;
   std::uint64_t pass = 0;
   std::size_t dropped = 0;
@@ -92,8 +93,11 @@ void on_launch(const fake::Ran& ran) {
   if (!object || object->step != Step::started) return;
   if (ran.launch.kind != FAKE_KERNEL || ran.launch.device != object->device) return;
   if (object->kernels) {
+    if (fake_get("auto_range_needs_push") != 0 && !object->is_open) return;
     fake::RangeImage range;
-    name(range, std::to_string(object->ranges_in_pass).c_str());
+    const std::string_view names = fake_get_text("auto_range_names");
+    const std::string number = std::to_string(object->ranges_in_pass);
+    name(range, ((names == "nested" ? "kernels/" : names == "odd" ? "#" : "") + number).c_str());
     add(ran, range.counts);
     keep(range);
   } else if (object->is_open) {
@@ -225,11 +229,17 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
   std::memcpy(&object->config, params->pConfig, sizeof object->config);
   const bool own = object->config.magic == fake::kConfigMagic && object->config.metrics == metrics &&
                    reinterpret_cast<std::uint8_t*>(object->data) == params->pCounterDataImage;
-  const bool flat = params->numNestingLevels == 1 && params->minNestingLevel == 1 && params->targetNestingLevel == 1;
+  const bool flat = params->numNestingLevels == 1 && params->minNestingLevel == 1;
   const bool kernels = params->range == CUPTI_AutoRange && params->replayMode == CUPTI_KernelReplay;
   const bool modules = params->range == CUPTI_UserRange && params->replayMode == CUPTI_UserReplay;
   if (!own || !flat || kernels == modules || params->passIndex != 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->targetNestingLevel > 1 || (modules && params->targetNestingLevel != 1)) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  const auto most = static_cast<std::size_t>(fake_get("most_ranges"));
+  if (most != 0 && params->maxRangesPerPass > most) return static_cast<CUptiResult>(fake_get("most_ranges_error"));
   object->kernels = kernels;
+  object->pushes = params->targetNestingLevel == 1;
   object->max_ranges = params->maxRangesPerPass;
   object->data->passes = object->config.passes;
   object->step = Step::configured;
@@ -265,7 +275,7 @@ CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* pa
   PROFILER(cuptiRangeProfilerPushRange, 32);
   const std::lock_guard lock(mutex);
   if (!is_ours(params->pRangeProfilerObject) || params->pRangeName == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (object->kernels || object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!object->pushes || object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
   if (!object->names_in_pass.insert(params->pRangeName).second) return CUPTI_ERROR_INVALID_OPERATION;
   object->open = {};
   name(object->open, params->pRangeName);
@@ -279,6 +289,7 @@ CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* para
   if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
   if (!object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
   object->is_open = false;
+  if (object->kernels) return CUPTI_SUCCESS;
   if (object->open.counts.kernels > 0 || fake_get("empty_ranges") != 0) keep(object->open);
   return CUPTI_SUCCESS;
 }

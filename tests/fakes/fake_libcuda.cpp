@@ -181,6 +181,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 CUresult cuCtxSynchronize() {
   FAKE(CUresult, cuCtxSynchronize);
   if (current.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  fake::driver_call();
   fake::wait_for(static_cast<unsigned>(device_of(current.back())));
   return CUDA_SUCCESS;
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # The acceptance on a GPU: builds roofprof in a folder of its own, runs every part as a process with a time limit, writes
-# $OUT/results.json and $OUT/recorded.tar.gz. At most nine minutes, without a network. README.md beside this says more.
+# three files to $OUT: results.json, recorded.tar.gz, log.txt. At most nine minutes, without a network. README.md beside
+# this says more.
 #
 #   OUT=out/gpu      results, and what was recorded         PYTHON=python3   the one that has torch with CUDA
-#   BUILD=$OUT/build what is built, and the parts' logs     DEADLINE=530     seconds for everything
+#   BUILD=/tmp/...   what is built, and the parts' logs:    DEADLINE=520     seconds for everything
+#                    not in $OUT
 #   ONLY=.           a regex of parts                       INSTALLED=       a folder with a built roofprof: build nothing
 #                                                           (ACCEPTANCE_RAW, ACCEPTANCE_CPP: the library, the program)
 #
@@ -13,9 +15,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 OUT=${OUT:-$root/out/gpu}
 mkdir -p "$OUT" || exit 1
 OUT=$(cd "$OUT" && pwd)
-BUILD=${BUILD:-$OUT/build}
+BUILD=${BUILD:-${TMPDIR:-/tmp}/roofprof-gpu-$(id -u)}
 PYTHON=${PYTHON:-python3}
-DEADLINE=${DEADLINE:-530}
+DEADLINE=${DEADLINE:-520}
 ONLY=${ONLY:-.}
 PARTS=$BUILD/parts
 RECORDED=$BUILD/recorded
@@ -23,11 +25,16 @@ export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 
 say() { echo "[$SECONDS s] $*"; }
 stop() { echo "tests/gpu: $*"; exit 1; }
+mkdir -p "$BUILD" || stop "the build folder cannot be made; set BUILD to one that can"
+BUILD=$(cd "$BUILD" && pwd)
+case $BUILD/ in "$OUT"/*) stop "BUILD lies in OUT ($OUT), which is for results alone: set BUILD to another folder" ;; esac
 
 # ---- is there a GPU, and can anything be built
 
 command -v "$PYTHON" >/dev/null || stop "$PYTHON is not there; set PYTHON to the Python that has torch"
-gpu=$("$PYTHON" - <<'PYTHON_CODE'
+PYTHON=$(command -v "$PYTHON")
+PYTHON=$(cd "$(dirname "$PYTHON")" && pwd)/$(basename "$PYTHON")  # CMake is given it, and works elsewhere
+gpu=$(timeout -k 5 60 "$PYTHON" - <<'PYTHON_CODE'
 import ctypes, os
 try:
     cuda = ctypes.CDLL(os.environ.get("ROOFPROF_CUDA_LIB", "libcuda.so.1"))
@@ -99,9 +106,16 @@ ask() {
   say "$name"
   if [ "$limit" -lt 5 ]; then code=124; else timeout -k 5 "$limit" "$@" >"$PARTS/$name.log" 2>&1; code=$?; fi
   echo "$name $code $((SECONDS - started))" >>"$PARTS/index"
-  summary --quiet
+  collect
   return "$code"
 }
+# Files for $OUT, which are written anew after each part.
+collect() {
+  summary --quiet
+  cat "$PARTS"/*.log >"$OUT/log.txt" 2>/dev/null
+  tar -czf "$OUT/recorded.tar.gz" -C "$BUILD" recorded
+}
+left() { local all=$((DEADLINE - SECONDS)); echo $((all < $1 ? (all > 1 ? all : 1) : $1)); }
 
 if [ -n "${INSTALLED:-}" ]; then
   SITE=$(cd "$INSTALLED" && pwd) || exit 1
@@ -110,47 +124,50 @@ else
   say "building in $BUILD"
   export -f build build_program
   export root BUILD SITE CMAKE NINJA PYTHON
-  if ! timeout -k 5 300 bash -c 'set -o pipefail; build' >"$PARTS/build.log" 2>&1; then
-    echo "build 1 $SECONDS" >>"$PARTS/index"
-    summary
+  timeout -k 5 "$(left 300)" bash -c 'set -o pipefail; build' >"$PARTS/build.log" 2>&1
+  code=$?
+  if [ "$code" -ne 0 ]; then
+    echo "build $code $SECONDS" >>"$PARTS/index"
+    collect
     tail -30 "$PARTS/build.log"
-    stop "roofprof could not be built; the whole log is $PARTS/build.log"
+    [ "$code" -ne 124 ] || stop "roofprof was not built within $SECONDS seconds; the whole log is in $OUT/log.txt"
+    stop "roofprof could not be built; the whole log is in $OUT/log.txt"
   fi
 fi
 export PYTHONPATH=$SITE:$PYTHONPATH
-if [ -z "${INSTALLED:-}" ]; then
-  export -f build_raw build_program
-  if timeout -k 5 60 bash -c build_raw >"$PARTS/raw.log" 2>&1; then
-    export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so
-  else
-    say "the library that asks CUPTI directly was not built: $PARTS/raw.log"
-  fi
-  if timeout -k 5 120 bash -c build_program >"$PARTS/program.log" 2>&1; then
-    export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu
-  else
-    say "the C++ program was not built: $PARTS/program.log"
-  fi
-fi
 say "built"
 
-# ---- the parts, what matters most first
+# What only some parts need is built when they come.
+beside() {
+  local name=$1 function=$2 limit
+  [ -z "${INSTALLED:-}" ] && [[ $name =~ $ONLY ]] || return 1
+  limit=$(left "$3")
+  export -f "$function"
+  timeout -k 5 "$limit" bash -c "$function" >"$PARTS/build_$name.log" 2>&1 || {
+    say "what '$name' needs besides was not built: $(tail -1 "$PARTS/build_$name.log")"
+    return 1
+  }
+}
+
+# ---- the parts, what tells most first
 
 part() { ask "$1" "$2" "$PYTHON" -m acceptance "$1" "$PARTS" "$RECORDED"; }
 part environment 60
-part traffic 120
-part sums 120
-part hardware 120
-part questions 120
-part cpp 60
-part others 100
-part roofs 150
+part traffic 100
+part others 80
+part sums 100
+if beside hardware build_raw 60; then export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so; fi
+part hardware 100
+part roofs 90
 part overhead 100
-part ncu 120
+part questions 100
+if beside cpp build_program 90; then export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu; fi
+part cpp 60
+part ncu 100
 
 # ---- put together
 
-cat "$PARTS"/*.log >"$OUT/log.txt" 2>/dev/null
-tar -czf "$OUT/recorded.tar.gz" -C "$BUILD" recorded
+collect
 summary
 code=$?
 say "results: $OUT/results.json; recorded: $OUT/recorded.tar.gz; what the parts printed: $OUT/log.txt"

@@ -61,6 +61,11 @@ std::size_t ActivityInbox::buffers_out() const {
   return out_.size();
 }
 
+bool ActivityInbox::give_up_buffers() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(out_, {}).empty();
+}
+
 // ---- from CUPTI's threads: nothing may leave these but by return
 
 void ActivityInbox::on_request(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
@@ -148,6 +153,8 @@ void ActivityInbox::add(ParsedBuffer&& parsed, bool foreign) {
     record.name = indices[record.name];
     received_.records.push_back(record);
   }
+  const auto last = std::erase_if(parsed.launches, [](const LaunchRecord& of) { return of.launch == kLastLaunch; });
+  received_.last_came = received_.last_came || last > 0;
   const std::size_t room = limits_.records * kLaunchesPerRecord - received_.launches.size();
   const std::size_t kept = std::min(room, parsed.launches.size());
   received_.launches.insert(received_.launches.end(), parsed.launches.begin(),

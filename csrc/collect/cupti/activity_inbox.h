@@ -22,6 +22,9 @@ struct TraceLimits {
   std::size_t records = 4'000'000;  // of kernels, copies and fills; four times as many launch ids
 };
 
+// The id that a tracer's own call at the end of a trace is made under.
+inline constexpr LaunchId kLastLaunch = ~LaunchId{0};
+
 // What came while the inbox was open. `name` of a record is an index into `names`, which are mangled and distinct.
 struct Received {
   std::vector<std::string> names;
@@ -34,6 +37,7 @@ struct Received {
   std::int64_t foreign = 0;     // buffers that another client had given out
   std::int64_t unreadable = 0;  // buffers with a record that CUPTI could not read
   std::int64_t unread = 0;      // buffers that could not be read for lack of memory
+  bool last_came = false;       // the call under kLastLaunch, which is not among the launches
 };
 
 // One in a process, as CUPTI's buffer callbacks carry no pointer of ours; it is never destroyed, since CUPTI may return
@@ -53,6 +57,8 @@ class ActivityInbox {
   Received close();
 
   std::size_t buffers_out() const;  // that CUPTI has
+  // Those that CUPTI has went to another client. Whether there were any.
+  bool give_up_buffers();
 
  private:
   ActivityInbox() = default;

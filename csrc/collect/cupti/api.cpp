@@ -83,6 +83,10 @@ Api open_api() {
     throw CollectorError("of the driver and CUPTI one is simulated and the other is not",
                          "set both ROOFPROF_CUDA_LIB and ROOFPROF_CUPTI_LIB, or neither");
   }
+  api.real_time = &machines_real_time;
+  if (api.simulated) {
+    api.real_time = reinterpret_cast<std::uint64_t (*)()>(dlsym(library.handle, "roofprof_simulated_time"));
+  }
   std::string missing;
   std::string missing_optional;
 #define REQUIRED(name) look_up(library.handle, #name, api.name, missing);

@@ -49,10 +49,14 @@ struct Api {
   std::string path;           // of the library
   std::string how;            // it was found: "already loaded" (by torch), "search path", "ROOFPROF_CUPTI_LIB"
   bool simulated = false;     // the fake library of the tests
+  // CLOCK_REALTIME in ns, which is CUPTI's own clock; a simulated machine's is simulated too.
+  std::uint64_t (*real_time)() = nullptr;
   // Functions of a group that the library lacks, with commas; empty: it has all.
   std::string missing_activity;
   std::string missing_counters;
 };
+
+std::uint64_t machines_real_time();
 
 // "13.0.1" of 130001.
 std::string version_text(std::uint32_t version);

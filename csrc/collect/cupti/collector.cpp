@@ -55,9 +55,8 @@ class CuptiCollector final : public DeviceCollector {
   LaunchMarker* marker() override { return tracer_.marker(); }
 
   DeviceTrace stop_tracing() override {
-    DeviceTrace trace = tracer_.stop();
-    tracing_ = CollectorLock();
-    return trace;
+    const CollectorLock lock(std::move(tracing_));
+    return tracer_.stop();
   }
 
   CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) override {

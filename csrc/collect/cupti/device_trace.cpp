@@ -64,11 +64,30 @@ std::string note_of(const GraphCounts& graphs, bool watched) {
   if (graphs.by_capture > 0)
     note += "; " + std::to_string(graphs.by_capture) + " belong to the module that captured them";
   if (graphs.by_launch > 0) {
-    note += "; " + std::to_string(graphs.by_launch) + " belong to the module that launched the graph, as " +
-            (watched ? "they were captured before the trace or outside of every module"
-                     : "this CUPTI does not tell of captures");
+    note +=
+        "; " + std::to_string(graphs.by_launch) + " belong to the module that launched the graph, as " +
+        (watched ? "they were captured before the trace or outside of every module" : "CUPTI did not tell of captures");
   }
   return note;
+}
+
+// CUPTI works times out by a linear fit of two clocks, so that a little before and after is possible.
+constexpr std::int64_t kSlack = 10'000'000;
+
+// Records with times outside of the trace are wrong, whatever the reason. Throws CollectorError where most are.
+void leave_out_what_lies_outside(DeviceTrace& trace) {
+  const std::size_t all = trace.records.size();
+  const auto outside = static_cast<std::int64_t>(std::erase_if(trace.records, [&](const KernelRecord& record) {
+    return record.start_ns < trace.start_ns - kSlack || (trace.end_ns > 0 && record.end_ns > trace.end_ns + kSlack);
+  }));
+  if (outside == 0) return;
+  const std::string found = "of " + std::to_string(all) + " kernels and copies " + std::to_string(outside) +
+                            " have times outside of the trace, by a clock that is not CUPTI's own";
+  if (trace.records.size() < all / 2 + 1) {
+    throw CollectorError(found, "profile in a process in which no other profiler was used");
+  }
+  trace.dropped += outside;
+  add_note(trace.notes, "kernels-missing", found + ": they are left out");
 }
 
 void place(const Captures& captures, const LaunchesByCorrelation& launches, DeviceTrace& trace) {
@@ -110,6 +129,7 @@ void add_received(Received&& received, const Captures& captures, DeviceTrace& tr
   const std::vector<std::uint32_t> renumbered = add_names(received.names, trace.names);
   trace.records = std::move(received.records);
   for (KernelRecord& record : trace.records) record.name = renumbered[record.name];
+  leave_out_what_lies_outside(trace);
   place(captures, LaunchesByCorrelation(std::move(received.launches)), trace);
 }
 

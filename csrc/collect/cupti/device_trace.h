@@ -13,7 +13,8 @@ struct Captures {
   bool watched = false;
 };
 
-// Adds names (demangled), records with the ids that they were launched under, counts and notes.
+// Adds names (demangled), records with the ids that they were launched under, counts and notes. Throws CollectorError
+// where most times lie outside of the trace.
 void add_received(Received&& received, const Captures& captures, DeviceTrace& trace);
 
 }  // namespace roofprof::cupti

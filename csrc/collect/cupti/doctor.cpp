@@ -6,6 +6,7 @@
 #include "collect/cupti/counter_plan.h"
 #include "collect/cupti/host_profiler.h"
 #include "collect/cupti/range_session.h"
+#include "collect/cupti/tracer.h"
 #include "nvidia/driver.h"
 
 namespace roofprof::cupti {
@@ -20,13 +21,13 @@ Finding finding(const char* what, const std::function<std::string()>& look) {
   }
 }
 
-// Whether callbacks can be subscribed to: only one client can at a time.
+// A trace of nothing: another profiler shows there.
 std::string look_at_kernel_times(const Api& api) {
-  require_activity(api);
-  CUpti_SubscriberHandle subscriber = nullptr;
-  ROOFPROF_CUPTI(api, cuptiSubscribe, &subscriber, nullptr, nullptr);
-  ROOFPROF_CUPTI(api, cuptiUnsubscribe, subscriber);
-  return "available";
+  Tracer tracer(api, [] { cuda::synchronize_all(cuda::driver()); });
+  tracer.start();
+  std::string found = "available";
+  for (const Note& note : tracer.stop().notes) found += "; " + note.text;
+  return found;
 }
 
 // ", without ..." of the counters that the chip or the system does not have.
@@ -40,7 +41,10 @@ std::string without(const CounterPlan& plan) {
   return names;
 }
 
-// All that counting does before anything runs: a missing permission or a busy device shows there.
+// About the kernels of a step, or of a part of one.
+constexpr std::size_t kRangesOfAModel = 1024;
+
+// All that counting does: a missing permission or a busy device shows as late as when it starts.
 std::string look_at_counters(const Api& api, bool admins_only) {
   require_counters(api);
   if (admins_only) {
@@ -55,10 +59,15 @@ std::string look_at_counters(const Api& api, bool admins_only) {
   check_supported(api, 0);
   const HostProfiler host(api, chip_name(api, 0), counter_availability(api, cupti_context));
   const CounterPlan plan = plan_counters(host, {});
+  std::size_t ranges = kRangesOfAModel;
   for (const MetricGroup& group : plan.groups) {
-    const RangeSession session(*group.configuration, cupti_context, CounterRanges::kernels, 1);
+    RangeSession session(*group.configuration, cupti_context, RangeMode::kernels, {ranges, ranges});
+    ranges = session.rooms();
+    session.start();
+    session.stop();
   }
-  return "available on cuda:0 (chip " + host.chip() + ")" + without(plan);
+  return "available on cuda:0 (chip " + host.chip() + ")" + without(plan) +
+         (ranges < kRangesOfAModel ? ", " + std::to_string(ranges) + " kernels in one run" : "");
 }
 
 }  // namespace

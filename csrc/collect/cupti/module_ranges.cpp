@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
 namespace roofprof::cupti {
 
-ModuleRanges::ModuleRanges(RangeSession& session) : session_(session) {}
+ModuleRanges::ModuleRanges(RangeSession& session, std::size_t first) : session_(session), first_(first) {}
+
+bool ModuleRanges::is_counted(std::size_t ordinal) const {
+  return ordinal >= first_ && ordinal - first_ < session_.rooms();
+}
 
 void ModuleRanges::begin_pass() {
   const std::lock_guard lock(mutex_);
@@ -61,10 +66,12 @@ void ModuleRanges::move_to_top() {
 void ModuleRanges::open(LaunchId id) {
   const std::string name = range_name(opened_.size(), id);
   opened_.push_back(id);
-  note("cuptiRangeProfilerPushRange", session_.push(name.c_str()));
+  if (is_counted(opened_.size() - 1)) note("cuptiRangeProfilerPushRange", session_.push(name.c_str()));
 }
 
-void ModuleRanges::close() { note("cuptiRangeProfilerPopRange", session_.pop()); }
+void ModuleRanges::close() {
+  if (is_counted(opened_.size() - 1)) note("cuptiRangeProfilerPopRange", session_.pop());
+}
 
 void ModuleRanges::note(const char* function, CUptiResult result) {
   if (result == CUPTI_SUCCESS || failed_ != nullptr) return;
@@ -74,16 +81,16 @@ void ModuleRanges::note(const char* function, CUptiResult result) {
 
 std::string range_name(std::size_t ordinal, LaunchId id) { return std::to_string(ordinal) + ":" + std::to_string(id); }
 
-RangeName read_range_name(const std::string& name) {
+std::optional<RangeName> read_range_name(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
   RangeName read;
-  const char* const end = name.data() + name.size();
-  std::from_chars_result parsed = std::from_chars(name.data(), end, read.ordinal);
+  const char* const begin = std::to_address(name.begin());
+  const char* const end = begin + name.size();
+  std::from_chars_result parsed = std::from_chars(begin, end, read.ordinal);
   if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == ':') {
     parsed = std::from_chars(parsed.ptr + 1, end, read.id);
   }
-  if (parsed.ec != std::errc() || parsed.ptr != end) {
-    throw CollectorError("CUPTI names a range '" + name + "', which roofprof did not ask for");
-  }
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return read;
 }
 

@@ -2,7 +2,9 @@
 // Turns the observer's module scopes into flat ranges of CUPTI's, one open at a time.
 
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -18,7 +20,8 @@ namespace roofprof::cupti {
 // latter's range.
 class ModuleRanges final : public LaunchMarker {
  public:
-  explicit ModuleRanges(RangeSession& session);
+  // Of all ranges of a pass, those from `first` on are counted, as many as the session has room for.
+  explicit ModuleRanges(RangeSession& session, std::size_t first = 0);
   ~ModuleRanges() override { end_pass(); }
 
   void begin_pass();  // throws CuptiError
@@ -45,7 +48,10 @@ class ModuleRanges final : public LaunchMarker {
   void close();
   void note(const char* function, CUptiResult result);
 
+  bool is_counted(std::size_t ordinal) const;
+
   RangeSession& session_;
+  std::size_t first_;
   std::mutex mutex_;
   bool passing_ = false;
   std::vector<Scope> scopes_;  // of all threads, in the order of entering
@@ -58,12 +64,12 @@ class ModuleRanges final : public LaunchMarker {
 // The name of a range: unique in its pass, because CUPTI does not document what happens to ranges of the same name.
 std::string range_name(std::size_t ordinal, LaunchId id);
 
-// Read from such a name, or from that of a kernel's range, which is the ordinal alone. Throws CollectorError for any
-// other name.
+// Read from such a name, or from that of a kernel's range, which is the ordinal alone; what stands before a / are the
+// names of ranges around it. Empty for any other name.
 struct RangeName {
   std::size_t ordinal = 0;  // its position among the ranges of the pass
   LaunchId id = kNoLaunch;
 };
-RangeName read_range_name(const std::string& name);
+std::optional<RangeName> read_range_name(std::string_view name);
 
 }  // namespace roofprof::cupti

@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collect/cupti/counter_plan.h"
-#include "collect/cupti/module_ranges.h"
+#include "collect/cupti/range_counting.h"
 #include "collect/cupti/range_session.h"
 #include "nvidia/driver.h"
 
 namespace roofprof::cupti {
 namespace {
 
-using Body = std::function<void(LaunchMarker*)>;
-
-// How many ranges to make room for. A launch is one range; by module, entering and leaving a module are a range each,
-// and many have no launch of their own.
-constexpr std::size_t kFewestRooms = 2048;
-constexpr std::size_t kRoomsPerLaunch = 2;
-constexpr std::size_t kModuleRoomsPerLaunch = 4;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 int device_for(const CounterRequest& request, const cuda::Driver& driver) {
@@ -76,92 +68,6 @@ HostProfiler host_for(int device, const Api& api, CounterTrace& trace) {
   return {api, trace.chip, ask_availability(api, static_cast<CUcontext>(context.get()), trace)};
 }
 
-// Runs the body once for each pass, in the context that the caller left it in.
-void run_passes(RangeSession& session, ModuleRanges* modules, std::size_t announced, int device, const Body& body,
-                CounterTrace& trace) {
-  const cuda::Driver& driver = cuda::driver();
-  for (std::size_t pass = 0;; ++pass) {
-    if (pass > announced) {
-      throw CollectorError("CUPTI announced " + std::to_string(announced) + " passes and asks for more");
-    }
-    {
-      const cuda::PrimaryContext context(driver, device);
-      session.start();
-      if (modules != nullptr) modules->begin_pass();
-    }
-    ++trace.passes;
-    body(modules);
-    const cuda::PrimaryContext context(driver, device);
-    if (modules != nullptr) modules->end_pass();
-    cuda::synchronize_all(driver);
-    const bool last = session.stop();
-    if (modules != nullptr) modules->check();
-    if (last) return;
-  }
-}
-
-// The ranges of a session after its last pass. opened: whose the ranges of modules were, whose metrics are added up, so
-// that one which is not a number makes its sum none; null for ranges of kernels, which are their own.
-RangeTable read_ranges(RangeSession& session, std::size_t metrics, const std::vector<LaunchId>* opened,
-                       CounterTrace& trace) {
-  const std::size_t dropped = session.decode();
-  trace.dropped = std::max(trace.dropped, static_cast<std::int64_t>(dropped));
-  const std::size_t ranges = session.range_count();
-  std::vector<bool> seen(opened != nullptr ? opened->size() : 0);
-  std::size_t not_evaluated = 0;
-  CUptiResult why = CUPTI_SUCCESS;
-  RangeTable table;
-  for (std::size_t range = 0; range < ranges; ++range) {
-    std::vector<double> values(metrics, kUnknown);
-    if (const CUptiResult result = session.evaluate(range, values); result != CUPTI_SUCCESS) {
-      std::ranges::fill(values, kUnknown);
-      ++not_evaluated;
-      why = result;
-    }
-    const RangeName name = read_range_name(session.range_name(range));
-    if (name.ordinal < seen.size()) seen[name.ordinal] = true;
-    const std::uint64_t key = opened != nullptr ? name.id : name.ordinal;
-    std::vector<double>& sums = table.try_emplace(key, metrics, 0.0).first->second;
-    std::ranges::transform(sums, values, sums.begin(), std::plus());
-  }
-  // A range without kernels may be left out; but where there was no room for all, it may have had some.
-  if (dropped > 0) {
-    for (std::size_t ordinal = 0; ordinal < seen.size(); ++ordinal) {
-      if (!seen[ordinal]) table[(*opened)[ordinal]].assign(metrics, kUnknown);
-    }
-  }
-  if (not_evaluated > 0) {
-    add_note(trace.notes, "counters-not-evaluated",
-             "CUPTI could not work out counters of " + std::to_string(not_evaluated) + " of " + std::to_string(ranges) +
-                 " ranges (" + std::string(error_name(why)) + ")");
-  }
-  return table;
-}
-
-RangeSession open_session(const MetricGroup& group, int device, const CounterRequest& request) {
-  const std::size_t per_launch = request.ranges == CounterRanges::modules ? kModuleRoomsPerLaunch : kRoomsPerLaunch;
-  const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
-  const cuda::PrimaryContext context(cuda::driver(), device);
-  return {*group.configuration, static_cast<CUcontext>(context.get()), request.ranges,
-          std::max(kFewestRooms, per_launch * expected)};
-}
-
-RangeTable count_group(const MetricGroup& group, const CounterRequest& request, int device, const Body& body,
-                       CounterTrace& trace) {
-  const Configuration& configuration = *group.configuration;
-  RangeSession session = open_session(group, device, request);
-  std::optional<ModuleRanges> modules;
-  if (request.ranges == CounterRanges::modules) modules.emplace(session);
-  run_passes(session, modules ? &*modules : nullptr, configuration.passes(), device, body, trace);
-  if (modules && modules->threads_took_turns()) {
-    add_note(trace.notes, "counters-between-threads",
-             "several threads were in modules at once: what they launched counts for the module that was entered last, "
-             "and while one range gives way to another for none");
-  }
-  const cuda::PrimaryContext context(cuda::driver(), device);
-  return read_ranges(session, configuration.metrics().size(), modules ? &modules->opened() : nullptr, trace);
-}
-
 // Puts a group's columns into the table, whose rows the first group makes.
 void add_columns(MetricGroup& group, bool first, std::size_t columns, const RangeTable& counted, RangeTable& table) {
   const auto same_range = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -178,7 +84,7 @@ void add_columns(MetricGroup& group, bool first, std::size_t columns, const Rang
 
 }  // namespace
 
-CounterTrace count_ranges(const CounterRequest& request, const Body& body) {
+CounterTrace count_ranges(const CounterRequest& request, const RangeCounting::Body& body) {
   const Api& api = cupti::api();
   require_counters(api);
   const cuda::Driver& driver = cuda::driver();
@@ -191,10 +97,11 @@ CounterTrace count_ranges(const CounterRequest& request, const Body& body) {
   const HostProfiler host = host_for(device, api, trace);
   CounterPlan plan = plan_counters(host, request);
   RangeTable table;
+  RangeCounting counting(request, device, body, trace);
   for (MetricGroup& group : plan.groups) {
     const bool first = &group == &plan.groups.front();
     try {
-      add_columns(group, first, plan.columns, count_group(group, request, device, body, trace), table);
+      add_columns(group, first, plan.columns, counting.count(*group.configuration), table);
     } catch (const CuptiError& error) {  // of the others there may still be values
       if (first) throw;
       group.failure = error.found();

@@ -27,6 +27,17 @@ std::string reason_of(const CUpti_Profiler_DeviceSupported_Params& answer) {
   return found.empty() ? "something that CUPTI does not name" : found;
 }
 
+// Fewer are not tried: it is not their number that CUPTI refuses.
+constexpr std::size_t kFewestRooms = 16;
+// Images hold some kilobytes for each range; larger ones would take the memory of the model.
+constexpr std::size_t kLargestImage = std::size_t{1} << 29;
+
+bool is_about_numbers(const CuptiError& error) {
+  return error.code() == CUPTI_ERROR_INVALID_OPERATION || error.code() == CUPTI_ERROR_OUT_OF_MEMORY;
+}
+
+std::size_t fewer(std::size_t rooms, std::size_t needed) { return rooms > needed ? needed : rooms / 2; }
+
 }  // namespace
 
 ProfilerLibrary::ProfilerLibrary(const Api& api) : api_(api) {
@@ -72,15 +83,27 @@ void RangeObjectDeleter::operator()(CUpti_RangeProfiler_Object* object) const {
   api->cuptiRangeProfilerDisable(&asked);
 }
 
-RangeSession::RangeSession(const Configuration& configuration, CUcontext context, CounterRanges ranges,
-                           std::size_t rooms)
+RangeSession::RangeSession(const Configuration& configuration, CUcontext context, RangeMode mode, RangeRooms rooms)
     : configuration_(configuration), api_(configuration.api()) {
+  for (rooms_ = rooms.wanted;; rooms_ = fewer(rooms_, rooms.needed)) {
+    open(context);
+    try {
+      make_room();
+      configure(mode);
+      return;
+    } catch (const CuptiError& error) {
+      if (!is_about_numbers(error) || fewer(rooms_, rooms.needed) < kFewestRooms) throw;
+    }
+  }
+}
+
+// A fresh object each time: what one is worth that refused something is not documented.
+void RangeSession::open(CUcontext context) {
+  object_.reset();
   auto asked = params<CUpti_RangeProfiler_Enable_Params>();
   asked.ctx = context;
   ROOFPROF_CUPTI(api_, cuptiRangeProfilerEnable, &asked);
   object_ = RangeObject(asked.pRangeProfilerObject, {&api_});
-  make_room(rooms);
-  configure(ranges, rooms);
 }
 
 RangeSession::~RangeSession() {
@@ -90,15 +113,18 @@ RangeSession::~RangeSession() {
   api_.cuptiRangeProfilerStop(&asked);
 }
 
-void RangeSession::make_room(std::size_t rooms) {
+void RangeSession::make_room() {
   auto size = params<CUpti_RangeProfiler_GetCounterDataSize_Params>();
   size.pRangeProfilerObject = object_.get();
   size.pMetricNames = configuration_.names();
   size.numMetrics = configuration_.metrics().size();
-  size.maxNumOfRanges = rooms;
-  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(rooms);
+  size.maxNumOfRanges = rooms_;
+  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(rooms_);
   ROOFPROF_CUPTI(api_, cuptiRangeProfilerGetCounterDataSize, &size);
-  counter_data_.resize(size.counterDataSize);
+  if (size.counterDataSize > kLargestImage) {
+    throw CuptiError("cuptiRangeProfilerGetCounterDataSize", CUPTI_ERROR_OUT_OF_MEMORY);
+  }
+  counter_data_.assign(size.counterDataSize, 0);
 
   auto filled = params<CUpti_RangeProfiler_CounterDataImage_Initialize_Params>();
   filled.pRangeProfilerObject = object_.get();
@@ -107,8 +133,8 @@ void RangeSession::make_room(std::size_t rooms) {
   ROOFPROF_CUPTI(api_, cuptiRangeProfilerCounterDataImageInitialize, &filled);
 }
 
-void RangeSession::configure(CounterRanges ranges, std::size_t rooms) {
-  const bool kernels = ranges == CounterRanges::kernels;
+void RangeSession::configure(RangeMode mode) {
+  const bool kernels = mode != RangeMode::modules;
   auto asked = params<CUpti_RangeProfiler_SetConfig_Params>();
   asked.pRangeProfilerObject = object_.get();
   asked.configSize = configuration_.image().size();
@@ -117,10 +143,10 @@ void RangeSession::configure(CounterRanges ranges, std::size_t rooms) {
   asked.pCounterDataImage = counter_data_.data();
   asked.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
   asked.replayMode = kernels ? CUPTI_KernelReplay : CUPTI_UserReplay;
-  asked.maxRangesPerPass = rooms;
+  asked.maxRangesPerPass = rooms_;
   asked.numNestingLevels = 1;
   asked.minNestingLevel = 1;
-  asked.targetNestingLevel = 1;
+  asked.targetNestingLevel = mode == RangeMode::kernels ? 0 : 1;  // kernels by themselves are in no pushed range
   ROOFPROF_CUPTI(api_, cuptiRangeProfilerSetConfig, &asked);
 }
 

@@ -40,20 +40,35 @@ struct RangeObjectDeleter {
 };
 using RangeObject = std::unique_ptr<CUpti_RangeProfiler_Object, RangeObjectDeleter>;
 
+// For how many ranges to make room: what is wanted, then, if CUPTI refuses that, what is needed, then half of it each
+// time. It documents no limit; some versions have one of two or three thousand.
+struct RangeRooms {
+  std::size_t wanted = 0;
+  std::size_t needed = 0;
+};
+
+enum class RangeMode : std::uint8_t {
+  modules,                 // those that are pushed
+  kernels,                 // each kernel
+  kernels_in_pushed_range  // each kernel of a range that is pushed: some versions see none without one
+};
+
 // Counting of one configuration in one context. A new one for each configuration: CUPTI does not document that one can
 // serve several.
 class RangeSession {
  public:
-  // rooms: for how many ranges. Throws CuptiError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES without permission,
-  // CUPTI_ERROR_HARDWARE_BUSY while another program counts. Uses the configuration as long as it lives.
-  RangeSession(const Configuration& configuration, CUcontext context, CounterRanges ranges, std::size_t rooms);
+  // Throws CuptiError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES without permission, CUPTI_ERROR_HARDWARE_BUSY while another
+  // program counts. Uses the configuration as long as it lives.
+  RangeSession(const Configuration& configuration, CUcontext context, RangeMode mode, RangeRooms rooms);
   ~RangeSession();
   RangeSession(const RangeSession&) = delete;
   RangeSession& operator=(const RangeSession&) = delete;
 
-  void start();  // a pass
-  bool stop();   // true: that was the last pass
-  // Ranges of modules, one at a time.
+  std::size_t rooms() const { return rooms_; }  // that CUPTI took
+  void start();                                 // a pass
+  bool stop();                                  // true: that was the last pass
+  bool started() const { return started_; }
+  // Ranges of modules, or the one around kernels; one at a time.
   CUptiResult push(const char* name) noexcept;
   CUptiResult pop() noexcept;
 
@@ -66,13 +81,15 @@ class RangeSession {
   std::span<const std::uint8_t> counter_data() const { return counter_data_; }
 
  private:
-  void make_room(std::size_t rooms);
-  void configure(CounterRanges ranges, std::size_t rooms);
+  void open(CUcontext context);
+  void make_room();
+  void configure(RangeMode mode);
 
   const Configuration& configuration_;
   const Api& api_;
   std::vector<std::uint8_t> counter_data_;  // written to as long as the object lives
   RangeObject object_;
+  std::size_t rooms_ = 0;
   bool started_ = false;
 };
 

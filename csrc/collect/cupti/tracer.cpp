@@ -10,6 +10,7 @@
 #include "collect/cupti/device_trace.h"
 #include "collect/cupti/graph_nodes.h"
 #include "collect/cupti/launch_ids.h"
+#include "nvidia/other_profilers.h"
 
 namespace roofprof::cupti {
 
@@ -57,6 +58,7 @@ struct Shared {
   LaunchIds ids;
   GraphNodes graphs;
   std::atomic<const Api*> api = nullptr;
+  std::atomic<bool> tracing = false;
 };
 
 Shared& shared() {
@@ -90,6 +92,14 @@ void CUPTIAPI on_graph_node(void*, CUpti_CallbackDomain domain, CUpti_CallbackId
   }
 }
 
+constexpr const char* kOneAtATime = "let one profiler end before the other begins";
+constexpr const char* kOtherClock =
+    "another profiler (torch.profiler, for one) began within this trace and replaced CUPTI's clock: the recorded times "
+    "are wrong";
+constexpr const char* kCallbacksTaken =
+    "another client holds CUPTI's callbacks, as torch.profiler up to torch 2.14 does after its first use: kernels of "
+    "CUDA graphs count where the graph is launched, and if it records just now, kernels may be missing";
+
 std::string failed(std::string_view what, int code) {
   return "CUPTI could not " + std::string(what) + " (" + std::string(error_name(code)) + ")";
 }
@@ -104,46 +114,68 @@ Tracer::~Tracer() {
   std::vector<Note> notes;
   ActivityInbox::instance().close();
   release(notes);
+  shared().tracing = false;
 }
 
 LaunchMarker* Tracer::marker() { return tracing_ ? &shared().ids : nullptr; }
 
 void Tracer::start() {
-  if (tracing_) throw CollectorError("kernel times are being recorded already", "end that trace first");
   require_activity(api_);
   synchronize_();
-  subscribe();
-  // From here on this is the process's only trace.
-  ActivityInbox& inbox = ActivityInbox::instance();
-  Shared& all = shared();
-  all.api = &api_;
-  all.graphs.clear();
+  if (shared().tracing.exchange(true)) {
+    throw CollectorError("kernel times are being recorded already", "end that trace first");
+  }
+  // From here on this is the process's only trace of ours.
   try {
-    inbox.register_callbacks(api_);
-    all.ids.begin(api_);
-    inbox.open(api_, limits_);
-    enable();
-    skip_calls_that_launch_nothing();
-    watch_graphs();
-    synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
-    std::size_t from_before = 0;  // asking resets the count
-    api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
-    start_ns_ = now();
-    inbox.keep_of_others_from(start_ns_);
+    begin();
     tracing_ = true;
   } catch (...) {
     std::vector<Note> notes;
-    inbox.close();
+    ActivityInbox::instance().close();
     release(notes);
+    shared().tracing = false;
     throw;
   }
 }
 
-void Tracer::subscribe() {
-  const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_graph_node, nullptr);
-  if (result == CUPTI_SUCCESS) return;
-  subscriber_ = nullptr;
-  throw CuptiError("cuptiSubscribe", result);
+void Tracer::begin() {
+  ActivityInbox& inbox = ActivityInbox::instance();
+  Shared& all = shared();
+  all.api = &api_;
+  all.graphs.clear();
+  watch_graphs();  // first, as it tells of others
+  clock_.start(api_);
+  inbox.register_callbacks(api_);
+  all.ids.begin(api_);
+  inbox.open(api_, limits_);
+  enable();
+  skip_calls_that_launch_nothing();
+  synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
+  std::size_t from_before = 0;  // asking resets the count
+  api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
+  start_ns_ = now();
+  inbox.keep_of_others_from(start_ns_);
+}
+
+// Callbacks need a subscription, of which a process has one; records need none. Up to torch 2.14 torch's profiler takes
+// it with its first use and never gives it back; and where it cannot have it then, it sees no GPU in this process any
+// more. So others who hold it do not prevent a trace, and ours is held while there is something to watch.
+void Tracer::watch_graphs() {
+  callbacks_taken_ = false;
+  if (api_.cuptiEnableCallback == nullptr || api_.cuptiGetGraphNodeId == nullptr) return;
+  if (const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_graph_node, nullptr); result != CUPTI_SUCCESS) {
+    subscriber_ = nullptr;
+    callbacks_taken_ = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    if (!callbacks_taken_ || !cuda::profilers_in_environment().empty()) throw CuptiError("cuptiSubscribe", result);
+    return;
+  }
+  watched_.reserve(kGraphCallbacks.size());
+  for (const auto callback : kGraphCallbacks) {
+    if (api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback) == CUPTI_SUCCESS) {
+      watched_.push_back(callback);
+    }
+  }
+  if (watched_.empty()) api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr));
 }
 
 void Tracer::enable() {
@@ -164,16 +196,6 @@ void Tracer::skip_calls_that_launch_nothing() {
   }
 }
 
-void Tracer::watch_graphs() {
-  if (api_.cuptiEnableCallback == nullptr || api_.cuptiGetGraphNodeId == nullptr) return;
-  watched_.reserve(kGraphCallbacks.size());
-  for (const auto callback : kGraphCallbacks) {
-    if (api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback) == CUPTI_SUCCESS) {
-      watched_.push_back(callback);
-    }
-  }
-}
-
 std::int64_t Tracer::now() const {
   std::uint64_t timestamp = 0;
   ROOFPROF_CUPTI(api_, cuptiGetTimestamp, &timestamp);
@@ -184,19 +206,24 @@ DeviceTrace Tracer::stop() {
   if (!tracing_) throw CollectorError("no kernel times are being recorded", "start a trace first");
   tracing_ = false;
   Shared& all = shared();
+  ActivityInbox& inbox = ActivityInbox::instance();
   DeviceTrace trace;
   trace.start_ns = start_ns_;
-  try {
-    synchronize_();
-  } catch (const CollectorError& error) {
-    add_note(trace.notes, "device-lost", std::string(error.what()) + "; kernel times are those recorded until then");
-  }
-  all.ids.clear_this_thread();
+  const bool asked = wait_at_the_end(trace);
+  const bool clock_held = clock_.holds(api_);
   flush(trace);
-  Received received = ActivityInbox::instance().close();
+  Received received = inbox.close();
+  if (asked && !received.last_came && inbox.give_up_buffers()) {
+    add_note(trace.notes, "other-profiler",
+             "another profiler (torch.profiler, for one) began within this trace and took its records: kernels from "
+             "then on are missing");
+  }
   const bool graphs_watched = watched_.size() == kGraphCallbacks.size();
   release(trace.notes);
+  all.tracing = false;
+  if (!clock_held) throw CollectorError(kOtherClock, kOneAtATime);
   add_received(std::move(received), {all.graphs, graphs_watched}, trace);
+  if (callbacks_taken_) add_note(trace.notes, "cupti-shared", kCallbacksTaken);
   if (const std::int64_t refused = all.ids.refused(); refused > 0) {
     add_note(
         trace.notes, "launches-misplaced",
@@ -204,6 +231,24 @@ DeviceTrace Tracer::stop() {
   }
   all.graphs.clear();
   return trace;
+}
+
+// A call of ours under an id of its own comes last: where its record does not come back, somebody else has the records.
+// Whether that can be told.
+bool Tracer::wait_at_the_end(DeviceTrace& trace) {
+  LaunchIds& ids = shared().ids;
+  ids.clear_this_thread();
+  const std::int64_t refused = ids.refused();
+  ids.push(kLastLaunch, LaunchLevel::op);
+  bool waited = true;
+  try {
+    synchronize_();
+  } catch (const CollectorError& error) {
+    add_note(trace.notes, "device-lost", std::string(error.what()) + "; kernel times are those recorded until then");
+    waited = false;
+  }
+  ids.pop(LaunchLevel::op);
+  return waited && ids.refused() == refused;
 }
 
 void Tracer::flush(DeviceTrace& trace) {
@@ -237,6 +282,7 @@ void Tracer::release(std::vector<Note>& notes) {
   // The inbox is closed: what was recorded between the last flush and now is thrown away, not kept for the next trace.
   if (!enabled.empty()) api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   if (subscriber_ != nullptr) check("end our session", api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr)));
+  check("give its clock back", static_cast<CUptiResult>(clock_.end(api_)));
 }
 
 }  // namespace roofprof::cupti

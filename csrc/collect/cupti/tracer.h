@@ -7,6 +7,7 @@
 
 #include "collect/cupti/activity_inbox.h"
 #include "collect/cupti/api.h"
+#include "collect/cupti/trace_clock.h"
 #include "values/device_data.h"
 
 namespace roofprof::cupti {
@@ -20,19 +21,21 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Throws CollectorError; nothing is enabled or subscribed then.
+  // Throws CollectorError (another profiler is at work); nothing is enabled or subscribed then.
   void start();
   // Null while nothing is traced.
   LaunchMarker* marker();
-  // Waits for the devices. Errors become notes, and what was recorded is returned all the same.
+  // Waits for the devices. Errors become notes, and what was recorded is returned all the same. Throws CollectorError
+  // where its times are not to be trusted; the trace has ended then.
   DeviceTrace stop();
 
  private:
-  void subscribe();
+  void begin();
+  void watch_graphs();
   void enable();
   void skip_calls_that_launch_nothing();
-  void watch_graphs();
   std::int64_t now() const;
+  bool wait_at_the_end(DeviceTrace& trace);
   void flush(DeviceTrace& trace);
   void release(std::vector<Note>& notes);
 
@@ -40,7 +43,9 @@ class Tracer {
   std::function<void()> synchronize_;
   TraceLimits limits_;
   bool tracing_ = false;
-  CUpti_SubscriberHandle subscriber_ = nullptr;
+  TraceClock clock_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;  // held while graphs are watched
+  bool callbacks_taken_ = false;                 // by another subscriber
   std::vector<CUpti_ActivityKind> enabled_;
   std::vector<CUpti_CallbackIdResource> watched_;  // of graphs
   std::int64_t start_ns_ = 0;

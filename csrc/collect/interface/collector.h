@@ -36,12 +36,14 @@ class DeviceCollector {
   virtual void start_tracing() = 0;
   // Null while nothing is traced. Valid until tracing stops.
   virtual LaunchMarker* marker() = 0;
-  // Synchronizes and returns what was recorded. After a device was lost, it returns what there is, with a note.
+  // Synchronizes and returns what was recorded. After a device was lost, it returns what there is, with a note. Throws
+  // CollectorError where the times are not to be trusted (another profiler took the clock); tracing has ended then.
   virtual DeviceTrace stop_tracing() = 0;
 
-  // Runs the body once for each pass that the counters need and returns their values. The body is given the marker for
-  // ranges of modules, else null. Throws CollectorError (no permission, another profiler, a chip that is not
-  // supported), or what the body throws; then nothing has changed.
+  // Runs the body once for each pass that the counters need, more often where they do not take all ranges at once, and
+  // returns their values. The body is given a marker for ranges of modules and in such further runs, else null. Throws
+  // CollectorError (no permission, another profiler, a chip that is not supported), or what the body throws; then
+  // nothing has changed.
   virtual CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) = 0;
 };
 

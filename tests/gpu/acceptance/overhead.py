@@ -7,14 +7,15 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
+import roofprof
 from acceptance.checks import NotOnThisMachineError, Part
-from acceptance.machine import Machine
+from acceptance.machine import Machine, notes
 from acceptance.models import Chain, resnet50
 
 # The worst that may be said of roofprof beside torch.profiler with both of its activities, which sees as much.
@@ -33,6 +34,7 @@ class Workload:
     inputs: Tensor
     steps: int
     kernels: int | None = None  # launches of one step, where they are known
+    ours: list[roofprof.RooflineProfiler] = field(default_factory=list)  # the last block of roofprof's
 
     def step(self) -> None:
         with torch.no_grad():
@@ -44,8 +46,9 @@ def workloads(machine: Machine) -> list[Workload]:
     resnet = machine.model(resnet50().eval())
     images = torch.rand(batch, 3, size, size, device=machine.tensors)
     few = torch.zeros(16, device=machine.tensors)
+    large = [] if machine.simulated else [Workload(f"resnet50, batch {batch}", resnet, images, 10)]
     return [
-        Workload(f"resnet50, batch {batch}", resnet, images, machine.size(10, 1)),
+        *large,
         Workload("resnet50, batch 1", resnet, images[:1], machine.size(20, 1)),
         Workload(f"{length} additions of 16 numbers", machine.model(Chain(length)), few, machine.size(3, 1), length),
     ]
@@ -53,10 +56,12 @@ def workloads(machine: Machine) -> list[Workload]:
 
 def tools(machine: Machine, workload: Workload) -> dict[str, Open]:
     """Each as its users write it."""
-    found: dict[str, Open] = {
-        "plain": contextlib.nullcontext,
-        "roofprof": lambda: machine.profiler(workload.model),
-    }
+
+    def ours() -> roofprof.RooflineProfiler:
+        workload.ours[:] = [machine.profiler(workload.model)]
+        return workload.ours[0]
+
+    found: dict[str, Open] = {"plain": contextlib.nullcontext, "roofprof": ours}
     if not machine.simulated:
         gpu, both = [ProfilerActivity.CUDA], [ProfilerActivity.CPU, ProfilerActivity.CUDA]
         found["torch.profiler, GPU alone"] = lambda: torch.profiler.profile(activities=gpu)
@@ -100,16 +105,36 @@ def measure(machine: Machine, workload: Workload) -> dict[str, dict[str, float]]
     return result
 
 
-def cost_of_runs(machine: Machine, workload: Workload) -> dict[str, float]:
-    """Seconds of run() with 3 repeats, by what is read from the counters."""
-    result = {}
+def check_traced(part: Part, machine: Machine, workload: Workload) -> None:
+    """A cost is one of something: the block that was timed has its kernels."""
+    report = workload.ours[0].report()
+    seen = report.total.kernel_count
+    if workload.kernels and not machine.simulated:
+        expected = workload.kernels * (workload.steps + 1)
+        part.equal(f"{workload.name}: kernels of the timed block", seen, expected, notes(report))
+    else:
+        part.holds(f"{workload.name}: the timed block has kernels", bool(seen), seen, notes(report))
+
+
+def was_counted(report: roofprof.Report, counters: str) -> bool:
+    figure = report.total.executed_flops if counters == "flops" else report.total.dram_bytes
+    return counters == "off" or figure is not None
+
+
+def cost_of_runs(machine: Machine, workload: Workload) -> tuple[dict[str, float], dict[str, str]]:
+    """Seconds of run() with 3 repeats, by what is read from the counters; and why some were not read."""
+    result: dict[str, float] = {}
+    missing: dict[str, str] = {}
     for counters in ("off", "auto", "modules", "flops"):
         profiler = machine.profiler(workload.model, counters=counters)
         start = time.perf_counter()
         with torch.no_grad():
-            profiler.run(workload.inputs)
-        result[counters] = time.perf_counter() - start
-    return result
+            report = profiler.run(workload.inputs)
+        if was_counted(report, counters):
+            result[counters] = time.perf_counter() - start
+        else:
+            missing[counters] = notes(report)
+    return result, missing
 
 
 def run(part: Part, machine: Machine) -> None:
@@ -117,6 +142,7 @@ def run(part: Part, machine: Machine) -> None:
         with part.stage(workload.name):
             figures = measure(machine, workload)
             part.fact(workload.name, figures)
+            check_traced(part, machine, workload)
             ours = figures["roofprof"]["step_over_plain"]
             name = f"{workload.name}: a step under roofprof over one under torch.profiler"
             if "torch.profiler" not in figures:
@@ -124,9 +150,10 @@ def run(part: Part, machine: Machine) -> None:
             theirs = figures["torch.profiler"]["step_over_plain"]
             part.between(name, ours / theirs, 0.0, MOST_OF_TORCH, f"roofprof {ours:.2f}x, torch.profiler {theirs:.2f}x")
         with part.stage(f"{workload.name}: whole runs"):
-            runs = cost_of_runs(machine, workload)
+            runs, missing = cost_of_runs(machine, workload)
             part.fact(f"{workload.name}: seconds of run(), by counters", runs)
             if workload.kernels:
                 extra = {name: 1e6 * (seconds - runs["off"]) / workload.kernels for name, seconds in runs.items()}
-                known = "not answered" if machine.simulated else "yes"
-                part.answer("what counters cost is known", known, {"us for each launch of one run()": extra})
+                known = "not answered" if machine.simulated or missing else "yes"
+                evidence = {"us for each launch of one run()": extra, "not read": missing}
+                part.answer("what counters cost is known", known, evidence)

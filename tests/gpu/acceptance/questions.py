@@ -61,8 +61,15 @@ def by_closed_form(bytes_by_name: dict[str, float | None], expected: dict[str, i
     return "yes" if all(check.status == PASS for check in found.values()) else "no", {"measured / closed form": seen}
 
 
-def with_notes(answer: Answer, report: roofprof.Report) -> Answer:
-    return answer[0], {"seen": answer[1], "notes": notes(report)}
+# The notes by which a report says that CUPTI did not give counters.
+REFUSALS = {"no-counters", "counter-not-measured", "counters-mismatched", "counters-not-evaluated"}
+
+
+def with_notes(answer: Answer, report: roofprof.Report, machine: Machine) -> Answer:
+    """A figure that CUPTI refuses to somebody who may ask is the answer no."""
+    refused = machine.counters_permitted and any(note.code in REFUSALS for note in report.coverage.notes)
+    found = "no" if answer[0] == NOT_ANSWERED and refused else answer[0]
+    return found, {"seen": answer[1], "notes": notes(report)}
 
 
 def module_ranges_across_streams(machine: Machine) -> Answer:
@@ -70,7 +77,7 @@ def module_ranges_across_streams(machine: Machine) -> Answer:
     n = machine.array_bytes
     report = machine.profile("two streams", Streams(machine), counters="modules")
     seen = {name: report.row(name).dram_bytes for name in ("fill", "triad")}
-    return with_notes(by_closed_form(seen, {"fill": n, "triad": 3 * n}), report)
+    return with_notes(by_closed_form(seen, {"fill": n, "triad": 3 * n}), report, machine)
 
 
 def module_ranges_across_threads(machine: Machine) -> Answer:
@@ -90,7 +97,7 @@ def module_ranges_across_threads(machine: Machine) -> Answer:
             rows[counters][path] = report.row(path).dram_bytes
     evidence = {"dram_bytes": rows, "notes": notes(report)}
     if any(value is None for found in rows.values() for value in found.values()):
-        return NOT_ANSWERED, evidence
+        return with_notes((NOT_ANSWERED, evidence), report, machine)
     near = [compared(k, rows["modules"][k], rows["auto"][k], THREADS_TOLERANCE).status == PASS for k in rows["auto"]]
     return "yes" if all(near) else "no", evidence
 
@@ -116,7 +123,7 @@ def graphs_under_auto_range(machine: Machine) -> Answer:
     # Kernels without bytes, with the reason noted, is an answer too: the counters did not see them.
     if answer == NOT_ANSWERED and report.kernels:
         answer = "no"
-    return with_notes((answer, evidence), report)
+    return with_notes((answer, evidence), report, machine)
 
 
 def order_with_fills_between(machine: Machine) -> Answer:
@@ -142,7 +149,7 @@ def order_with_fills_between(machine: Machine) -> Answer:
 
     report = machine.profile("fills between", Mixed())
     seen = {name: report.row(name).dram_bytes for name in ("triad", "scale")}
-    return with_notes(by_closed_form(seen, {"triad": 3 * n, "scale": 2 * n}), report)
+    return with_notes(by_closed_form(seen, {"triad": 3 * n, "scale": 2 * n}), report, machine)
 
 
 def sass_counters_on_cublas(machine: Machine) -> Answer:
@@ -154,7 +161,7 @@ def sass_counters_on_cublas(machine: Machine) -> Answer:
     flops = report.total.executed_flops
     status, why = executed(flops, gemm)
     evidence = {"executed": flops, "2MNK": gemm.flops, "": why, "kernels": [k.name for k in report.kernels]}
-    return with_notes((NOT_ANSWERED if flops is None else "yes" if status == PASS else "no", evidence), report)
+    return with_notes((NOT_ANSWERED if flops is None else "yes" if status == PASS else "no", evidence), report, machine)
 
 
 def weights_of_instructions(machine: Machine) -> Answer:
@@ -167,7 +174,7 @@ def weights_of_instructions(machine: Machine) -> Answer:
         flops = report.total.executed_flops
         found[instruction.name] = None if flops is None else flops / expected
     if None in found.values():
-        return NOT_ANSWERED, {"executed / expected": found, "notes": notes(report)}
+        return with_notes((NOT_ANSWERED, {"executed / expected": found}), report, machine)
     exact = all(abs(ratio - 1) <= STRAY_INSTRUCTIONS for ratio in found.values() if ratio is not None)
     return "yes" if exact else "no", {"executed / expected": found}
 

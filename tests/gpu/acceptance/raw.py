@@ -14,8 +14,12 @@ from acceptance.checks import NotOnThisMachineError
 ROOMS = 256
 
 
+class RefusedError(RuntimeError):
+    """CUPTI, or the driver, does not do what it was asked: an answer, too."""
+
+
 class Raw:
-    """The library's functions; each raises RuntimeError with CUPTI's sentence where it fails."""
+    """The library's functions; each raises RefusedError with CUPTI's sentence, RuntimeError where ours is at fault."""
 
     def __init__(self) -> None:
         path = os.environ.get("ACCEPTANCE_RAW", "")
@@ -32,21 +36,23 @@ class Raw:
         function = getattr(self._library, name)
         function.restype = ctypes.c_char_p
         answer = json.loads(function(*(str(arg).encode() if isinstance(arg, (str, Path)) else arg for arg in args)))
+        if "refused" in answer:
+            raise RefusedError(answer["refused"])
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
 
     def push(self, name: str) -> None:
-        """Open a range. Raises RuntimeError with CUPTI's code."""
+        """Open a range. Raises RefusedError with CUPTI's code."""
         code = self._library.raw_push(name.encode())
         if code:
-            raise RuntimeError(f"a range could not be opened: CUPTI's error {code}")
+            raise RefusedError(f"a range could not be opened: CUPTI's error {code}")
 
     def pop(self) -> None:
         """Close it."""
         code = self._library.raw_pop()
         if code:
-            raise RuntimeError(f"a range could not be closed: CUPTI's error {code}")
+            raise RefusedError(f"a range could not be closed: CUPTI's error {code}")
 
     def count(
         self, metrics: Sequence[str], body: Callable[[], object], *, modules: bool = False, save: Path | None = None

@@ -1,6 +1,7 @@
 // CUPTI as roofprof's own classes drive it, for questions that the profiler never asks: ranges under a trace, names of
-// one's own, images evaluated later. A C interface for ctypes; every answer is JSON, {"error": "..."} where it failed.
-// One thread at a time, and texts are valid until the next call.
+// one's own, images evaluated later. A C interface for ctypes; every answer is JSON: {"refused": "..."} where CUPTI or
+// the driver does not do it, {"error": "..."} where something else failed. One thread at a time, and texts are valid
+// until the next call.
 
 #include <cmath>
 #include <cstddef>
@@ -82,6 +83,8 @@ std::string answer;
 const char* answered(const std::function<std::string()>& work) noexcept {
   try {
     answer = work();
+  } catch (const CollectorError& error) {
+    answer = "{\"refused\": " + quoted(error.what()) + "}";
   } catch (const std::exception& error) {
     answer = "{\"error\": " + quoted(error.what()) + "}";
   }
@@ -135,9 +138,9 @@ extern "C" {
 const char* raw_begin(const char* metrics, int modules, int rooms) {
   return answered([&] {
     counting.reset();
-    auto fresh = std::make_unique<Counting>();
     const cupti::Api& api = cupti::api();
-    cupti::require_counters(api);
+    cupti::require_counters(api);               // loads what CUPTI opens by name
+    auto fresh = std::make_unique<Counting>();  // initialises the profiler, which comes before all else
     cupti::check_supported(api, 0);
     auto* context = static_cast<CUcontext>(fresh->context.get());
     fresh->availability = cupti::counter_availability(api, context);
@@ -145,8 +148,8 @@ const char* raw_begin(const char* metrics, int modules, int rooms) {
     std::istringstream names(metrics);
     fresh->configuration = std::make_unique<cupti::Configuration>(*fresh->host, words(names, ','));
     fresh->session = std::make_unique<cupti::RangeSession>(
-        *fresh->configuration, context, modules != 0 ? CounterRanges::modules : CounterRanges::kernels,
-        static_cast<std::size_t>(rooms));
+        *fresh->configuration, context, modules != 0 ? cupti::RangeMode::modules : cupti::RangeMode::kernels,
+        cupti::RangeRooms{static_cast<std::size_t>(rooms), static_cast<std::size_t>(rooms)});
     counting = std::move(fresh);
     return "{\"chip\": " + quoted(counting->host->chip()) +
            ", \"passes\": " + std::to_string(counting->configuration->passes()) + "}";
@@ -204,6 +207,7 @@ const char* raw_evaluate(const char* folder) {
     auto about = words(file, '\n');
     if (about.size() < 3) throw std::runtime_error(path + " holds no image");
     cupti::require_counters(cupti::api());
+    const cupti::ProfilerLibrary library(cupti::api());
     const cupti::HostProfiler host(cupti::api(), about.at(0), read_bytes(path + "/availability.bin"));
     const cupti::Configuration configuration(host, {about.begin() + 2, about.end()});
     const auto image = read_bytes(path + "/counter_data.bin");
@@ -249,6 +253,7 @@ const char* raw_trace_stop() {
 }
 
 // A trace of one run of the body and the counters of its kernels, as recorded data (collect/replay/recorded_data.h).
+// The trace is written before counters are tried.
 const char* raw_record(const char* path, void (*body)()) {
   return answered([&] {
     const cuda::PrimaryContext context(cuda::driver(), 0);
@@ -258,6 +263,7 @@ const char* raw_record(const char* path, void (*body)()) {
     RecordedData data;
     data.traces.push_back(tracer->stop());
     tracer.reset();
+    write_recorded_file(data, path);
     CounterRequest request;
     request.expected_launches = static_cast<std::int64_t>(data.traces.front().records.size());
     data.counters.push_back(cupti::count_ranges(request, [&](LaunchMarker*) { body(); }));

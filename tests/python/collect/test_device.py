@@ -51,6 +51,42 @@ def test_times_are_those_of_the_kernels_of_each_module(well):
     assert sum(kernel["total_ns"] for kernel in facts["kernels"]) == 2 * GEMM_NS
 
 
+def test_kernels_belong_to_the_regions_that_they_were_launched_in(well):
+    found = well["regions"]
+    calls = {"prefill": 1, "decode": 2, "(no region)": 1}
+    by_path = {row["path"]: row for row in found["regions"]}
+    assert set(by_path) == set(calls)
+    for path, times in calls.items():
+        assert by_path[path]["time_ns"] == times * 2 * GEMM_NS
+        assert by_path[path]["kernel_count"] == times * 2
+        assert by_path[path]["dram_bytes"] == times * 2 * GEMM_BYTES
+    assert found["groups"] == {
+        ("" if path == "(no region)" else path): pytest.approx(times * 2 * GEMM_NS * 1e-9)
+        for path, times in calls.items()
+    }
+    for name in ("prefill", "decode"):
+        part = found["parts"][name]
+        assert part["rows"]["0"]["time_ns"] == calls[name] * GEMM_NS
+        assert part["rows"]["0"]["dram_bytes"] == calls[name] * GEMM_BYTES
+        assert part["rows"][""]["kernel_count"] == calls[name] * 2
+        assert part["rows"][""]["wall_ns"] == by_path[name]["wall_ns"] > 0
+        assert {kernel["scope"] for kernel in part["kernels"]} == {name}
+        assert sum(kernel["total_ns"] for kernel in part["kernels"]) == calls[name] * 2 * GEMM_NS
+    assert found["whole"]["rows"][""]["time_ns"] == 4 * 2 * GEMM_NS
+    assert set(found["scopes"]) == {"prefill", "decode", ""}
+    assert found["same from JSON"]
+    whole, part = found["utilization"]
+    assert whole is not None
+    assert part is None, "when the device worked for one region is not known"
+
+
+def test_counters_of_modules_are_those_of_the_region(well):
+    found = well["regions, counters of modules"]
+    by_path = {row["path"]: row["dram_bytes"] for row in found["regions"]}
+    assert by_path == {"prefill": 2 * GEMM_BYTES, "decode": 4 * GEMM_BYTES, "(no region)": 2 * GEMM_BYTES}
+    assert found["parts"]["decode"]["rows"]["0"]["dram_bytes"] == 2 * GEMM_BYTES
+
+
 def test_a_block_has_its_backward_and_optimizer_in_their_places(well):
     facts = well["training"]
     by_place = {(kernel["name"], kernel["module"], kernel["phase"]): kernel for kernel in facts["kernels"]}
@@ -116,6 +152,13 @@ def test_without_counters_a_report_has_times_and_says_why(wrong, what, words):
     expect_times(facts)
     note_with(facts, words)
     assert all(row["dram_bytes"] is None for row in facts["rows"].values())
+
+
+def test_times_and_counters_need_no_subscription(wrong):
+    facts = wrong["a subscriber alone"]
+    expect_times(facts)
+    assert facts["rows"]["0"]["dram_bytes"] == GEMM_BYTES, facts["notes"]
+    note_with(facts, "another client holds CUPTI's callbacks")
 
 
 def test_a_device_that_is_lost_ends_the_runs(wrong):

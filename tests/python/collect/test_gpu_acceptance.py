@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GPU = ROOT / "tests" / "gpu"
 sys.path.insert(0, str(GPU))
 
-from acceptance import checks, closed_forms, models, ncu_table, questions, summary  # noqa: E402
+from acceptance import checks, closed_forms, hardware, machine, models, ncu_table, questions, raw, summary  # noqa: E402
 from acceptance.closed_forms import Gemm  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -119,6 +119,27 @@ def test_an_answer_is_yes_only_where_every_figure_is_right():
     assert questions.by_closed_form({"fill": 101.0, "triad": 299.0}, expected)[0] == "yes"
     assert questions.by_closed_form({"fill": 101.0, "triad": 200.0}, expected)[0] == "no"
     assert questions.by_closed_form({"fill": None, "triad": 300.0}, expected)[0] == "not answered"
+
+
+@pytest.mark.parametrize(("permitted", "answer"), [(True, "no"), (False, "not answered")])
+def test_a_refusal_is_the_answer_no(permitted, answer):
+    class Bench:
+        class machine:  # noqa: N801
+            counters_permitted = permitted
+
+    def refused(_):
+        raise raw.RefusedError("CUPTI cannot do that at this moment")
+
+    assert hardware.asked(Bench, refused) == (answer, "refused: CUPTI cannot do that at this moment")
+
+
+@pytest.mark.parametrize(
+    ("mask", "may"),
+    [("000001ffffffffff", True), ("0000000000200000", True), ("00000000a80425fb", False), ("0000000000000000", False)],
+)
+def test_counters_are_for_a_capability_not_for_a_user(mask, may):
+    status = f"Name:\tpython\nCapPrm:\t{mask}\nCapEff:\t{mask}\n"
+    assert machine.has_capability(machine.CAP_SYS_ADMIN, status) is may  # 00000000a80425fb: root in a container
 
 
 # ---- a part's results
@@ -269,7 +290,8 @@ def test_a_call_with_its_backward_leaves_gradients_and_no_graph():
 def run_script(folder, **variables):
     hidden = {"ROOFPROF_CUDA_LIB", "ROOFPROF_CUPTI_LIB", "ROOFPROF_NVML_LIB"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= {"OUT": str(folder), "PYTHON": sys.executable} | variables
+    folder.mkdir(exist_ok=True)
+    environment |= {"OUT": str(folder), "BUILD": f"{folder}_build", "PYTHON": sys.executable} | variables
     return subprocess.run(
         [str(GPU / "run.sh")], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
@@ -304,12 +326,13 @@ def test_known_work_of_the_stand_ins_is_found_again(tmp_path):
     passed = {check["name"] for check in by_status(result, "traffic", "pass")}
     assert {"triad a = b + 3c: DRAM bytes", "sum: DRAM bytes", "bf16 GEMM 64: executed FLOPs"} <= passed
     assert (tmp_path / "recorded.tar.gz").stat().st_size > 0
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["log.txt", "recorded.tar.gz", "results.json"]
 
 
 @pytest.mark.slow
 def test_every_part_runs_on_the_stand_ins(tmp_path):
     """Figures may be wrong there (torch.profiler sees nothing of the stand-ins), but no script is."""
-    result = on_stand_ins(tmp_path, "sums|questions|cpp|others|roofs|overhead|ncu")
+    result = on_stand_ins(tmp_path, "others|sums|roofs|overhead|questions|cpp|ncu")
     for part in result["parts"]:
         assert not by_status(result, part, "error")
     assert not by_status(result, "sums", "fail")
@@ -320,4 +343,10 @@ def test_without_a_gpu_it_says_so_and_all_is_well(tmp_path):
     done = run_script(tmp_path)
     assert done.returncode == 0
     assert "there is no GPU here" in done.stdout
-    assert not (tmp_path / "results.json").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_built_is_no_result(tmp_path):
+    done = run_script(tmp_path, BUILD=str(tmp_path / "build"))
+    assert done.returncode == 1
+    assert "BUILD lies in OUT" in done.stdout

@@ -54,10 +54,14 @@ TEST_F(Doctor, SaysWhatIsThereInOrder) {
 TEST_F(Doctor, NamesAnotherSubscriber) {
   CUpti_SubscriberHandle other = nullptr;
   ROOFPROF_CUPTI(api(), cuptiSubscribe, &other, nullptr, nullptr);
+  EXPECT_SAYS("available; another client holds CUPTI's callbacks", finding("kernel times").found);
+  setenv("NSYS_PROFILING_SESSION_ID", "1", 1);
   const Finding times = finding("kernel times");
+  unsetenv("NSYS_PROFILING_SESSION_ID");
   ROOFPROF_CUPTI(api(), cuptiUnsubscribe, other);
   EXPECT_SAYS("another profiler is at work", times.found);
   EXPECT_SAYS("cuda-gdb", times.advice);
+  EXPECT_EQ(fake_live("activity_kind"), 0);
 }
 
 TEST_F(Doctor, SaysHowCountersArePermitted) {
@@ -65,6 +69,17 @@ TEST_F(Doctor, SaysHowCountersArePermitted) {
   EXPECT_SAYS("no permission to read the GPU's performance counters", finding("counters").found);
   EXPECT_SAYS("NVreg_RestrictProfilingToAdminUsers=0", finding("counters").advice);
   EXPECT_EQ(finding("kernel times").found, "available");
+}
+
+// As some drivers do, which let everything be prepared.
+TEST_F(Doctor, StartsToCount) {
+  fake_fail("cuptiRangeProfilerStart", 35, 0);
+  EXPECT_SAYS("no permission to read the GPU's performance counters", finding("counters").found);
+}
+
+TEST_F(Doctor, TriesAsManyKernelsAsAModelHas) {
+  fake_set("most_ranges", 900);
+  EXPECT_EQ(finding("counters").found, "available on cuda:0 (chip GH100), 512 kernels in one run");
 }
 
 TEST_F(Doctor, NamesWhoeverCounts) {

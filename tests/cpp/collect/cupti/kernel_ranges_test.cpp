@@ -1,4 +1,6 @@
 // Counters kernel by kernel, on the simulated device: what comes back is what each kernel was given.
+#include <tuple>
+
 #include "collect/cupti/counted.h"
 
 namespace roofprof::cupti {
@@ -93,15 +95,103 @@ TEST_F(KernelRanges, RunsThatLaunchDifferentlyAreNotJoined) {
 }
 
 TEST_F(KernelRanges, RangesWithoutARoomAreReported) {
-  const auto body = [](LaunchMarker*) {
-    for (int i = 0; i < 2300; ++i) launch(1, 0);
+  const auto body = [](LaunchMarker*) {  // tells the marker of nothing
+    for (int i = 0; i < 1300; ++i) launch(1, 0);
   };
   const CounterTrace few = count_ranges({}, body);
-  EXPECT_EQ(few.records.size(), 2048U);
-  EXPECT_EQ(few.dropped, 252);
-  const CounterTrace enough = count_ranges({.expected_launches = 1150}, body);
-  EXPECT_EQ(enough.records.size(), 2300U);
+  EXPECT_EQ(few.records.size(), 1024U);
+  EXPECT_EQ(few.dropped, 276);
+  const CounterTrace enough = count_ranges({.expected_launches = 1150}, body);  // and a margin of an eighth
+  EXPECT_EQ(enough.records.size(), 1300U);
   EXPECT_EQ(enough.dropped, 0);
+  EXPECT_TRUE(enough.notes.empty());
+}
+
+// Ops of up to three kernels, the i-th of all with i bytes, in modules of ten ops: as an observer tells of them.
+void ops_with_kernels(LaunchMarker* marker, int kernels) {
+  int launched = 0;
+  for (int op = 0; launched < kernels; ++op) {
+    if (marker != nullptr && op % 10 == 0) marker->push(1000, LaunchLevel::module);
+    if (marker != nullptr) marker->push(static_cast<LaunchId>(op), LaunchLevel::op);
+    for (int i = 0; i < op % 4 && launched < kernels; ++i) launch(launched++, 0);
+    if (marker != nullptr) marker->pop(LaunchLevel::op);
+    if (marker != nullptr && op % 10 == 9) marker->pop(LaunchLevel::module);
+  }
+}
+
+class KernelRounds : public Counting, public testing::WithParamInterface<std::tuple<int, int>> {};
+
+TEST_P(KernelRounds, EachKernelIsCountedWhateverCuptiTakesAtATime) {
+  const auto [kernels, most] = GetParam();
+  fake_set("most_ranges", most);
+  int runs = 0;
+  const CounterTrace trace = count_ranges({.expected_launches = kernels}, [&](LaunchMarker* marker) {
+    ++runs;
+    ops_with_kernels(marker, kernels);
+  });
+  ASSERT_EQ(trace.records.size(), kernels);
+  EXPECT_EQ(trace.dropped, 0);
+  for (int i = 0; i < kernels; ++i) {
+    ASSERT_EQ(trace.records[i].range, i);
+    ASSERT_EQ(value(trace.records[i], Counter::dram_bytes), i);
+  }
+  EXPECT_EQ(trace.passes, runs);
+  EXPECT_LE(runs, 4 * kernels / most + 8);
+  ASSERT_EQ(trace.notes.size(), 1U);
+  EXPECT_EQ(trace.notes[0].code, "counters-in-rounds");
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, KernelRounds,
+                         testing::Combine(testing::Values(700, 1000), testing::Values(64, 250, 500, 690)));
+
+TEST_F(KernelRanges, WhatWasAcceptedIsRecorded) {
+  fake_set("most_ranges", 600);
+  const CounterTrace trace =
+      count_ranges({.expected_launches = 1000}, [](LaunchMarker* marker) { ops_with_kernels(marker, 1000); });
+  ASSERT_EQ(trace.notes.size(), 1U);
+  EXPECT_SAYS("CUPTI took 500 ranges at a time of 1141 that were asked for; a set of counters took",
+              trace.notes[0].text);
+}
+
+TEST_F(KernelRanges, ARunOfOtherLaunchesEndsTheRounds) {
+  fake_set("most_ranges", 100);
+  int runs = 0;
+  const CounterTrace trace = count_ranges(
+      {.expected_launches = 400}, [&](LaunchMarker* marker) { ops_with_kernels(marker, runs++ == 0 ? 400 : 4000); });
+  EXPECT_EQ(trace.records.size(), 100U);
+  EXPECT_EQ(trace.dropped, 300);
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(KernelRanges, KernelsThatNeedAPushedRangeGetOne) {
+  fake_set("auto_range_needs_push", 1);
+  for (const char* names : {"number", "nested", "odd"}) {
+    fake_set_text("auto_range_names", names);
+    int runs = 0;
+    const auto body = [&](LaunchMarker*) {
+      ++runs;
+      launch(100, 0);
+      launch(7, 0);
+    };
+    const CounterTrace trace = count_ranges({.executed_flops = true, .expected_launches = 2}, body);
+    EXPECT_EQ(runs, 9) << "eight sets, and the first one twice";
+    ASSERT_EQ(trace.records.size(), 2U);
+    EXPECT_EQ(value(trace.records[0], Counter::dram_bytes), 100);
+    EXPECT_EQ(value(trace.records[1], Counter::dram_bytes), 7);
+    EXPECT_EQ(value(trace.records[1], Counter::fp32_flops), 7);
+    EXPECT_TRUE(trace.notes.empty());
+  }
+}
+
+TEST_F(KernelRanges, ANameNeverEndsARun) {
+  for (const char* names : {"nested", "odd"}) {
+    fake_set_text("auto_range_names", names);
+    const CounterTrace trace = count_ranges({}, [](LaunchMarker*) {
+      for (int i = 0; i < 12; ++i) launch(i, 0);
+    });
+    ASSERT_EQ(trace.records.size(), 12U);
+    for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(value(trace.records[i], Counter::dram_bytes), i) << names;
+  }
 }
 
 TEST_F(KernelRanges, AnIntegratedChipHasNoDramCounter) {

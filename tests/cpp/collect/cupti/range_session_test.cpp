@@ -24,8 +24,8 @@ class Session : public Counting {
     library_.reset();
     Counting::TearDown();
   }
-  void open(CounterRanges ranges, std::size_t rooms = 4) {
-    session_ = std::make_unique<RangeSession>(*configuration_, context(), ranges, rooms);
+  void open(RangeMode mode, RangeRooms rooms = {4, 4}) {
+    session_ = std::make_unique<RangeSession>(*configuration_, context(), mode, rooms);
   }
   CUcontext context() const { return static_cast<CUcontext>(context_->get()); }
   double bytes(std::size_t range) const {
@@ -50,17 +50,17 @@ TEST_F(Session, AChipsMetricsAreKnown) {
 }
 
 TEST_F(Session, EndsCleanlyAtAnyStep) {
-  open(CounterRanges::kernels);
+  open(RangeMode::kernels);
   EXPECT_EQ(fake_live("range_profiler"), 1);
   session_.reset();
   EXPECT_EQ(fake_live("range_profiler"), 0);
 
-  open(CounterRanges::kernels);
+  open(RangeMode::kernels);
   session_->start();
   session_.reset();
   EXPECT_EQ(fake_live("range_profiler"), 0);
 
-  open(CounterRanges::kernels);
+  open(RangeMode::kernels);
   session_->start();
   launch(5, 0);
   EXPECT_TRUE(session_->stop());
@@ -69,7 +69,7 @@ TEST_F(Session, EndsCleanlyAtAnyStep) {
 }
 
 TEST_F(Session, RangesAreNamedAndRead) {
-  open(CounterRanges::modules);
+  open(RangeMode::modules);
   session_->start();
   EXPECT_EQ(session_->push("a"), CUPTI_SUCCESS);
   launch(5, 0);
@@ -82,20 +82,40 @@ TEST_F(Session, RangesAreNamedAndRead) {
   EXPECT_EQ(bytes(0), 5);
 }
 
+TEST_F(Session, RoomsAreWhatIsWantedThenWhatIsNeededThenHalved) {
+  for (const int refusal : {7, 8}) {
+    fake_set("most_ranges_error", refusal);
+    for (const auto& [most, taken] : {std::pair(0, 1150), std::pair(1149, 1000), std::pair(999, 500), {300, 250}}) {
+      fake_set("most_ranges", most);
+      open(RangeMode::kernels, {1150, 1000});
+      EXPECT_EQ(session_->rooms(), taken) << most;
+      session_.reset();
+    }
+    fake_set("most_ranges", 15);
+    EXPECT_THROW(open(RangeMode::kernels, {1150, 1000}), CuptiError) << "it is not their number then";
+    EXPECT_EQ(fake_live("range_profiler"), 0);
+  }
+  fake_set("most_ranges", 300);
+  fake_set("most_ranges_error", CUPTI_ERROR_INVALID_PARAMETER);
+  const long long before = fake_calls("cuptiRangeProfilerSetConfig");
+  EXPECT_THROW(open(RangeMode::kernels, {1150, 1000}), CuptiError);
+  EXPECT_EQ(fake_calls("cuptiRangeProfilerSetConfig") - before, 1) << "another refusal is none of numbers";
+}
+
 TEST_F(Session, OneAtATime) {
-  open(CounterRanges::kernels);
-  EXPECT_THROW(RangeSession(*configuration_, context(), CounterRanges::kernels, 4), CuptiError);
+  open(RangeMode::kernels);
+  EXPECT_THROW(RangeSession(*configuration_, context(), RangeMode::kernels, RangeRooms{4, 4}), CuptiError);
   EXPECT_THROW(counter_availability(api_, context()), CuptiError);
 }
 
 // The double is worth what it refuses.
 TEST_F(Session, TheSimulatedProfilerIsStrict) {
-  open(CounterRanges::kernels);
+  open(RangeMode::kernels);
   EXPECT_EQ(session_->push("a"), CUPTI_ERROR_INVALID_OPERATION);  // not among kernels
   EXPECT_THROW(session_->stop(), CuptiError);                     // was not started
   EXPECT_THROW(session_->decode(), CuptiError);                   // has no data
   session_.reset();
-  open(CounterRanges::modules);
+  open(RangeMode::modules);
   session_->start();
   EXPECT_EQ(session_->push("a"), CUPTI_SUCCESS);
   EXPECT_EQ(session_->push("b"), CUPTI_ERROR_INVALID_OPERATION);  // not inside another one

@@ -49,8 +49,10 @@ TEST_F(Failing, ASecondClientIsToldApart) {
   CUpti_SubscriberHandle other = nullptr;
   const auto nothing = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {};
   ASSERT_EQ(api().cuptiSubscribe(&other, nothing, nullptr), CUPTI_SUCCESS);
+  setenv("NV_NSIGHT_INJECTION_PORT_BASE", "49152", 1);
   Tracer traced = tracer();
   const std::string message = message_of<CollectorError>([&] { traced.start(); });
+  unsetenv("NV_NSIGHT_INJECTION_PORT_BASE");
   EXPECT_NE(message.find("another profiler is at work"), std::string::npos) << message;
   EXPECT_EQ(fake_live("subscriber"), 1) << "the other's session goes on";
   EXPECT_EQ(fake_live("activity_kind"), 0);
