@@ -38,6 +38,11 @@ constexpr OpCost kActivationCosts[] = {
     {"aten::hardsigmoid_backward", per_output, 3, nullptr, "", "x > -3 and x < 3 ? grad / 6 : 0"},
     {"aten::hardswish", per_output, 5, nullptr, "", "x * min(max(x + 3, 0), 6) / 6"},
     {"aten::hardswish_backward", per_output, 5, nullptr, "", "x < -3 ? 0 : x > 3 ? grad : grad * (x / 3 + 1/2)"},
+    // TorchScript's own, optimised for inference; MKLDNNClamp is hardtanh or relu6.
+    {"prim::MKLDNNHardTanh", per_output, 2, nullptr, "", "min(max(x, low), high)"},
+    {"prim::MKLDNNClamp", per_output, 2, nullptr, "", "min(max(x, low), high)"},
+    {"prim::MKLDNNHardSigmoid", per_output, 4, nullptr, "", "min(max(x + 3, 0), 6) / 6"},
+    {"prim::MKLDNNHardSwish", per_output, 5, nullptr, "", "x * min(max(x + 3, 0), 6) / 6"},
     {"aten::hardshrink", per_output, 2, nullptr, "", "x < -l or x > l ? x : 0"},
     {"aten::hardshrink_backward", per_output, 2, nullptr, "", "x < -l or x > l ? grad : 0"},
     {"aten::softshrink", per_output, 3, nullptr, "", "x > l ? x - l : x < -l ? x + l : 0"},

@@ -136,6 +136,7 @@ constexpr OpCost kConvolutionCosts[] = {
     {"aten::conv_depthwise3d", convolve, 0, nullptr, "", kConv},
     {"aten::_nnpack_spatial_convolution", convolve, 0, nullptr, "", kConv},
     {"aten::mkldnn_convolution", convolve, 0, nullptr, "", kConv},
+    {"prim::mkldnn_convolution", convolve, 0, nullptr, "", kConv},  // TorchScript's own, optimised for inference
     {"aten::cudnn_convolution", convolve, 0, nullptr, "", kConv},
     {"aten::cudnn_convolution_transpose", convolve_transposed, 0, nullptr, "", kTransposed},
     {"aten::cudnn_convolution_relu", convolve, 1, nullptr, "", kConvolutionFused},

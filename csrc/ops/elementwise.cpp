@@ -148,6 +148,7 @@ constexpr OpCost kElementwiseCosts[] = {
     {"aten::sub", per_component, 1, sum_bytes, "", "x - y; a complex one is 2"},
     {"aten::rsub", per_component, 1, nullptr, "", "y - x; a complex one is 2"},
     {"aten::mul", multiply, 1, nullptr, "", "x * y; two complex numbers 6, complex by real 2"},
+    {"prim::MKLDNNScalarMul", per_output, 1, nullptr, "", "x * y"},  // TorchScript's own
     {"aten::div", divide_and_round, 1, nullptr, "rounding_mode", "x / y, 1 more if rounded; by a complex number 11"},
     {"aten::floor_divide", per_output, 2, nullptr, "", "floor(x / y)"},
     {"aten::remainder", per_output, 1, nullptr, "", "x mod y"},

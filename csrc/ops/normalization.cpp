@@ -149,6 +149,7 @@ constexpr OpCost kNormalizationCosts[] = {
 
     {"aten::layer_norm", layer_norm, 6, nullptr, "", kLayerNorm},
     {"aten::native_layer_norm", layer_norm, 6, nullptr, "", kLayerNorm},
+    {"prim::MKLDNNLayerNorm", layer_norm, 6, nullptr, "", kLayerNorm},  // TorchScript's own
     {"aten::native_layer_norm_backward", layer_norm_backward, 0, nullptr, "output_mask",
      "input 7 (8 with a weight), weight 4, bias 1 per element"},
     {"aten::rms_norm", layer_norm, 3, nullptr, "", kRmsNorm},

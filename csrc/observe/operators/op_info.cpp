@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/runtime/operator.h>
 
 #include <algorithm>
 #include <array>
@@ -101,25 +102,32 @@ Evidence evidence_of(const OpInfo& info) {
   return info.kind == OpKind::view ? kViewMade : Evidence{0};
 }
 
-std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::OperatorHandle& op) {
+// What the dispatcher knows of it.
+void describe_kernels(const c10::FunctionSchema& schema, const c10::OperatorHandle& op, OpInfo& info) {
+  info.composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  info.composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+  // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
+  if (returns_view(schema) && !info.composite_implicit) {
+    info.trait = ops::Trait::view;
+  } else if (op.hasTag(at::Tag::view_copy)) {
+    info.trait = ops::Trait::view_copy;
+  } else if (op.hasTag(at::Tag::pointwise)) {
+    info.trait = ops::Trait::pointwise;
+  } else if (op.hasTag(at::Tag::reduction)) {
+    info.trait = ops::Trait::reduction;
+  }
+  info.wrapped_by = wrapping_keys(op);
+}
+
+// `op`: null for TorchScript's own operators, which are not dispatched.
+std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::OperatorHandle* op) {
   auto info = std::make_unique<OpInfo>();
   info->name = schema.name();
   info->overload = schema.overload_name();
   info->cost = ops::find_cost(info->name, info->overload);
-  info->composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-  // reshape, contiguous and to may return a view or a copy: what they dispatch tells which.
-  if (returns_view(schema) && !info->composite_implicit) {
-    info->trait = ops::Trait::view;
-  } else if (op.hasTag(at::Tag::view_copy)) {
-    info->trait = ops::Trait::view_copy;
-  } else if (op.hasTag(at::Tag::pointwise)) {
-    info->trait = ops::Trait::pointwise;
-  } else if (op.hasTag(at::Tag::reduction)) {
-    info->trait = ops::Trait::reduction;
-  }
+  if (op != nullptr) describe_kernels(schema, *op, *info);
   info->of_extension =
       std::ranges::none_of(kOwnNamespaces, [&](std::string_view own) { return info->name.starts_with(own); });
-  info->composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   const bool is_view = info->trait == ops::Trait::view;
   if (info->cost != nullptr || (info->trait != ops::Trait::none && !is_view)) {
     info->kind = OpKind::counted;
@@ -129,7 +137,6 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
     info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }
   info->ends_norm = info->name == "aten::batch_norm" || info->name == "aten::instance_norm";
-  info->wrapped_by = wrapping_keys(op);
   info->evidence = evidence_of(*info);
   describe_arguments(schema, *info);
   for (const auto& result : schema.returns()) {
@@ -164,10 +171,13 @@ bool is_compiled_code(const char* range) {
 constexpr std::size_t kMaxNamed = 4096;
 constexpr std::string_view kOtherNames = "(other names)";
 
+// How the executor of TorchScript names its own kernels, and those of oneDNN.
+constexpr std::array<std::string_view, 2> kFusedPrefixes = {"fused_", "LlgaPartition_"};
+
 // A kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it does is not known here.
 OpInfo* fused_kernel(std::string_view name) {
-  constexpr std::string_view kPrefix = "fused_";
-  if (!name.starts_with(kPrefix) || !torch::jit::in_torchscript_runtime()) return nullptr;
+  const bool fused = std::ranges::any_of(kFusedPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+  if (!fused || !torch::jit::in_torchscript_runtime()) return nullptr;
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   auto found = all.fused.find(name);
@@ -192,9 +202,13 @@ OpInfo* resolve(const at::RecordFunction& fn) {
     return entry.get();
   }
   if (entry) all.retired.push_back(std::move(entry));
-  const auto handle = c10::Dispatcher::singleton().findSchema(*name);
-  if (!handle) return nullptr;
-  entry = describe(handle->schema(), *handle);
+  if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) {
+    entry = describe(handle->schema(), &*handle);
+  } else if (const auto script = torch::jit::findOperatorFor(*name)) {
+    entry = describe(script->schema(), nullptr);
+  } else {
+    return nullptr;
+  }
   return entry.get();
 }
 

@@ -15,8 +15,8 @@
 
 namespace roofprof::observe {
 
-// Whether it is no op, but what bypassed the dispatcher in a function's or a module's call.
-enum class Unobserved : std::uint8_t { no, function, module, numpy };
+// Whether it is no op, but what bypassed the dispatcher in a function's, a module's or a TorchScript method's call.
+enum class Unobserved : std::uint8_t { no, function, module, numpy, script };
 
 // Another one for each operator, from 1 on.
 std::uint32_t next_op_number();

@@ -36,13 +36,18 @@ void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
   }
 }
 
+template <typename Visit>
+void for_each_plain_dim(const at::TensorImpl& tensor, Visit&& visit) {
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
+}
+
 // Visits the sizes that a cost can read, and strides where the layout has them.
 template <typename Visit>
 void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
   if (has_plain_strides(tensor)) {
-    const auto sizes = tensor.sizes();
-    const auto strides = tensor.strides();
-    for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
+    for_each_plain_dim(tensor, visit);
   } else if (tensor.has_symbolic_sizes_strides()) {
     for_each_symbolic_dim(tensor, visit);
   } else if (const auto nested = nested_sizes(tensor)) {
@@ -53,10 +58,14 @@ void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
 }
 
 std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
-  for_each_dim(tensor, [&](std::int64_t size, std::int64_t stride) {
+  const auto mix_dim = [&hash](std::int64_t size, std::int64_t stride) {
     hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
-  });
-  if (has_plain_strides(tensor)) return hash;
+  };
+  if (has_plain_strides(tensor)) {
+    for_each_plain_dim(tensor, mix_dim);
+    return hash;
+  }
+  for_each_dim(tensor, mix_dim);
   if (const auto sparse = sparse_content(tensor)) {
     hash = mix(mix(hash, static_cast<std::uint64_t>(sparse->values)), static_cast<std::uint64_t>(sparse->index_bytes));
   }

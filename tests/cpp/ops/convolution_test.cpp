@@ -133,6 +133,7 @@ std::vector<CostCase> cases() {
       {conv("aten::conv_depthwise3d", 3, "self"), kConv3d},
       {plain_conv2d("aten::_nnpack_spatial_convolution"), kPlain2d},
       {conv("aten::mkldnn_convolution", 2, "self"), kConv2d},
+      {conv("prim::mkldnn_convolution", 2), kConv2d},
       {conv("aten::cudnn_convolution", 2, "self"), kConv2d},
       {transposed("aten::cudnn_convolution_transpose", 2, "self"), kTransposed2d},
       {conv("aten::cudnn_convolution_relu", 2, "self"), with_fused(kConv2d, 300)},

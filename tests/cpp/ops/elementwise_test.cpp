@@ -117,6 +117,7 @@ const std::vector<CostCase> kTensorCases = {
     binary("aten::sub", 6),
     binary("aten::rsub", 6),
     binary("aten::mul", 6),
+    unary("prim::MKLDNNScalarMul", 6),
     complex_pair("aten::mul", 36),
     {Call("aten::mul").in("self", fp32, {2, 3}).complex().in("other", fp32, {2, 3}).out(fp32, {2, 3}).complex(),
      {.flops = 12, .read_bytes = 48 + 24, .write_bytes = 48}},

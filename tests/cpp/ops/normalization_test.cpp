@@ -204,6 +204,8 @@ std::vector<CostCase> cases() {
        {.flops = 8 * 48, .read_bytes = 128, .write_bytes = 96}},
       {rows("aten::layer_norm").none("weight").none("bias").out(fp16, {6, 8}),
        {.flops = 6 * 48, .read_bytes = 96, .write_bytes = 96}},
+      {rows("prim::MKLDNNLayerNorm").in("weight", fp16, {8}).in("bias", fp16, {8}).out(fp16, {6, 8}),
+       {.flops = 8 * 48, .read_bytes = 128, .write_bytes = 96}},
       {rows("aten::native_layer_norm")
            .in("weight", fp16, {8})
            .in("bias", fp16, {8})

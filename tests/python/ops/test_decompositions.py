@@ -66,6 +66,8 @@ REASONS = {
     "where": "a selection is one operation where it is all that is asked for",
     "xlogy": SMALLER,
 }
+# Those of some versions of torch only.
+REASONS_OF_SOME = {"frac": "x - trunc(x); torch 2.11 makes trunc of abs, floor and sign"}
 
 
 class Calls(nn.Module):
@@ -116,6 +118,6 @@ def test_operations_are_those_of_the_decompositions():
         if max(worst, 1 / worst) > (1.5 if pointwise else 2):
             off[entry.formatted_name] = round(worst, 3)
     assert compared > 150
-    unexplained = {name: ratio for name, ratio in off.items() if name not in REASONS}
+    unexplained = {name: ratio for name, ratio in off.items() if name not in REASONS | REASONS_OF_SOME}
     assert unexplained == {}
     assert sorted(set(REASONS) - set(off)) == [], "these are within the bound: a reason is not needed"
