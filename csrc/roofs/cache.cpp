@@ -158,7 +158,23 @@ BusyRoofs& busy_roofs() {
   return roofs;
 }
 
-void to_stderr(std::string_view line) { std::cerr << line << '\n'; }
+// What a measurement tells on stderr, once it takes long.
+class LinesOnStderr {
+ public:
+  void operator()(std::string_view line) {
+    constexpr std::chrono::seconds kQuiet{2};
+    if (std::chrono::steady_clock::now() - begin_ < kQuiet) return;
+    if (!std::exchange(begun_, true)) {
+      std::cerr << "roofs of this machine: measured once, in about 20 seconds, and kept in " << ceilings_cache_folder()
+                << '\n';
+    }
+    std::cerr << line << '\n';
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool begun_ = false;
+};
 
 }  // namespace
 
@@ -193,7 +209,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
     if (auto busy = busy_roofs().find(path.string())) return {std::move(*busy), false};
   }
 
-  MeasuredCeilings measured = source.measure(named, progress ? progress : to_stderr);
+  MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr());
   if (measured.ceilings.busy_share > 0) {
     busy_roofs().keep(path.string(), measured);
   } else {

@@ -1,41 +1,15 @@
 #include "roofs/file.h"
 
-#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
 #include "json/file.h"
 #include "json/members.h"
+#include "values/possible_roofs.h"
 
 namespace roofprof {
 
 namespace {
-
-void require_rate(double rate, const std::string& what) {
-  if (!std::isfinite(rate) || rate <= 0) {
-    throw JsonError(what + " is " + json_number(rate) + ", not a positive number");
-  }
-}
-
-void require_positive(const Ceilings& ceilings) {
-  for (const auto& peak : ceilings.compute) {
-    require_rate(peak.operations_per_second, "operations_per_second of " + std::string(name_of(peak.dtype)));
-  }
-  for (const auto& level : ceilings.memory) {
-    require_rate(level.bytes_per_second, "bytes_per_second of " + shown(level.level));
-  }
-  std::int64_t smaller = 0;
-  for (const auto& point : ceilings.curve.points) {
-    const std::string where = " of the curve's working set of " + std::to_string(point.working_set_bytes) + " bytes";
-    if (point.working_set_bytes <= smaller) throw JsonError("the working sets of the curve do not rise");
-    smaller = point.working_set_bytes;
-    require_rate(point.read, "read" + where);
-    require_rate(point.triad, "triad" + where);
-    require_rate(point.copy, "copy" + where);
-    require_rate(point.write, "write" + where);
-    require_rate(point.update, "update" + where);
-  }
-}
 
 CeilingsFile parsed(std::string_view text) {
   CeilingsFile file;
@@ -65,7 +39,7 @@ CeilingsFile parsed(std::string_view text) {
   json.finish();
   if (!has_version) json.lacks_key("schema_version");
   if (!has_ceilings) json.lacks_key("ceilings");
-  require_positive(file.roofs.ceilings);
+  if (const auto wrong = impossible_roof(file.roofs.ceilings); !wrong.empty()) throw JsonError(wrong);
   return file;
 }
 

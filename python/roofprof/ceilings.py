@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from roofprof import _C
+from roofprof import _C, _progress
 from roofprof.published_peaks import published
 
 Progress = Callable[[str], None]
@@ -38,13 +38,13 @@ def for_device(device: str = "cpu", progress: Progress | None = None, *, again: 
 
     They are kept for each host, device, number of threads and torch version, those of a GPU for each GPU, driver, power
     limit and highest clocks too, in a folder that the environment variable ROOFPROF_CACHE_DIR names, else in
-    ``~/.cache/roofprof``. Without ``progress`` a measurement reports to stderr.
+    ``~/.cache/roofprof``. Without ``progress`` a terminal or notebook shows how far a measurement is, and its notes go
+    to stderr.
     ``again`` measures even where they are known, and keeps the new ones: after a measurement on a busy machine.
     """
-    progress = progress or _to_stderr
-    ceilings, notes, is_new = _C.cached_ceilings(device, progress, again)
+    ceilings, notes, is_new = _cached(device, progress, again)
     if is_new:
-        _tell_notes(notes, progress)
+        _tell_notes(notes, progress or _to_stderr)
     return ceilings
 
 
@@ -52,8 +52,15 @@ def for_device_with_notes(
     device: str = "cpu", progress: Progress | None = None, *, again: bool = False
 ) -> tuple[_C.Ceilings, list[str]]:
     """As :func:`for_device`, with the notes of the measurement beside the roofs."""
-    ceilings, notes, _ = _C.cached_ceilings(device, progress or _to_stderr, again)
+    ceilings, notes, _ = _cached(device, progress, again)
     return ceilings, notes
+
+
+def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_C.Ceilings, list[str], bool]:
+    if progress is not None:
+        return _C.cached_ceilings(device, progress, again)
+    with _progress.Progress(text="measuring the roofs of this machine") as shown:
+        return _C.cached_ceilings(device, shown.say, again)
 
 
 def load(path: str | os.PathLike[str]) -> _C.Ceilings:
@@ -65,6 +72,17 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[_C.Ceilings, list[str
     """As :func:`load`, with the notes of the measurement beside the roofs."""
     try:
         return _C.load_ceilings(os.fspath(path))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def given_with_notes() -> tuple[_C.Ceilings, list[str]] | None:
+    """Those that the environment variable ROOFPROF_CEILINGS names: a file, or "off" for none at all; None: not set.
+
+    Raises ValueError, naming the variable and what is wrong with the file.
+    """
+    try:
+        return _C.given_ceilings()
     except RuntimeError as error:
         raise ValueError(str(error)) from None
 

@@ -114,6 +114,9 @@ struct Ceilings {
   // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
   // device that cannot be measured.
   static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
+  // The published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or the name that its driver gives it): dense rates, each
+  // with its source. Throws std::invalid_argument for a card that is not known, naming those that are like it.
+  static Ceilings published(std::string_view name);
   // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
   // names the file and says what is wrong with it.
   static Ceilings load(const std::string& path);

@@ -25,8 +25,10 @@ std::string_view trimmed(std::string_view text) {
 
 // Calls visit(folder, unified) for this process's control group and all groups above it: each of them can limit.
 // In a container the path may be the host's, so that only the root exists; that root is then the container's own.
-void for_each_cgroup(std::string_view controller, const std::function<void(const fs::path&, bool unified)>& visit) {
-  std::ifstream file("/proc/self/cgroup");
+void for_each_cgroup(const fs::path& system, std::string_view controller,
+                     const std::function<void(const fs::path&, bool unified)>& visit) {
+  std::ifstream file(system / "proc/self/cgroup");
+  const fs::path groups = system / "sys/fs/cgroup";
   for (std::string line; std::getline(file, line);) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
@@ -34,7 +36,7 @@ void for_each_cgroup(std::string_view controller, const std::function<void(const
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const bool unified = controllers == ",,";
     if (!unified && controllers.find("," + std::string(controller) + ",") == std::string::npos) continue;
-    const fs::path root = unified ? fs::path("/sys/fs/cgroup") : fs::path("/sys/fs/cgroup") / controller;
+    const fs::path root = unified ? groups : groups / controller;
     for (fs::path group = line.substr(second + 1); !group.empty(); group = group.parent_path()) {
       visit(root / group.relative_path(), unified);
       if (group == group.root_path()) break;
@@ -123,14 +125,17 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-std::optional<std::int64_t> available_memory_bytes() {
+std::optional<std::int64_t> available_memory_bytes(const fs::path& root) {
   std::optional<std::int64_t> available;
-  const auto system = key_values("/proc/meminfo");
+  const auto system = key_values(root / "proc/meminfo");
   if (const auto found = system.find("MemAvailable"); found != system.end()) {
     if (const auto kib = number_at_start(found->second)) available = *kib << 10;
   }
-  for_each_cgroup("memory", [&](const fs::path& group, bool unified) {
-    const auto limit = first_number(group / (unified ? "memory.max" : "memory.limit_in_bytes"));
+  for_each_cgroup(root, "memory", [&](const fs::path& group, bool unified) {
+    auto limit = first_number(group / (unified ? "memory.max" : "memory.limit_in_bytes"));
+    // From there on the kernel slows its processes down.
+    if (const auto high = first_number(group / "memory.high"); unified && high)
+      limit = std::min(limit.value_or(*high), *high);
     const auto used = first_number(group / (unified ? "memory.current" : "memory.usage_in_bytes"));
     if (!limit || !used) return;  // "max": no limit
     // Cached file pages count as used and are given back on demand.
@@ -141,9 +146,9 @@ std::optional<std::int64_t> available_memory_bytes() {
   return available;
 }
 
-std::optional<double> cpu_quota() {
+std::optional<double> cpu_quota(const fs::path& root) {
   std::optional<double> quota;
-  for_each_cgroup("cpu", [&](const fs::path& group, bool unified) {
+  for_each_cgroup(root, "cpu", [&](const fs::path& group, bool unified) {
     std::optional<std::int64_t> granted;
     std::optional<std::int64_t> period;
     if (unified) {

@@ -30,12 +30,12 @@ int cpu_list_size(std::string_view list);
 // The logical CPUs that this process may run on; never empty.
 std::vector<int> allowed_cpus();
 
-// Bytes that can still be allocated without swapping, under the limits of this process's control groups;
-// empty where the system does not say.
-std::optional<std::int64_t> available_memory_bytes();
+// Bytes that can still be allocated without swapping, under the limits of this process's control groups (of either
+// version, with all groups around them); empty where the system does not say. `root` is where proc and sys are.
+std::optional<std::int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
 // CPU time per second of wall time that the control groups grant; empty: not limited.
-std::optional<double> cpu_quota();
+std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
 // Seconds that these CPUs have worked since the system started, for whatever program; empty where it is not told.
 std::optional<double> busy_seconds(const std::vector<int>& cpus);

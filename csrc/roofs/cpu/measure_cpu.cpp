@@ -40,12 +40,21 @@ std::vector<StatedCache> stated_caches(int threads) {
   return stated;
 }
 
-// Well beyond the caches where they are what the system states, but no more than a program may take for a measurement.
-std::int64_t largest_working_set(const std::vector<StatedCache>& stated, std::vector<std::string>& notes) {
-  const std::int64_t cache = stated.empty() ? 0 : stated.back().capacity_bytes;
+// What a measurement takes: at most 1 GB, and a tenth of what there is.
+std::int64_t affordable_bytes() {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  return std::min(kMost, available_memory_bytes().value_or(10 * kMost) / 10);
+}
+
+// Well beyond the caches where they are what the system states, but no more than is affordable.
+std::int64_t largest_working_set(const std::vector<StatedCache>& stated, std::int64_t affordable,
+                                 std::vector<std::string>& notes) {
   constexpr std::int64_t kMiB = 1 << 20;
-  const std::int64_t affordable = std::min(1024 * kMiB, available_memory_bytes().value_or(10240 * kMiB) / 10);
-  const std::int64_t largest = std::min(std::max(256 * kMiB, 4 * cache), affordable);
+  const std::int64_t cache = stated.empty() ? 0 : stated.back().capacity_bytes;
+  // Each thread's part of a working set is rounded up to a huge page.
+  const std::int64_t rounding = 2 * kMiB * at::get_num_threads();
+  const std::int64_t largest =
+      std::min(std::max(256 * kMiB, 4 * cache), std::max(affordable - rounding, affordable / 2));
   if (largest <= cache) {
     notes.push_back("the largest working set, " + bytes_text(largest) + ", is no larger than the cache of " +
                     bytes_text(cache) + " that the system states: what is called DRAM may be a cache");
@@ -161,7 +170,10 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
   MeasuredCeilings result;
   result.ceilings.device = cpu_model() + ", " + torch_threads_text();
   const auto stated = stated_caches(at::get_num_threads());
-  const std::int64_t largest = largest_working_set(stated, result.notes);
+  // Both are there at once: the arrays that bandwidth is measured over, and a contraction's operands.
+  const std::int64_t affordable = affordable_bytes();
+  const std::int64_t operands = affordable / 4;
+  const std::int64_t largest = largest_working_set(stated, affordable - operands, result.notes);
 
   std::vector<std::pair<DType, ComputeTrials>> compute;
   double fp32_rate = 0;
@@ -170,7 +182,7 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
     tell(std::string(name_of(dtype)) + " products and convolutions");
     // A narrow dtype without a fast product still has fast elementwise kernels, which would stand above such a "roof".
     const double sane_rate = dtype == DType::fp64 ? 0 : fp32_rate / 4;
-    auto [trials, share] = found_shapes(dtype, largest, sane_rate);
+    auto [trials, share] = found_shapes(dtype, operands, sane_rate);
     busy_share = std::max(busy_share, share);
     if (!trials.left_out().empty()) {
       // No note: a report that needs this roof says itself that it has none.

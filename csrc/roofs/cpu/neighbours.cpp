@@ -1,9 +1,13 @@
 #include "roofs/cpu/neighbours.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <string_view>
 
 #include "roofs/cpu/host.h"
+#include "values/note_codes.h"
+#include "values/phrases.h"
 
 namespace roofprof {
 namespace {
@@ -12,6 +16,11 @@ double own_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+bool on_shared_machine() {
+  const char* set = std::getenv("ROOFPROF_SHARED_MACHINE");
+  return set != nullptr && std::string_view(set) == "1";
 }
 
 }  // namespace
@@ -30,6 +39,12 @@ std::optional<double> Neighbours::share() const {
   if (!busy_now) return std::nullopt;
   const double others = (*busy_now - *busy_seconds_) - (own_seconds() - own_seconds_);
   return std::clamp(others / wall.count() / static_cast<double>(cpus_.size()), 0.0, 1.0);
+}
+
+std::optional<Note> Neighbours::note(std::optional<double> share, const std::string& meanwhile) {
+  if (share.value_or(0) <= kBusy || on_shared_machine()) return std::nullopt;
+  return make_note("machine-busy", "other processes used " + percent(*share) + " of the processors while " + meanwhile +
+                                       ": times may be too long; measure again when the machine is quiet");
 }
 
 }  // namespace roofprof

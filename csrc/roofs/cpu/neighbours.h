@@ -3,7 +3,10 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "roofprof/note.h"
 
 namespace roofprof {
 
@@ -15,6 +18,10 @@ class Neighbours {
   // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not tell, or
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
   std::optional<double> share() const;
+
+  // What a reader of times that were measured meanwhile must know, where that share is above kBusy. `meanwhile`: "the
+  // calls were timed". Never where other work is expected, as beside a test suite (ROOFPROF_SHARED_MACHINE=1).
+  static std::optional<Note> note(std::optional<double> share, const std::string& meanwhile);
 
   // Above it, measured times say more of the neighbours than of the machine.
   static constexpr double kBusy = 0.1;

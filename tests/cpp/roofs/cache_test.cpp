@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "json/file.h"
@@ -80,6 +82,26 @@ TEST_F(CeilingsCache, MeasuresOnceAndThenReads) {
   ASSERT_EQ(files().size(), 1U);
   EXPECT_TRUE(files()[0].filename().string().starts_with("ceilings-cpu-" + std::to_string(at::get_num_threads()) +
                                                          "-threads-"));
+}
+
+TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {
+  ::testing::internal::CaptureStderr();
+  cached_ceilings("cpu", {}, false, source_);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  source_.measure = [](const std::string&, const Progress& progress) {
+    progress("roofs of this machine: fp32");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2050));
+    progress("roofs of this machine: fp64");
+    return MeasuredCeilings{some_roofs(), {}};
+  };
+  ::testing::internal::CaptureStderr();
+  cached_ceilings("cpu", {}, true, source_);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "roofs of this machine: measured once, in about 20 seconds, and kept in " + folder_.string() +
+                "\nroofs of this machine: fp64\n");
+  ::testing::internal::CaptureStderr();
+  cached_ceilings("cpu", {}, false, source_);  // known by now
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(CeilingsCache, MeasuresAgainForAnotherNumberOfThreads) {

@@ -139,6 +139,74 @@ TEST(Host, BusySecondsGrow) {
   EXPECT_FALSE(busy_seconds({}));
 }
 
+// What the kernel shows of control groups, in a folder.
+class ControlGroups : public ::testing::Test {
+ protected:
+  ControlGroups() : root_(std::filesystem::temp_directory_path() / ("roofprof_groups_" + std::to_string(::getpid()))) {
+    std::filesystem::remove_all(root_);
+    put("proc/meminfo", "MemTotal: 65536000 kB\nMemAvailable: 32768000 kB\n");
+  }
+  ~ControlGroups() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  void put(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  std::filesystem::path root_;
+};
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+TEST_F(ControlGroups, NoneIsNoLimit) {
+  EXPECT_EQ(available_memory_bytes(root_), std::int64_t{32768000} << 10);
+  put("proc/self/cgroup", "0::/\n");
+  EXPECT_EQ(available_memory_bytes(root_), std::int64_t{32768000} << 10);
+  EXPECT_FALSE(cpu_quota(root_));
+}
+
+TEST_F(ControlGroups, OfVersion2LimitWithAllThatAreAroundThem) {
+  put("proc/self/cgroup", "0::/outer/inner\n");
+  const std::string outer = "sys/fs/cgroup/outer/";
+  put(outer + "memory.max", "4294967296\n");
+  put(outer + "memory.current", "2147483648\n");
+  put(outer + "memory.stat", "anon 5\ninactive_file 1073741824\n");
+  put(outer + "cpu.max", "150000 100000\n");
+  put(outer + "inner/memory.max", "max\n");
+  put(outer + "inner/memory.current", "1073741824\n");
+  put(outer + "inner/cpu.max", "max 100000\n");
+  EXPECT_EQ(available_memory_bytes(root_), 3 * kGiB);
+  EXPECT_EQ(cpu_quota(root_), 1.5);
+  put(outer + "inner/memory.max", "2147483648\n");
+  EXPECT_EQ(available_memory_bytes(root_), 1 * kGiB);
+  put(outer + "inner/memory.high", "1610612736\n");
+  EXPECT_EQ(available_memory_bytes(root_), kGiB / 2);
+}
+
+TEST_F(ControlGroups, OfVersion1Too) {
+  put("proc/self/cgroup", "12:cpu,cpuacct:/docker/abc\n7:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n");
+  const std::string memory = "sys/fs/cgroup/memory/";
+  put(memory + "memory.limit_in_bytes", "9223372036854771712\n");
+  put(memory + "memory.usage_in_bytes", "1073741824\n");
+  put(memory + "docker/abc/memory.limit_in_bytes", "2147483648\n");
+  put(memory + "docker/abc/memory.usage_in_bytes", "1610612736\n");
+  put(memory + "docker/abc/memory.stat", "total_inactive_file 536870912\n");
+  put("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "50000\n");
+  put("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(available_memory_bytes(root_), 1 * kGiB);
+  EXPECT_EQ(cpu_quota(root_), 0.5);
+}
+
+// The path is the host's, and the container's own group is the root that it sees.
+TEST_F(ControlGroups, OfAContainerAreAtTheRoot) {
+  put("proc/self/cgroup", "0::/system.slice/docker-abc.scope\n");
+  put("sys/fs/cgroup/memory.max", "2147483648\n");
+  put("sys/fs/cgroup/memory.current", "1073741824\n");
+  EXPECT_EQ(available_memory_bytes(root_), 1 * kGiB);
+}
+
 TEST(Host, TheLimitsOfThisProcess) {
   EXPECT_FALSE(allowed_cpus().empty());
   if (const auto memory = available_memory_bytes()) {

@@ -69,7 +69,7 @@ def test_a_curve_is_kept_and_answers_for_a_footprint_and_a_mix(tmp_path):
 @pytest.mark.parametrize(
     ("place", "value", "problem"),
     [
-        ((0, "copy"), 0, "copy of the curve's working set of 1000 bytes is 0.0, not a positive number"),
+        ((0, "copy"), 0, "copy of the curve's working set of 1000 bytes is 0, not a positive number"),
         ((1, "working_set_bytes"), 1000, "the working sets of the curve do not rise"),
     ],
 )
@@ -229,3 +229,38 @@ def test_measured_roofs_stand_beside_the_published_ones(roofs):
     assert "1.01 TB/s" in line
     assert f"{100 * 3e10 / 1008e9:.1f}%" in line
     assert "published" not in roofs.table(160)
+
+
+# ---- given by whoever starts a program
+
+
+def linear():
+    return torch.nn.Linear(4, 4), torch.ones(2, 4)
+
+
+def test_the_environment_gives_roofs(monkeypatch, tmp_path, roofs):
+    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda _device: pytest.fail("roofs are measured"))
+    ceilings.save(roofs, tmp_path / "roofs.json", ["by hand"])
+    model, x = linear()
+    monkeypatch.setenv("ROOFPROF_CEILINGS", str(tmp_path / "roofs.json"))
+    report = roofprof.profile(model, x)
+    assert report.ceilings == roofs
+    assert "roofs: by hand" in [note.text for note in report.coverage.notes]
+    own = _C.ceilings_from_dict(ROOFS | {"device": "another"})
+    assert roofprof.RooflineProfiler(model, repeat=1, ceilings=own).run(x).ceilings == own
+    monkeypatch.setenv("ROOFPROF_CEILINGS", "off")
+    report = roofprof.profile(model, x)
+    assert not report.ceilings
+    assert report.total.time > 0
+
+
+def test_a_file_that_the_environment_names_must_be_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("ROOFPROF_CEILINGS", str(tmp_path / "none.json"))
+    with pytest.raises(ValueError, match=r'^ROOFPROF_CEILINGS must name a file of roofs or be "off": cannot read'):
+        roofprof.RooflineProfiler(linear()[0])
+
+
+def test_impossible_roofs_are_refused():
+    (level,) = ROOFS["memory"]
+    with pytest.raises(ValueError, match="^bytes_per_second of DRAM is -1, not a positive number$"):
+        _C.ceilings_from_dict(ROOFS | {"memory": [level | {"bytes_per_second": -1}]})

@@ -60,11 +60,27 @@ def test_values_are_in_the_ranges_of_real_cards(card):
 
 
 def test_names_are_unique_however_they_are_written():
-    assert len({published_peaks._plain(name) for name in published_peaks.names()}) == len(CARDS)
-    owners = {}
+    assert len(set(published_peaks.names())) == len(CARDS)
     for card in CARDS:
         for name in [card["name"], *card["aliases"], *card["device_names"]]:
-            assert owners.setdefault(published_peaks._plain(name), card["name"]) == card["name"], name
+            for written in (name, name.lower(), name.replace(" ", "-"), f"NVIDIA {name}"):
+                assert published_peaks.published(written).device == card["name"], written
+
+
+@every_card
+def test_the_library_has_the_files_figures(card):
+    roofs = published_peaks.published(card["name"])
+    rates = {roof.dtype: roof.operations_per_second for roof in roofs.compute}
+    assert rates == {dtype: published_peaks.amount(figure) for dtype, figure in card["peaks"].items()}
+    (dram,) = roofs.memory
+    assert (dram.level, dram.bytes_per_second) == ("DRAM", published_peaks.amount(card["dram"]))
+    for roof, figure in [*zip(roofs.compute, card["peaks"].values(), strict=True), (dram, card["dram"])]:
+        source = SOURCES[figure["source"]]
+        assert roof.provenance.source == "published"
+        assert roof.provenance.method.startswith(f"{source['title']}, {source['where']}")
+        assert ("engine" in figure) == (
+            "; " in roof.provenance.method.removeprefix(f"{source['title']}, {source['where']}")
+        )
 
 
 @pytest.mark.parametrize("card", [c for c in CARDS if "sms" in c and "boost_clock" in c], ids=named)

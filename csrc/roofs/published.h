@@ -1,0 +1,18 @@
+#pragma once
+// Published peaks of GPUs: the dense rates in NVIDIA's documents, from python/roofprof/data/published_peaks.json.
+
+#include <optional>
+#include <string_view>
+
+#include "roofprof/ceilings.h"
+
+namespace roofprof {
+
+// The file, which the build puts into the library.
+extern const std::string_view kPublishedPeaks;
+
+// Those of the card whose driver gives it exactly that name; a laptop's GPU is another card than the one whose name it
+// begins with. Empty where it is not known.
+std::optional<Ceilings> published_for_driver_name(std::string_view driver_name);
+
+}  // namespace roofprof
