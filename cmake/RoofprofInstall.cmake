@@ -1,7 +1,7 @@
 # What `cmake --install --prefix <folder>` lays out; without ROOFPROF_PYTHON the first line alone. The Python package is
 # that folder, so a pip install serves C++ too:
 #
-#   lib/libroofprof.so  lib/libroofprof_nn.so   include/roofprof/*.h   share/cmake/roofprof/
+#   lib/libroofprof.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
 #   _C*.so   _build_info.py   _op_costs.json
 include(CMakePackageConfigHelpers)
 set(_config share/cmake/roofprof)
@@ -22,6 +22,9 @@ write_basic_package_version_file(roofprofConfigVersion.cmake COMPATIBILITY SameM
 install(FILES ${PROJECT_BINARY_DIR}/roofprofConfig.cmake ${PROJECT_BINARY_DIR}/roofprofConfigVersion.cmake
               cmake/RoofprofFindTorch.cmake
         DESTINATION ${_config})
+
+configure_file(cmake/roofprof.pc.in roofprof.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/roofprof.pc DESTINATION lib/pkgconfig)
 
 if(ROOFPROF_PYTHON)
   set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib")

@@ -1,0 +1,15 @@
+#pragma once
+// The version of roofprof that a program is compiled with; the build takes it from here.
+
+// NOLINTBEGIN(modernize-macro-to-enum): for #if
+#define ROOFPROF_VERSION_MAJOR 0
+#define ROOFPROF_VERSION_MINOR 1
+#define ROOFPROF_VERSION_PATCH 0
+// NOLINTEND(modernize-macro-to-enum)
+
+#define ROOFPROF_TEXT_(x) #x
+#define ROOFPROF_TEXT(x) ROOFPROF_TEXT_(x)
+// "0.1.0"
+#define ROOFPROF_VERSION                \
+  ROOFPROF_TEXT(ROOFPROF_VERSION_MAJOR) \
+  "." ROOFPROF_TEXT(ROOFPROF_VERSION_MINOR) "." ROOFPROF_TEXT(ROOFPROF_VERSION_PATCH)
