@@ -1,5 +1,10 @@
 #include "join/attribution.h"
 
+#include <map>
+#include <string>
+
+#include "values/phrases.h"
+
 namespace roofprof {
 namespace {
 
@@ -51,6 +56,22 @@ std::vector<Module> attributed(std::vector<Module> modules, const std::vector<Op
     const auto holder = index_of(above >= 0 ? above : kOutside);
     if (with_work[holder]) modules[holder].inferred = module.inferred = true;
     if (with_work[id]) module.inferred = true;
+  }
+  return modules;
+}
+
+std::vector<Module> with_uncertain_places(std::vector<Module> modules, const std::set<ModuleId>& uncertain,
+                                          std::vector<Note>& notes) {
+  std::map<std::size_t, std::vector<std::string>> paths;  // by the first place of each module
+  for (const auto place : uncertain) {
+    modules[index_of(place)].inferred = true;
+    paths[first_row_of(modules, index_of(place))].push_back(modules[index_of(place)].path);
+  }
+  for (auto& [first, places] : paths) {
+    const auto text = listed(places, kNamed) +
+                      " are one module, and the order of calls does not always tell at which of them it was called: "
+                      "their rows' work may be the other's";
+    add_note(notes, "place-not-known", text, std::move(places));
   }
   return modules;
 }

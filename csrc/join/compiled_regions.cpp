@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "join/module_paths.h"
@@ -13,19 +14,22 @@ namespace roofprof {
 namespace {
 
 using ModulePhase = std::pair<ModuleId, Phase>;
+using Owner = std::tuple<ModuleId, Phase, RegionId>;  // the region is one that the user's code opened
 
-// The calls of compiled code, by the module that ran it and the phase.
-std::map<ModulePhase, std::int64_t> region_calls(const Pass& pass) {
-  std::map<ModulePhase, std::int64_t> calls;
+// The calls of compiled code, by what ran it.
+std::map<Owner, std::int64_t> region_calls(const Pass& pass) {
+  std::map<Owner, std::int64_t> calls;
   for (const auto& op : pass.ops) {
-    if (op.kind == Pass::Op::Kind::compiled_region) calls[{op.key.module, op.key.phase}] += op.calls;
+    if (op.kind == Pass::Op::Kind::compiled_region) {
+      calls[{op.key.module, op.key.phase, op.key.region}] += op.calls;
+    }
   }
   return calls;
 }
 
-std::set<ModuleId> modules_of(const std::map<ModulePhase, std::int64_t>& regions) {
+std::set<ModuleId> modules_of(const std::map<Owner, std::int64_t>& regions) {
   std::set<ModuleId> modules;
-  for (const auto& [key, calls] : regions) modules.insert(key.first);
+  for (const auto& [key, calls] : regions) modules.insert(std::get<0>(key));
   return modules;
 }
 
@@ -43,21 +47,29 @@ ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const std
   return above >= 0 ? above : *holders.begin();
 }
 
-std::map<ModulePhase, const Pass::Clock*> clocks_of(const Pass& pass) {
-  std::map<ModulePhase, const Pass::Clock*> clocks;
-  for (const auto& clock : pass.clocks) clocks[{clock.module, clock.phase}] = &clock;
+std::map<Owner, const Pass::Clock*> clocks_of(const Pass& pass) {
+  std::map<Owner, const Pass::Clock*> clocks;
+  for (const auto& clock : pass.clocks) clocks[{clock.module, clock.phase, clock.region}] = &clock;
   return clocks;
+}
+
+// In all regions together; a module that was not called has 0 where it ran, and no entry where it did not.
+template <class Clocks>
+std::map<ModulePhase, std::int64_t> calls_of(const Clocks& clocks) {
+  std::map<ModulePhase, std::int64_t> calls;
+  for (const auto& clock : clocks) calls[{clock.module, clock.phase}] += clock.calls;
+  return calls;
 }
 
 // Sets Module::compiled_region where a module did not run, or not as often, or without its backward, in the compiled
 // run.
 std::vector<Module> modules_with_holders(std::vector<Module> modules, const std::vector<ModuleTime>& times,
                                          const Pass& timed, const std::set<ModuleId>& holders) {
-  const auto clocks = clocks_of(timed);
-  for (const auto& time : times) {
-    const auto clock = clocks.find({time.module, time.phase});
-    if (clock != clocks.end() && clock->second->calls == time.calls) continue;
-    modules[index_of(time.module)].compiled_region = holder_of(time.module, holders, modules);
+  const auto calls_timed = calls_of(timed.clocks);
+  for (const auto& [key, calls] : calls_of(times)) {
+    const auto ran = calls_timed.find(key);
+    if (ran != calls_timed.end() && ran->second == calls) continue;
+    modules[index_of(key.first)].compiled_region = holder_of(key.first, holders, modules);
   }
   // Containers have no time of their own: with a child inside, neither has their subtree.
   for (std::size_t id = modules.size(); id-- > 0;) {
@@ -71,14 +83,15 @@ std::vector<Module> modules_with_holders(std::vector<Module> modules, const std:
 
 // What little of its time was seen goes to the region's row, so that the rows still add up.
 std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std::vector<Module>& modules) {
-  std::map<ModulePhase, ModuleTime*> by_row;
-  for (auto& time : times) by_row[{time.module, time.phase}] = &time;
+  std::map<Owner, ModuleTime*> by_row;
+  for (auto& time : times) by_row[{time.module, time.phase, time.region}] = &time;
   for (auto& time : times) {
     const auto holder = modules[index_of(time.module)].compiled_region;
     if (holder < 0) continue;
     // Its row was timed forward at least, where the region was called.
-    auto target = by_row.find({holder, time.phase});
-    if (target == by_row.end()) target = by_row.find({holder, Phase::forward});
+    auto target = by_row.find({holder, time.phase, time.region});
+    if (target == by_row.end()) target = by_row.find({holder, Phase::forward, time.region});
+    if (target == by_row.end()) target = by_row.find({holder, Phase::forward, kNoRegion});
     for (std::size_t run = 0; target != by_row.end() && run < time.self_ns.size(); ++run) {
       target->second->self_ns[run] = saturating_add(target->second->self_ns[run], time.self_ns[run]);
     }
@@ -88,11 +101,11 @@ std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std
 }
 
 // One op for all that the compiled code of each row did.
-std::vector<OpBucket> region_ops(const Pass& timed, const std::map<ModulePhase, std::int64_t>& calls,
+std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::int64_t>& calls,
                                  const std::set<ModuleId>& holders) {
-  std::map<ModulePhase, std::int64_t> op_times;
+  std::map<Owner, std::int64_t> op_times;
   for (const auto& op : timed.ops) {
-    if (holders.contains(op.key.module)) op_times[{op.key.module, op.key.phase}] += op.time_ns;
+    if (holders.contains(op.key.module)) op_times[{op.key.module, op.key.phase, op.key.region}] += op.time_ns;
   }
   const auto clocks = clocks_of(timed);
   std::vector<OpBucket> ops;
@@ -101,8 +114,7 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<ModulePhase, 
     const auto called = calls.find(key);
     OpBucket bucket;
     bucket.op = kCompiledRegion;
-    bucket.module = key.first;
-    bucket.phase = key.second;
+    std::tie(bucket.module, bucket.phase, bucket.region) = key;
     bucket.calls = called == calls.end() ? 0 : called->second;
     // Modules that ran in between, beside the compiled code, have rows of their own.
     bucket.time_ns = clock == clocks.end() ? op_time_ns : std::min(op_time_ns, clock->second->self_ns);
@@ -112,8 +124,9 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<ModulePhase, 
 }
 
 // So that the row of a module that may have run inside is a lower limit.
-OpBucket unknown_work(ModuleId module) {
+OpBucket unknown_work(ModuleId module, RegionId region) {
   OpBucket unknown;
+  unknown.region = region;
   unknown.op = kCompiledRegion;
   unknown.module = module;
   unknown.costed = false;
@@ -144,23 +157,27 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
 HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool in_block) {
   const auto regions = region_calls(counting);
   const auto holders = modules_of(regions);
-  const auto clocks = clocks_of(counting);
+  const auto called = calls_of(counting.clocks);
   for (std::size_t id = 0; id < host.modules.size(); ++id) {
     const auto module = static_cast<ModuleId>(id);
     if (module == kOutside || module == kOptimizer) continue;
     auto holder = holder_above(module, holders, host.modules);
     if (holder < 0 && holders.contains(kOutside)) holder = kOutside;  // a compiled function may call any module
-    const bool ran = clocks.contains({module, Phase::forward}) || clocks.contains({module, Phase::recompute});
+    const bool ran = called.contains({module, Phase::forward}) || called.contains({module, Phase::recompute});
     if (holder < 0 || ran) continue;
     host.modules[id].compiled_region = holder;
     host.modules[id].calls_visible = false;
-    host.ops.push_back(unknown_work(module));
+    std::set<RegionId> in;  // the regions in which it may have run
+    for (const auto& [key, calls] : regions) {
+      if (std::get<0>(key) == holder) in.insert(std::get<2>(key));
+    }
+    for (const auto region : in) host.ops.push_back(unknown_work(module, region));
   }
   host.times = times_by_holder(std::move(host.times), host.modules);
-  std::map<ModuleId, std::int64_t> calls_of;
-  for (const auto& [key, calls] : regions) calls_of[key.first] += calls;
+  std::map<ModuleId, std::int64_t> calls_by_holder;
+  for (const auto& [key, calls] : regions) calls_by_holder[std::get<0>(key)] += calls;
   std::map<std::int64_t, std::set<ModuleId>> by_calls;
-  for (const auto& [holder, calls] : calls_of) by_calls[calls].insert(holder);
+  for (const auto& [holder, calls] : calls_by_holder) by_calls[calls].insert(holder);
   for (const auto& [calls, alike] : by_calls) {
     add_note(host.notes, "compiled-not-counted",
              "compiled region of " + first_paths(paths_of(alike, host.modules)) + ": " + std::to_string(calls) +

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "join/module_paths.h"
@@ -214,15 +215,18 @@ CountedModules count_modules(const CounterTrace& counters, const std::vector<Lau
              "counters: there was no room for " + std::to_string(counters.dropped) +
                  " ranges of modules; modules that had them have no measured bytes");
   }
-  std::map<std::pair<ModuleId, Phase>, CounterValues> sums;
+  static const LaunchOwner kNobodys;
+  std::map<std::tuple<ModuleId, Phase, RegionId>, CounterValues> sums;
   for (const auto& record : counters.records) {
     const bool known = record.range < owners.size();
-    const std::pair key = known ? std::pair(owners[record.range].module, owners[record.range].phase)
-                                : std::pair(kOutside, Phase::forward);
-    const auto [sum, is_new] = sums.try_emplace(key);
+    const auto& owner = known ? owners[record.range] : kNobodys;
+    const auto [sum, is_new] = sums.try_emplace({owner.module, owner.phase, owner.region});
     add(record.values, is_new, sum->second);
   }
-  for (const auto& [key, sum] : sums) counted.modules.push_back({key.first, key.second, sum});
+  for (const auto& [key, sum] : sums) {
+    const auto [module, phase, region] = key;
+    counted.modules.push_back({module, phase, sum, region});
+  }
   return counted;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "join/compiled_regions.h"
@@ -21,11 +22,12 @@ std::int64_t median_pass(const std::vector<Pass>& timed) {
 }
 
 std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pass>& timed) {
-  std::map<std::pair<ModuleId, Phase>, ModuleTime> times;
+  std::map<std::tuple<ModuleId, Phase, RegionId>, ModuleTime> times;
   const auto entry = [&](const Pass::Clock& clock) -> ModuleTime& {
-    auto& time = times[{clock.module, clock.phase}];
+    auto& time = times[{clock.module, clock.phase, clock.region}];
     time.module = clock.module;
     time.phase = clock.phase;
+    time.region = clock.region;
     time.self_ns.resize(timed.size());
     return time;
   };
@@ -59,7 +61,8 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
     // Other threads may have done what the module waited for.
     if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.module)]) continue;
     if (op.is_unobserved()) host.unobserved[op.name] += op.calls;
-    OpBucket bucket{op.name, op.key.module, op.key.phase, op.dtype, op.shapes, op.costed, op.calls, op.work, {}};
+    OpBucket bucket{op.name,   op.key.module, op.key.phase, op.key.region, op.dtype,
+                    op.shapes, op.costed,     op.calls,     op.work,       {}};
     if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;
     host.ops.push_back(std::move(bucket));
     host.inputs.push_back(op.inputs_key());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "join/attribution.h"
@@ -11,6 +12,7 @@
 #include "join/launch_owners.h"
 #include "join/regions.h"
 #include "values/note_codes.h"
+#include "values/phrases.h"
 
 namespace roofprof {
 namespace {
@@ -22,6 +24,7 @@ Runs runs_of(const Observed& observed, std::int64_t chosen) {
   runs.bare_ns = observed.bare_ns;
   runs.warmup = observed.warmup;
   runs.steps = observed.steps;
+  runs.step_ns = observed.step_ns;
   return runs;
 }
 
@@ -47,8 +50,38 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   return data;
 }
 
-ProfileData with_attribution(ProfileData data, const TorchNn& model) {
+void note_others(const OtherCalls& others, std::vector<Note>& notes) {
+  if (others.calls > 0) {
+    std::string text = "while its own calls were observed, the model was called " +
+                       (others.calls == 1 ? std::string("once") : std::to_string(others.calls) + " times") +
+                       " on threads that the run did not start: these calls are left out";
+    if (others.inferred) {
+      text +=
+          " (told by the modules called there; if the model's forward has threads of its own for them, let it begin "
+          "with ROOFPROF_SCOPE(*this))";
+    }
+    add_note(notes, "other-calls", std::move(text));
+  }
+  if (others.unclear > 0) {
+    add_note(notes, "calls-unclear",
+             counted(others.unclear, "call") + " of modules on other threads " + (others.unclear == 1 ? "is" : "are") +
+                 " not counted, because another profile of the model ran, which may have started them; let one end "
+                 "before the next begins");
+  }
+  if (others.mixed) {
+    add_note(notes, "calls-unclear",
+             "modules ran on other threads while others called the model as well: what is counted there may be the "
+             "work of these calls");
+  } else if (others.helped) {
+    add_note(notes, "calls-unclear",
+             "modules were called on threads that the run is not known to have started: these calls are counted as "
+             "the model's own, and where other code made them, the figures are too high");
+  }
+}
+
+ProfileData with_attribution(ProfileData data, const TorchNn& model, const std::set<ModuleId>& uncertain_places) {
   data.modules = attributed(std::move(data.modules), data.ops, data.times, model.sights);
+  data.modules = with_uncertain_places(std::move(data.modules), uncertain_places, data.notes);
   if (!model.intercepting) {
     add_note(data.notes, "calls-not-seen",
              "calls of torch::nn modules are not seen, as libroofprof_nn does not come before libtorch in this "
@@ -68,12 +101,14 @@ ProfileData join(Observed observed) {
   data.device = std::move(observed.device);
   data.scope = std::move(observed.scope);
   data.partial = observed.partial;
+  data.bypass_sought = observed.bypass_sought;
   data.ceilings = std::move(observed.ceilings);
   data.environment = std::move(observed.environment);
   data.runs = runs_of(observed, host.chosen);
   data.modules = std::move(host.modules);
   data.ops = std::move(host.ops);
   data.times = std::move(host.times);
+  data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
   if (observed.more_regions) {
@@ -84,10 +119,13 @@ ProfileData join(Observed observed) {
   if (observed.first_call) {
     add_note(data.notes, note_on_first_call(*observed.first_call, observed.counting, data.modules));
   }
+  note_others(observed.others, data.notes);
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
-  if (observed.torch_nn) data = with_attribution(std::move(data), *observed.torch_nn);
+  if (observed.torch_nn) {
+    data = with_attribution(std::move(data), *observed.torch_nn, observed.counting.uncertain_places);
+  }
   add_notes(data.notes, observed.notes_on_model);
   return data;
 }

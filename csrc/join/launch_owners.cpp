@@ -1,6 +1,7 @@
 #include "join/launch_owners.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace roofprof {
@@ -32,16 +33,16 @@ std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, c
                                        const std::vector<OpKey>& inputs) {
   const auto buckets = buckets_by_inputs(inputs);
   // What compiled code does is in one bucket of the module that runs it.
-  std::map<std::pair<ModuleId, Phase>, std::int64_t> compiled;
+  std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> compiled;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].op != kCompiledRegion || !ops[i].costed) continue;
-    compiled.try_emplace({ops[i].module, ops[i].phase}, static_cast<std::int64_t>(i));
+    compiled.try_emplace({ops[i].module, ops[i].phase, ops[i].region}, static_cast<std::int64_t>(i));
   }
   std::vector<LaunchOwner> owners;
   for (const auto& [key, op] : launches) {
-    LaunchOwner owner{key.module, key.phase, op, -1};
+    LaunchOwner owner{key.module, key.phase, op, -1, key.region};
     if (key.op != 0) {
-      const auto region = compiled.find({key.module, key.phase});
+      const auto region = compiled.find({key.module, key.phase, key.region});
       owner.bucket = region == compiled.end() ? bucket_by_inputs(key, buckets) : region->second;
     }
     owners.push_back(std::move(owner));

@@ -15,6 +15,7 @@ struct LaunchOwner {
   Phase phase = Phase::forward;
   std::string op;            // empty: the module itself, no op was seen around the launch
   std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+  RegionId region = kNoRegion;
 };
 
 // By LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).

@@ -18,6 +18,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     bucket.op = op.name;
     bucket.module = op.key.module;
     bucket.phase = op.key.phase;
+    bucket.region = op.key.region;
     bucket.dtype = op.dtype;
     bucket.shapes = op.shapes;
     bucket.time_ns = op.time_ns;

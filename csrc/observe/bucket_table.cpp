@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint64_t kOtherShapes = kAnyInputs;
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
-// Inputs read alike in every module and phase.
-BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, key.signature}; }
+// Inputs read alike in every module, phase and region.
+BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, kNoRegion, key.signature}; }
 
 }  // namespace
 
@@ -98,18 +98,34 @@ BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
   return insert(std::move(bucket));
 }
 
-ModuleClock& BucketTable::clock(ModuleId module, Phase phase) {
-  const auto index = static_cast<std::size_t>(module) * kPhaseCount + static_cast<std::size_t>(phase);
+ModuleClock& BucketTable::clock(const Owner& owner) {
+  if (owner.region != kNoRegion) return region_clocks_[owner];
+  const auto index = index_of(owner.module) * kPhaseCount + static_cast<std::size_t>(owner.phase);
   if (index >= clocks_.size()) clocks_.resize((index / kPhaseCount + 64) * kPhaseCount);
   return clocks_[index];
 }
 
-bool BucketTable::was_called(ModuleId module) const {
-  const auto first = static_cast<std::size_t>(module) * kPhaseCount;
-  for (std::size_t i = first; i < std::min(first + kPhaseCount, clocks_.size()); ++i) {
-    if (clocks_[i].calls > 0) return true;
+void BucketTable::count_call(const Owner& owner) {
+  ++clock(owner).calls;
+  if (index_of(owner.module) >= called_.size()) called_.resize(index_of(owner.module) + 64);
+  called_[index_of(owner.module)] = true;
+}
+
+void BucketTable::add_clocks(std::map<Owner, ModuleClock>& to) const {
+  const auto add = [&](const Owner& owner, const ModuleClock& clock) {
+    if (clock.calls == 0 && clock.self_ticks == 0) return;
+    auto& sum = to[owner];
+    sum.calls += clock.calls;
+    sum.self_ticks += clock.self_ticks;
+  };
+  for (std::size_t i = 0; i < clocks_.size(); ++i) {
+    add({static_cast<ModuleId>(i / kPhaseCount), static_cast<Phase>(i % kPhaseCount), kNoRegion}, clocks_[i]);
   }
-  return false;
+  for (const auto& [owner, clock] : region_clocks_) add(owner, clock);
+}
+
+bool BucketTable::was_called(ModuleId module) const {
+  return index_of(module) < called_.size() && called_[index_of(module)];
 }
 
 void BucketTable::start_pass() {
@@ -119,8 +135,12 @@ void BucketTable::start_pass() {
     bucket.work_sum = Work{};
   }
   clocks_.clear();
+  region_clocks_.clear();
+  regions_.clear();
+  called_.clear();
   unknown_backward_nodes = 0;
   differentiated_whole.clear();
+  uncertain_places.clear();
 }
 
 }  // namespace roofprof::observe

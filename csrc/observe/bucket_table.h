@@ -1,9 +1,10 @@
 #pragma once
-// What one thread observed in one session: a bucket per (operator, module, phase, signature), a clock per (module,
-// phase).
+// What one thread observed in one session: a bucket per (operator, module, phase, region, signature), a clock per
+// (module, phase, region).
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -22,15 +23,17 @@ struct BucketKey {
   OpInfo* op = nullptr;
   ModuleId module = kModel;
   Phase phase = Phase::forward;
+  std::uint16_t region = kNoRegion;  // a RegionId, of which there are few: the key is no larger for it
   std::uint64_t signature = 0;
   bool operator==(const BucketKey&) const = default;
   // As a pass has it.
-  OpKey plain() const { return {op == nullptr ? 0 : op->number, module, phase, signature}; }
+  OpKey plain() const { return {op == nullptr ? 0 : op->number, module, phase, signature, region}; }
 };
 
 struct BucketKeyHash {
   std::size_t operator()(const BucketKey& key) const {
-    const auto owner = (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
+    const auto owner = (static_cast<std::uint64_t>(key.region) << 34) | (static_cast<std::uint64_t>(key.module) << 2) |
+                       static_cast<std::uint64_t>(key.phase);
     auto hash = key.signature ^ (reinterpret_cast<std::uintptr_t>(key.op) * 0x9E3779B97F4A7C15ULL);
     hash ^= owner * 0xC2B2AE3D27D4EB4FULL;
     return hash ^ (hash >> 32);
@@ -53,6 +56,19 @@ struct Bucket {
 struct ModuleClock {
   std::int64_t calls = 0;
   Ticks self_ticks = 0;
+};
+
+struct RegionClock {
+  std::int64_t calls = 0;
+  Ticks wall_ticks = 0;
+};
+
+// The module, phase and region that work belongs to.
+struct Owner {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::uint16_t region = kNoRegion;
+  auto operator<=>(const Owner&) const = default;
 };
 
 // Held by the owning thread for each update and by a collecting thread once per pass: practically never contended. Only
@@ -99,8 +115,11 @@ class BucketTable {
   Bucket& operator[](Index index) { return buckets_[index]; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
-  ModuleClock& clock(ModuleId module, Phase phase);
-  const std::vector<ModuleClock>& clocks() const { return clocks_; }
+  ModuleClock& clock(const Owner& owner);
+  void count_call(const Owner& owner);
+  // Adds all clocks of this table to those, by (module, phase, region).
+  void add_clocks(std::map<Owner, ModuleClock>& to) const;
+  std::map<RegionId, RegionClock>& regions() { return regions_; }
   // In this pass, on the threads that the table was lent to.
   bool was_called(ModuleId module) const;
 
@@ -111,6 +130,7 @@ class BucketTable {
   std::unordered_map<std::string, std::string> failures;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;  // by TorchScript's executor: parts of these modules' code
+  std::set<ModuleId> uncertain_places;      // of modules with several: which one was called could not be told
   SpinLock lock;
 
  private:
@@ -122,7 +142,10 @@ class BucketTable {
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
   std::unordered_map<BucketKey, std::unique_ptr<ops::OpCall>, BucketKeyHash> inputs_;
   std::unordered_map<BucketKey, LaunchId, BucketKeyHash> launches_;
-  std::vector<ModuleClock> clocks_;  // module * kPhaseCount + phase
+  std::vector<ModuleClock> clocks_;             // outside of all regions: module * kPhaseCount + phase
+  std::map<Owner, ModuleClock> region_clocks_;  // inside
+  std::map<RegionId, RegionClock> regions_;
+  std::vector<bool> called_;  // by module
 };
 
 }  // namespace roofprof::observe

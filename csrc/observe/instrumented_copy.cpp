@@ -1,5 +1,6 @@
 #include "observe/instrumented_copy.h"
 
+#include <ATen/record_function.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
@@ -7,7 +8,9 @@
 
 #include <algorithm>
 
+#include "observe/operators/script_operators.h"
 #include "observe/operators/tensor_bytes.h"
+#include "observe/script/script_calls.h"
 #include "observe/script/script_places.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -27,6 +30,8 @@ using torch::jit::Value;
 // NOLINTBEGIN(bugprone-throwing-static-initialization): torch makes its own symbols like that
 const auto kEnter = c10::Symbol::fromQualString("roofprof::enter_module");
 const auto kLeave = c10::Symbol::fromQualString("roofprof::leave_module");
+const auto kStart = c10::Symbol::fromQualString("roofprof::start_operator");
+const auto kEnd = c10::Symbol::fromQualString("roofprof::end_operator");
 // NOLINTEND(bugprone-throwing-static-initialization)
 
 // Of the copy that runs on this thread.
@@ -34,6 +39,7 @@ struct Run {
   std::shared_ptr<Session> session;
   const OnScriptCall* on_call = nullptr;
   std::vector<ScriptCall> open;
+  std::vector<std::unique_ptr<at::RecordFunction>> operators;  // that run
 };
 thread_local Run* running = nullptr;
 
@@ -67,46 +73,46 @@ void leave_module(Stack& stack) {
   if (*running->on_call) (*running->on_call)(call);
 }
 
+// (inputs...)
+torch::jit::Operation start_operator(const Node* mark) {
+  const auto op = torch::jit::findOperatorFor({mark->s(c10::attr::name), mark->s(c10::attr::overload_name)});
+  return [op, count = mark->inputs().size()](Stack& stack) {  // the interpreter gives the number to others alone
+    const auto inputs = torch::jit::pop(stack, count);
+    if (running == nullptr) return;
+    running->operators.push_back(std::make_unique<at::RecordFunction>(at::RecordScope::FUNCTION));
+    running->operators.back()->before(std::cref(op->schema()), &inputs);
+  };
+}
+
+// (outputs...)
+void end_operator(Stack& stack) {
+  auto outputs = take_arguments(stack);
+  if (running == nullptr || running->operators.empty()) return;
+  running->operators.back()->setOutputs(std::move(outputs));
+  running->operators.pop_back();
+}
+
 void register_marks() {
   static const torch::jit::RegisterOperators marks({
       torch::jit::Operator("roofprof::enter_module(...) -> ()", enter_module, c10::AliasAnalysisKind::CONSERVATIVE),
       torch::jit::Operator("roofprof::leave_module(...) -> ()", leave_module, c10::AliasAnalysisKind::CONSERVATIVE),
+      torch::jit::Operator("roofprof::start_operator(...) -> ()", start_operator, c10::AliasAnalysisKind::CONSERVATIVE),
+      torch::jit::Operator("roofprof::end_operator(...) -> ()", end_operator, c10::AliasAnalysisKind::CONSERVATIVE),
   });
 }
 
-void insert_mark(c10::Symbol kind, Node* before, at::ArrayRef<Value*> inputs) {
-  auto* mark = before->owningGraph()->create(kind, inputs, 0);
-  mark->insertBefore(before);
+Node* insert_mark(c10::Symbol kind, Node* before, at::ArrayRef<Value*> inputs) {
+  return before->owningGraph()->create(kind, inputs, 0)->insertBefore(before);
 }
 
 // ---- the code
 
-// The module behind a value, by the attributes that lead to it from the method's own module.
-std::optional<torch::jit::Module> module_behind(const Value* value, const Graph& graph,
-                                                const torch::jit::Module* self) {
-  const auto* node = value->node();
-  if (node->kind() == c10::prim::unchecked_cast) return module_behind(node->input(0), graph, self);
-  if (node->kind() == c10::prim::GetAttr) {
-    const auto owner = module_behind(node->input(0), graph, self);
-    const auto& name = node->s(c10::attr::name);
-    if (!owner || !owner->hasattr(name) || !owner->attr(name).isModule()) return std::nullopt;
-    return owner->attr(name).toModule();
-  }
-  if (node->kind() == c10::prim::Param && !graph.inputs().empty() && value == graph.inputs()[0] && self) return *self;
-  return std::nullopt;
-}
-
-// What the node calls. A call through an interface is bound to the module that is there.
-torch::jit::GraphFunction* function_called(Node& node, const Graph& graph, const torch::jit::Module* self) {
-  auto* known = torch::jit::tryToGraphFunction(&node);
-  if (known != nullptr || node.kind() != c10::prim::CallMethod) return known;
-  if (node.input(0)->type()->kind() != c10::TypeKind::InterfaceType) return nullptr;
+// A call through an interface is bound to the module that is there.
+void bind_interface(Node& node, const Graph& graph, const torch::jit::Module* self) {
+  if (node.kind() != c10::prim::CallMethod || node.input(0)->type()->kind() != c10::TypeKind::InterfaceType) return;
   const auto module = module_behind(node.input(0), graph, self);
-  const auto method = module ? module->find_method(node.s(c10::attr::name)) : std::nullopt;
-  if (!method) return nullptr;
   const torch::jit::WithInsertPoint before(&node);
   node.replaceInput(0, node.owningGraph()->insertUncheckedCast(node.input(0), module->type()));
-  return torch::jit::tryToGraphFunction(method->function());
 }
 
 void inline_call(Node& node, torch::jit::GraphFunction& callee, bool marked) {
@@ -121,16 +127,31 @@ void inline_call(Node& node, torch::jit::GraphFunction& callee, bool marked) {
   insert_mark(kLeave, next, left);
 }
 
+// What works without a record gets one.
+void mark_operator(Node& node, const torch::jit::Operator& op) {
+  auto* next = node.next();
+  auto* start = insert_mark(kStart, &node, node.inputs());
+  start->s_(c10::attr::name, op.schema().name());
+  start->s_(c10::attr::overload_name, op.schema().overload_name());
+  insert_mark(kEnd, next, node.outputs());
+}
+
 // `self`: whose method the graph is; null where its first input may be anything.
 void inline_calls(Block& block, const Graph& graph, const torch::jit::Module* self) {
   for (auto* node = block.nodes().front(); node != block.return_node();) {
-    const bool is_call = node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
-    auto* callee = is_call ? function_called(*node, graph, self) : nullptr;
+    auto* callee = function_called(*node, graph, self);
+    if (callee != nullptr) bind_interface(*node, graph, self);
     const bool of_module = node->kind() == c10::prim::CallMethod && node->input(0)->type()->is_module();
     if (callee != nullptr) {
       auto* before = node->prev();
       inline_call(*node, *callee, of_module && is_forward(callee->name()));
       node = before->next();  // what was inlined may call in turn
+      continue;
+    }
+    if (const auto* op = unseen_operator(*node)) {
+      auto* next = node->next();
+      mark_operator(*node, *op);
+      node = next;
       continue;
     }
     for (auto* inner : node->blocks()) inline_calls(*inner, graph, self);
@@ -176,7 +197,7 @@ InstrumentedCopy::InstrumentedCopy(const torch::jit::Module& module, const std::
 
 c10::IValue InstrumentedCopy::run(const std::shared_ptr<Session>& session, std::vector<c10::IValue> arguments,
                                   const OnScriptCall& on_call) const {
-  Run run{session, &on_call, {}};
+  Run run{session, &on_call, {}, {}};
   const Running now(run);
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);
   Stack stack = std::move(arguments);

@@ -7,15 +7,37 @@
 namespace roofprof::observe {
 namespace {
 
+const std::vector<Scope> kNone;  // are open
+
+// Whether this thread, which nobody is known to have started, runs a call of the model itself. Where such calls do not
+// tell of themselves, it is taken for one.
+InModel in_model(const Session& session) {
+  if (!session.model_tells()) return InModel::perhaps;
+  return is_told_around(session.model()) ? InModel::yes : InModel::no;
+}
+
+bool open(Session& session, ThreadState& state, const PlacedCall& call, ScopeKind kind, const void* module) {
+  if (!session.enter(call.place, module, kind)) return false;
+  if (call.is_certain()) return true;
+  state.scopes.back().is_certain = false;
+  const std::lock_guard guard(state.table->lock);
+  state.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
+  return true;
+}
+
 // The first call on a thread: any profile's model may have the module.
 bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
+  bool known = false;
   for (const auto& session : Session::active_sessions()) {
     const auto* index = session->module_index();
-    if (const auto place = index == nullptr ? std::nullopt : index->place_of(module, state.scopes)) {
-      return session->enter(*place, module, kind);
+    const auto call = index == nullptr ? std::nullopt : index->place_of(module, kNone, state.last_call_of(*session));
+    if (!call) continue;
+    known = true;
+    if (is_counted(*session, call->place, [&] { return in_model(*session); })) {
+      return open(*session, state, *call, kind, module);
     }
   }
-  note_unknown_call(module);
+  if (!known) note_unknown_call(module);
   return false;
 }
 
@@ -24,12 +46,21 @@ bool enter(const void* module, ScopeKind kind) {
   // A normalisation calls no modules: an error between its beginning and its operator was caught by its caller.
   if (!state.scopes.empty() && state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.scopes.back().token == module || state.is_paused() || state.in_owned_work()) return false;
+  if (state.scopes.back().token == module) {
+    if (module == state.session->model()) state.session->note_model_tells();
+    return false;
+  }
+  if (state.is_paused()) return false;
   const auto* index = state.session->module_index();
-  const auto place = index == nullptr ? std::nullopt : index->place_of(module, state.scopes);
-  if (place) return state.open(*state.session, *place, state.phase_of_call(), kind, module);
-  note_unknown_call(module);
-  return false;
+  const auto call = index == nullptr ? std::nullopt : index->place_of(module, state.scopes, state.scopes.back().last);
+  if (!call) {
+    note_unknown_call(module);
+    return false;
+  }
+  const bool opened = open(*state.session, state, *call, kind, module);
+  // Inside an op that counts as a whole, the operator that ends a normalisation is not looked at.
+  if (kind == ScopeKind::norm && state.in_owned_work()) state.close(module);
+  return opened;
 }
 
 void leave(const void* entered) noexcept {

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "observe/own_calls.h"
+
 namespace roofprof::observe {
 
 // How many passes listen to calls. An unobserved call reads this and does nothing else.
@@ -27,8 +29,9 @@ inline void norm_begins(const void* module) {
 // A call that lasts as long as this.
 class ModuleCall {
  public:
-  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) {}
+  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { told_begins(module); }
   ~ModuleCall() {
+    told_ends();
     if (entered_ != nullptr) leave_module(entered_);
   }
   ModuleCall(const ModuleCall&) = delete;

@@ -10,6 +10,7 @@
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/record_values.h"
+#include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/rule/counting_rule.h"
 #include "observe/script_scopes.h"
@@ -26,8 +27,8 @@ void start_compiled(ThreadState& state, const void* record) {
   running.record = record;
   running.exceptions = std::uncaught_exceptions();
   running.op = compiled_region();
-  const auto [module, phase] = state.now();
-  running.key = {running.op, module, phase, 0};
+  const auto [module, phase, region] = state.now();
+  running.key = {running.op, module, phase, region, 0};
   running.described = false;
   state.mark(running);
   state.ops.push_back(std::move(running));
@@ -102,8 +103,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
-  const auto [module, phase] = state.now();
-  running.key = {op, module, phase, 0};
+  const auto [module, phase, region] = state.now();
+  running.key = {op, module, phase, region, 0};
   if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
     running.owned = true;
     running.key.module = *owner;
@@ -218,9 +219,9 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
 
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
-  const Ticks now = now_ticks();
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != record) continue;
+    const Ticks now = now_ticks();
     while (state.ops.size() > i) finish_op(state, fn, now);
     break;
   }
@@ -262,7 +263,7 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
 void note_elsewhere(const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
   if (op != nullptr && op->kind == OpKind::counted && (op->cost == nullptr || ops::computes(*op->cost))) {
-    Session::note_op_elsewhere();
+    note_op_elsewhere();
   }
 }
 

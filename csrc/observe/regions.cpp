@@ -1,15 +1,31 @@
 #include "observe/regions.h"
 
 #include <ATen/record_function.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <utility>
 
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
+
+struct RegionInfo : c10::DebugInfoBase {
+  std::weak_ptr<Session> session;
+  std::uint64_t pass = 0;
+  std::uint16_t region = kNoRegion;
+  std::shared_ptr<RegionInfo> around;
+  std::atomic<bool> left_behind{false};  // it ended, but torch still tells of it
+};
+
 namespace {
+
+// torch passes debug infos on to the threads that it starts work on. This kind is the one of torch's own tests.
+const auto kRegionsInfo = c10::DebugInfoKind::TEST_INFO;
 
 // How the names of ranges begin that torch opens itself.
 constexpr std::array<std::string_view, 15> kPrefixesOfTorch = {
@@ -52,6 +68,29 @@ std::optional<ModuleId> Regions::find_or_add(ModuleId parent, std::string_view n
   return id;
 }
 
+RegionId Regions::find_or_add_path(RegionId around, std::string_view name) {
+  std::pair key{around, std::string(name)};
+  const std::lock_guard lock(mutex_);
+  if (const auto found = path_ids_.find(key); found != path_ids_.end()) return found->second;
+  const auto path_of = [&](RegionId id) -> const RegionInside& { return paths_[static_cast<std::size_t>(id - 1)]; };
+  for (auto outer = around; outer != kNoRegion; outer = path_of(outer).parent) {
+    if (path_of(outer).name == name) return around;
+  }
+  if (paths_.size() >= kMost) {
+    refused_ = true;
+    return around;
+  }
+  paths_.push_back({around, key.second});
+  const auto id = static_cast<RegionId>(paths_.size());
+  path_ids_.emplace(std::move(key), id);
+  return id;
+}
+
+std::vector<RegionInside> Regions::all_paths() const {
+  const std::lock_guard lock(mutex_);
+  return paths_;
+}
+
 std::vector<Region> Regions::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<Region> all;
@@ -64,14 +103,42 @@ bool Regions::refused() const {
   return refused_;
 }
 
+void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region) {
+  auto info = std::make_shared<RegionInfo>();
+  info->session = session;
+  info->pass = pass;
+  info->region = region;
+  if (!open_.empty()) info->around = open_.back();
+  open_.push_back(info);
+  c10::ThreadLocalDebugInfo::_push(kRegionsInfo, std::move(info));
+}
+
+void RegionHandover::end() {
+  const auto info = std::move(open_.back());
+  open_.pop_back();
+  try {
+    c10::ThreadLocalDebugInfo::_pop(kRegionsInfo);
+  } catch (const c10::Error&) {
+    // The region left a newer debug info open (that of torch's profiler), and ours is below it.
+    info->left_behind = true;
+  }
+}
+
+std::uint16_t region_handed_over(const Session& session) {
+  const auto* info = dynamic_cast<const RegionInfo*>(c10::ThreadLocalDebugInfo::get(kRegionsInfo));
+  while (info != nullptr && info->left_behind) info = info->around.get();
+  const bool known = info != nullptr && info->pass == session.pass() && info->session.lock().get() == &session;
+  return known ? info->region : kNoRegion;
+}
+
 void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
   // What runs inside an op that counts as a whole has no place of its own.
   if (!state.is_observed() || state.in_owned_work()) return;
-  const auto [parent, phase] = state.now();
-  if (const auto id = state.session->regions().find_or_add(parent, name)) {
-    state.open(*state.session, *id, phase, ScopeKind::region, token);
-  }
+  auto& regions = state.session->regions();
+  const auto row = regions.find_or_add(state.now().module, name);
+  const auto path = regions.find_or_add_path(state.region, name);
+  if (row || std::cmp_not_equal(path, state.region)) state.open_region(row, static_cast<std::uint16_t>(path), token);
 }
 
 void close_region(const void* token) {

@@ -1,7 +1,10 @@
 #pragma once
-// Regions: rows that the user's code opens while it runs, below the module or region that runs there.
+// Regions, which the user's code opens while it runs. Each is a row below the module or region that runs there, and all
+// that runs inside knows its path, the names of the regions around it.
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -17,10 +20,10 @@ struct RecordFunction;
 
 namespace roofprof::observe {
 
-// The regions of one session: each (parent, name) has the same id in all of its passes and threads.
+// The regions of one session: each row, by (parent, name), and each path has the same id in all passes and threads.
 class Regions {
  public:
-  // Distinct regions that get rows; the work of further ones is counted in their parents.
+  // Distinct regions that get rows, and distinct paths; the work of further ones is counted in what is around them.
   static constexpr std::size_t kMost = 1000;
 
   // Ids begin at `first`, after those of the model's modules.
@@ -28,9 +31,14 @@ class Regions {
 
   // Empty where there are too many.
   std::optional<ModuleId> find_or_add(ModuleId parent, std::string_view name);
+  // The path of a region of that name inside of that other; the other itself where it has that name, or is inside of
+  // one that has, and where there are too many.
+  RegionId find_or_add_path(RegionId around, std::string_view name);
   // By id.
   std::vector<Region> all() const;
-  // There were more than get rows.
+  // By id, from 1 on.
+  std::vector<RegionInside> all_paths() const;
+  // There were more than get rows, or paths.
   bool refused() const;
 
  private:
@@ -39,8 +47,32 @@ class Regions {
   mutable std::mutex mutex_;
   std::map<Key, ModuleId> ids_;
   std::vector<const Key*> regions_;  // by id
+  std::map<std::pair<RegionId, std::string>, RegionId> path_ids_;
+  std::vector<RegionInside> paths_;  // by id, from 1 on
   bool refused_ = false;
 };
+
+class Session;
+struct RegionInfo;
+
+// One thread's open regions, handed over to the threads that torch starts work on from there: those of autograd's
+// engine and of TorchScript's forks.
+class RegionHandover {
+ public:
+  void begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region);
+  // Of the innermost one.
+  void end();
+  void end_all() {
+    while (!open_.empty()) end();
+  }
+
+ private:
+  std::vector<std::shared_ptr<RegionInfo>> open_;
+};
+
+// The region of that session's pass that was open where the calling thread's work was started; kNoRegion: none is
+// known.
+std::uint16_t region_handed_over(const Session& session);
 
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().
 void open_region(std::string_view name, const void* token);

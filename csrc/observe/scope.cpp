@@ -7,14 +7,18 @@
 
 #include "observe/declared_work.h"
 #include "observe/module_calls.h"
+#include "observe/own_calls.h"
 #include "observe/regions.h"
 
 namespace roofprof {
 
-Scope::Scope(std::string_view name) : token_(this) { observe::open_region(name, this); }
+Scope::Scope(std::string_view name) : token_(this), is_call_(false) { observe::open_region(name, this); }
 Scope::Scope(const torch::nn::Module& module)
-    : token_(observe::call_begins(&module) ? static_cast<const void*>(&module) : nullptr) {}
+    : token_(observe::call_begins(&module) ? static_cast<const void*>(&module) : nullptr), is_call_(true) {
+  observe::told_begins(&module);
+}
 Scope::~Scope() {
+  if (is_call_) observe::told_ends();
   if (token_ != nullptr) observe::close_region(token_);
 }
 

@@ -2,13 +2,17 @@
 
 #include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 
 #include "observe/operators/op_info.h"
+#include "observe/own_calls.h"
+#include "observe/script/script_calls.h"
 #include "observe/script/script_places.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -41,9 +45,19 @@ void add_frame(ThreadState& state, ScriptFrame frame, const Session& session) {
 ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(c10::ThreadLocalDebugInfo::get(kForksInfo)); }
 
 std::shared_ptr<Session> session_of(const ThreadState& state) {
-  if (!state.scopes.empty()) return state.session;
-  const auto* info = forks_info();
-  return info == nullptr ? nullptr : info->session.lock();
+  return state.scopes.empty() ? session_of_fork() : state.session;
+}
+
+// A TorchScript model that a run is calling may be called by others meanwhile.
+void note_call_of_others(const at::RecordFunction& fn) {
+  const auto inputs = fn.inputs();
+  if (inputs.empty() || !inputs[0].isObject() || !is_forward(fn.name())) return;
+  const void* object = inputs[0].toObject().get();
+  for (const auto& session : Session::active_sessions()) {
+    if (session->model() == object && session->leaves_out_others()) {
+      is_counted(*session, kModel, [] { return InModel::yes; });
+    }
+  }
 }
 
 // The method that the interpreter was entered with for the op that runs now: it may continue one that waited on another
@@ -67,7 +81,24 @@ ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::str
   return state.script_frames.back();
 }
 
+// The method that this thread entered last, if it has not ended.
+const ScriptFrame* innermost_frame(const ThreadState& state, const Session& session) {
+  if (state.script_frames.empty() || !is_current(state.script_frames.back(), session)) return nullptr;
+  return &state.script_frames.back();
+}
+
+// Frozen code names functions of modules that it was made of, which may be gone: there the interpreter cannot be asked
+// where it is, and needs not be.
+bool is_frozen_at(const Session& session, std::optional<ModuleId> module) {
+  return module && session.scripts()->is_frozen(*module);
+}
+
 ModuleId place_of_op(ThreadState& state, const Session& session) {
+  if (const auto* frame = innermost_frame(state, session)) {
+    if (is_frozen_at(session, frame->module)) return frame->place;
+  } else if (const auto* info = forks_info(); info != nullptr && session.scripts()->are_frozen()) {
+    return info->place.load(std::memory_order_relaxed);
+  }
   auto lines = torch::jit::currentModuleHierarchy();
   if (lines.empty()) return state.scopes.empty() ? kModel : state.scopes.back().module;
   auto& known = state.script_place;
@@ -78,6 +109,55 @@ ModuleId place_of_op(ThreadState& state, const Session& session) {
   return session.scripts()->find(frame, std::move(lines), known);
 }
 
+// A method that ran, and what was read in its code. What it is made of may be gone meanwhile.
+struct KnownMethod {
+  c10::weak_intrusive_ptr<c10::ivalue::Object> object{c10::intrusive_ptr<c10::ivalue::Object>()};
+  std::weak_ptr<torch::jit::Graph> graph;
+  bool frozen = false;  // its module is
+  std::vector<UnseenNodes> unseen;
+};
+
+// Those that ran on one thread lately: reading code takes longer than a call may.
+class KnownMethods {
+ public:
+  // Null for what is no method of a module, or has no code.
+  const KnownMethod* of(const at::RecordFunction& fn) {
+    const auto inputs = fn.inputs();
+    if (inputs.empty() || !inputs[0].isModule()) return nullptr;
+    const auto module = inputs[0].toModule();
+    const auto method = module.find_method(fn.name());
+    const auto* code = method ? torch::jit::tryToGraphFunction(method->function()) : nullptr;
+    if (code == nullptr) return nullptr;
+    const auto object = module._ivalue();
+    const auto graph = code->graph();
+    if (methods_.size() >= kMost) methods_.clear();
+    auto& known = methods_[{object.get(), graph.get()}];
+    if (known.object.lock() != object || known.graph.lock() != graph) {
+      known = {c10::weak_intrusive_ptr<c10::ivalue::Object>(object), graph, was_frozen(module),
+               unseen_nodes(module, *code)};
+    }
+    return &known;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+
+  std::map<std::pair<const void*, const void*>, KnownMethod> methods_;
+};
+
+// What the interpreter calls the method that it is entered with, "" where it cannot be asked; empty where it calls
+// the method itself, and names it with the ops in there. `method`: null for what is none.
+std::optional<std::string> line_of_entry(const ThreadState& state, const Session& session, const KnownMethod* method) {
+  const auto* around = session.scripts() == nullptr ? nullptr : innermost_frame(state, session);
+  if (around != nullptr && is_frozen_at(session, around->module)) {
+    return method != nullptr ? std::nullopt : std::optional<std::string>("");
+  }
+  if (around == nullptr && method != nullptr && method->frozen) return "";
+  if (session.scripts() == nullptr && method == nullptr) return std::nullopt;
+  auto lines = torch::jit::currentModuleHierarchy();
+  return lines.size() == 1 ? std::optional(std::move(lines.front())) : std::nullopt;
+}
+
 // The part of a method that the executor differentiates as a whole runs in an interpreter of its own.
 void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn, ModuleId module) {
   if (state.scopes.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
@@ -85,20 +165,42 @@ void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn,
   state.table->differentiated_whole.insert(module);
 }
 
+// What the method does without the dispatcher, which the counting run's copy counts and nobody sees here.
+void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
+  if (!state.is_observed()) return;
+  const auto* scripts = state.session->scripts();
+  for (const auto& nodes : method.unseen) {
+    const auto place =
+        scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.scopes);
+    state.note_unobserved(nodes.op, Unobserved::script, place.value_or(state.now().module), nodes.count);
+  }
+}
+
 }  // namespace
+
+std::shared_ptr<Session> session_of_fork() {
+  const auto* info = forks_info();
+  return info == nullptr ? nullptr : info->session.lock();
+}
 
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto session = session_of(state);
-  if (!session || !session->active() || session->scripts() == nullptr || state.instrumented_copies > 0) return;
+  if (!session) note_call_of_others(fn);
+  if (!session || !session->active() || state.instrumented_copies > 0) return;
   if (!state.scopes.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
-  auto lines = torch::jit::currentModuleHierarchy();
-  if (lines.size() != 1) return;  // called by the interpreter itself, which names it
+  if (!torch::jit::in_torchscript_runtime()) return;  // it is about to be entered
+  thread_local KnownMethods known;
+  const auto* method = known.of(fn);
+  auto line = line_of_entry(state, *session, method);
+  if (!line) return;
+  if (method != nullptr) note_unseen_nodes(state, *method);
+  if (session->scripts() == nullptr) return;
 
   ScriptFrame frame;
   frame.record = &fn;
   frame.session = session.get();
   frame.pass = session->pass();
-  frame.line = std::move(lines.front());
+  frame.line = std::move(*line);
   frame.method = fn.name();
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
@@ -124,7 +226,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   if (!state.open(*session, place, phase, ScopeKind::script, &fn)) return;
   if (is_call && !is_counted) {
     const std::lock_guard guard(state.table->lock);
-    ++state.table->clock(place, phase).calls;
+    state.table->count_call({place, phase, state.region});
   }
 }
 

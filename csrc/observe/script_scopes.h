@@ -19,6 +19,9 @@ void enter_script_op(ThreadState& state);
 // The same on a thread of torch::jit::fork, which has no scope open. False if the fork is not of an observed call.
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn);
 
+// The session of the observed call that torch started this thread's work for; null where there is none.
+std::shared_ptr<Session> session_of_fork();
+
 // While this lives, forks of this thread know the session.
 class ScriptForks {
  public:

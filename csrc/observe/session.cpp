@@ -7,6 +7,7 @@
 
 #include "observe/module_calls.h"
 #include "observe/op_observer.h"
+#include "observe/own_calls.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
@@ -36,6 +37,7 @@ Pass::Op::Kind kind_of(const OpInfo& op) {
   switch (op.unobserved) {
     case Unobserved::function:
     case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
+    case Unobserved::script:
       return Pass::Op::Kind::unobserved_function;
     case Unobserved::module:
       return Pass::Op::Kind::unobserved_module;
@@ -95,10 +97,12 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     passes.sessions.push_back(shared_from_this());
   }
   marker_.store(marker, std::memory_order_relaxed);
+  own_op_elsewhere_.store(false, std::memory_order_relaxed);
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
-  if (scripts_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
+  if (scripts_ || leaves_out_others_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
+  if (leaves_out_others_) note_other_runs(*this);
   started_ = now_ticks();
   if (base) {
     state.open(*this, *base, Phase::forward, ScopeKind::base, this);
@@ -126,7 +130,7 @@ Pass Session::stop() {
   }
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
-  pass.ops_elsewhere = op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
+  pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }
@@ -135,7 +139,8 @@ Pass Session::collect(double ns_per_tick) {
   const auto to_ns = [ns_per_tick](Ticks ticks) { return std::llround(static_cast<double>(ticks) * ns_per_tick); };
   Pass pass;
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
-  std::vector<ModuleClock> clocks;
+  std::map<Owner, ModuleClock> clocks;
+  std::map<RegionId, RegionClock> regions;
   const std::lock_guard lock(mutex_);
   for (auto& table : tables_) {
     const std::lock_guard table_lock(table->lock);
@@ -149,20 +154,30 @@ Pass Session::collect(double ns_per_tick) {
       op.work += bucket.per_call ? bucket.work_sum : bucket.work.times(bucket.calls);
       op.time_ns += to_ns(bucket.ticks);
     }
-    if (clocks.size() < table->clocks().size()) clocks.resize(table->clocks().size());
-    for (std::size_t i = 0; i < table->clocks().size(); ++i) {
-      clocks[i].calls += table->clocks()[i].calls;
-      clocks[i].self_ticks += table->clocks()[i].self_ticks;
+    table->add_clocks(clocks);
+    for (const auto& [id, clock] : table->regions()) {
+      regions[id].calls += clock.calls;
+      regions[id].wall_ticks += clock.wall_ticks;
     }
     pass.unknown_backward_nodes += table->unknown_backward_nodes;
     pass.differentiated_whole.insert(table->differentiated_whole.begin(), table->differentiated_whole.end());
+    pass.uncertain_places.insert(table->uncertain_places.begin(), table->uncertain_places.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
-  for (std::size_t i = 0; i < clocks.size(); ++i) {
-    if (clocks[i].calls == 0 && clocks[i].self_ticks == 0) continue;
-    pass.clocks.push_back({static_cast<ModuleId>(i / kPhaseCount), static_cast<Phase>(i % kPhaseCount), clocks[i].calls,
-                           to_ns(clocks[i].self_ticks)});
+  if (leaves_out_others_) {
+    others_.end_pass([&](ModuleId place) {
+      std::int64_t calls = 0;
+      auto clock = clocks.lower_bound({place, Phase::forward, kNoRegion});
+      for (; clock != clocks.end() && clock->first.module == place && clock->first.phase == Phase::forward; ++clock) {
+        calls += clock->second.calls;
+      }
+      return calls;
+    });
   }
+  for (const auto& [owner, clock] : clocks) {
+    pass.clocks.push_back({owner.module, owner.phase, clock.calls, to_ns(clock.self_ticks), owner.region});
+  }
+  for (const auto& [id, clock] : regions) pass.regions.push_back({id, clock.calls, to_ns(clock.wall_ticks)});
   return pass;
 }
 

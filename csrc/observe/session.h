@@ -14,6 +14,7 @@
 #include "observe/bucket_table.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
+#include "observe/modules/calls_of_others.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
 #include "observe/modules/scope_kind.h"
@@ -38,6 +39,18 @@ class Session : public std::enable_shared_from_this<Session> {
   const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
   // Null where no op has to be attributed by its parameters.
   const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
+
+  // The object whose calls are those of the model; null where there is none. Before the first pass.
+  void set_model(const void* model) { model_ = model; }
+  const void* model() const { return model_; }
+  // From the next pass on, calls of the model that the run does not make are left out (own_calls.h).
+  void leave_out_others() { leaves_out_others_ = true; }
+  bool leaves_out_others() const { return leaves_out_others_; }
+  CallsOfOthers& others() { return others_; }
+  const CallsOfOthers& others() const { return others_; }
+  // In C++: calls of the model tell of themselves (ROOFPROF_SCOPE, an intercepted class).
+  void note_model_tells() { model_tells_.store(true, std::memory_order_relaxed); }
+  bool model_tells() const { return model_tells_.load(std::memory_order_relaxed); }
 
   // Throws std::logic_error where this thread is already inside a profiler's block or run.
   static void refuse_nesting();
@@ -100,6 +113,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // An op ran on a thread that no session has a scope open on.
   static void note_op_elsewhere();
+  // So did one on a thread that works for this session's run.
+  void note_own_op_elsewhere() { own_op_elsewhere_.store(true, std::memory_order_relaxed); }
 
   // Sessions with an active pass, for autograd threads that must find their own.
   static std::vector<std::shared_ptr<Session>> active_sessions();
@@ -108,6 +123,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Pass collect(double ns_per_tick);
   bool observes_this_thread() const;
 
+  const void* model_ = nullptr;
+  bool leaves_out_others_ = false;
+  std::atomic<bool> model_tells_{false};
+  CallsOfOthers others_;
+  std::atomic<bool> own_op_elsewhere_{false};
   Regions regions_;
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};

@@ -16,8 +16,7 @@ ThreadState& thread_state() {
 
 void ThreadState::charge(Ticks now) {
   if (!scopes.empty()) {
-    const auto& top = scopes.back();
-    table->clock(top.module, top.phase).self_ticks += now - last_switch;
+    table->clock(owner_of(scopes.back())).self_ticks += now - last_switch;
   }
   last_switch = now;
 }
@@ -30,12 +29,14 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   }
   if (scopes.empty()) {
     if (!in.active()) return false;
+    last_call = last_call_of(in);
     session = in.shared_from_this();
     pass = in.pass();
     table = in.lend_table();
     ring = in.ring_of_this_thread();
     reads = in.parameter_reads();
     marks.tell(in.marker());
+    region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
   } else if (session.get() != &in) {
     return false;
@@ -44,8 +45,8 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
-    const bool is_call = kind == ScopeKind::module || kind == ScopeKind::norm || kind == ScopeKind::region;
-    if (is_call) ++table->clock(module, phase).calls;
+    const bool is_call = kind == ScopeKind::module || kind == ScopeKind::norm;
+    if (is_call) table->count_call({module, phase, region});
   }
   Scope scope{.module = module,
               .phase = phase,
@@ -61,10 +62,35 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   }
   // What is launched inside owned work is the op's, whatever it calls.
   if (marks.wanted() && !in_owned_work()) {
-    scope.mark = marks.push(launch_of({nullptr, module, phase, 0}), LaunchLevel::module);
+    scope.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
   scopes.push_back(scope);
   return true;
+}
+
+void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token) {
+  const auto [module, phase, around] = now();
+  if (!open(*session, row.value_or(module), phase, ScopeKind::region, token)) return;
+  auto& scope = scopes.back();
+  scope.region_before = around;
+  if (id != around) {
+    scope.opens_region = true;
+    scope.opened = last_switch;
+    region = id;
+    handover.begin(session, pass, id);
+    if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, phase, region, 0}));
+  }
+  const std::lock_guard guard(table->lock);
+  if (scope.opens_region) ++table->regions()[id].calls;
+  if (row) table->count_call(owner_of(scope));
+}
+
+void ThreadState::end_region(const Scope& scope) {
+  if (!scope.opens_region) return;
+  handover.end();
+  const std::lock_guard guard(table->lock);
+  table->regions()[region].wall_ticks += last_switch - scope.opened;
+  region = scope.region_before;
 }
 
 void ThreadState::pop() {
@@ -74,11 +100,20 @@ void ThreadState::pop() {
     charge(now_ticks());
   }
   if (scopes.back().kind == ScopeKind::node) --nodes;
+  if (scopes.back().kind == ScopeKind::region) end_region(scopes.back());
+  if (scopes.back().kind == ScopeKind::module) {
+    auto& last = scopes.size() > 1 ? scopes[scopes.size() - 2].last : last_call;
+    last = {scopes.back().module, scopes.back().is_certain};
+  }
   evidence |= scopes.back().evidence_before;
   marks.end(scopes.back().mark);
   scopes.pop_back();
   if (scopes.size() <= 1) handovers.forget(0);  // a block's own scope may be open for long
   if (scopes.empty()) abandon();
+}
+
+LastCall ThreadState::last_call_of(const Session& in) const {
+  return pass == in.pass() && last_session.lock().get() == &in ? last_call : LastCall{};
 }
 
 void ThreadState::move_scope(ModuleId module) {
@@ -90,7 +125,7 @@ void ThreadState::move_scope(ModuleId module) {
   }
   auto& scope = scopes.back();
   scope.module = module;
-  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, 0}));
+  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, region, 0}));
 }
 
 LaunchId ThreadState::launch_of(const BucketKey& key) {
@@ -104,6 +139,8 @@ void ThreadState::abandon() {
   abandon_ops();
   scopes.clear();
   marks.end_all();
+  handover.end_all();
+  region = kNoRegion;
   nodes = 0;
   functions.clear();
   handovers.forget(0);
@@ -169,9 +206,9 @@ Phase ThreadState::phase_of_call() const {
 
 bool ThreadState::is_observed() const { return !scopes.empty() && session->active() && pass == session->pass(); }
 
-ModulePhase ThreadState::now() const {
-  if (between_nodes()) return {last_node_module, Phase::backward};
-  return {scopes.back().module, phase_now()};
+Owner ThreadState::now() const {
+  if (between_nodes()) return {last_node_module, Phase::backward, region};
+  return {scopes.back().module, phase_now(), region};
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
@@ -189,14 +226,13 @@ void ThreadState::note_work(const Work& work) {
   ops.back().inside.declared = true;
 }
 
-void ThreadState::note_unobserved(std::string_view name, Unobserved kind) {
-  const auto [module, phase] = now();
+void ThreadState::note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls) {
   BucketTable::Index index = BucketTable::kNone;
   {
     const std::lock_guard guard(table->lock);
-    index = table->add_uncosted({named_op(name, kind), module, phase, 0});
+    index = table->add_uncosted({named_op(name, kind), module, now().phase, region, 0});
   }
-  count(index, 0, Work{});
+  count(index, 0, Work{}, calls);
   evidence |= kWorkSeen;  // what encloses it is explained
 }
 

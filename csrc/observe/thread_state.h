@@ -13,8 +13,10 @@
 #include "observe/bucket_table.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
+#include "observe/modules/module_index.h"
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/op_signature.h"
+#include "observe/regions.h"
 #include "observe/rule/counting_rule.h"
 #include "observe/script/script_frame.h"
 #include "observe/sequence_ring.h"
@@ -32,11 +34,16 @@ struct Scope {
   Phase phase = Phase::forward;
   ScopeKind kind = ScopeKind::module;
   bool grad_mode = false;        // node: grad mode at its start (on where the backward itself is differentiated)
+  bool is_certain = true;        // module: it runs at this place, not at another one of the same object
+  LastCall last = {};            // of a module, inside
   int graph_task = -1;           // node: the running backward that it is part of
   const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
   Evidence evidence_before = 0;  // seen outside, before it was opened
   std::size_t handovers_before = 0;
-  LaunchMarks::Mark mark = 0;  // while a device is traced
+  LaunchMarks::Mark mark = 0;               // while a device is traced
+  bool opens_region = false;                // region: no region of its path was open
+  std::uint16_t region_before = kNoRegion;  // region: that around it
+  Ticks opened = 0;                         // region: when it was
 };
 
 struct RunningOp {
@@ -66,12 +73,6 @@ struct RunningFunction {
   std::size_t handovers_before = 0;
 };
 
-// The module and phase that work belongs to now.
-struct ModulePhase {
-  ModuleId module;
-  Phase phase;
-};
-
 struct ThreadState {
   std::shared_ptr<Session> session;    // of the open scopes; null where there are none
   std::uint64_t pass = 0;              // of that session, to tell scopes that outlived theirs
@@ -79,7 +80,9 @@ struct ThreadState {
   ParameterReads* reads = nullptr;     // that session's; null: nobody wants to know
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
+  std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;
+  RegionHandover handover;  // to the threads that torch starts here
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
   Handovers handovers;  // since the outermost module was called
@@ -93,16 +96,22 @@ struct ThreadState {
   std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
+  LastCall last_call;                   // of a module that was called with no scope around
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
   // Opens a scope. The first one on a thread joins it to the session; on a thread that has scopes of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
   // here is abandoned first, so `in` may be this thread's own session.
   bool open(Session& in, ModuleId module, Phase phase, ScopeKind kind, const void* token);
+  // A region on an observed thread, as a scope of `row`, or of the module that runs where it has none. `id` is its
+  // path; where that is open already, the row alone is opened.
+  void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
   // Closes the innermost scope of that token, and whatever was left open above it, and returns its module.
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
+  // What was called before on this thread in that session's pass, with no scope around.
+  LastCall last_call_of(const Session& in) const;
   // The innermost scope is that of another module from now on.
   void move_scope(ModuleId module);
   // Forgets everything, and charges no module: the pass that it belongs to is over.
@@ -114,8 +123,8 @@ struct ThreadState {
   bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
-  // The module and phase of an op that starts now.
-  ModulePhase now() const;
+  // The module, phase and region of an op that starts now.
+  Owner now() const;
   // The phase of a module that is called now.
   Phase phase_of_call() const;
   // Whether a profile observes this thread, and it is the one that the scopes belong to.
@@ -139,12 +148,16 @@ struct ThreadState {
   // Work was counted that is not an op's: the ops around it are looked through.
   void note_work(const Work& work);
   // What was seen so far inside the innermost scope or function of that kind cannot explain what came out of it.
-  void note_unobserved(std::string_view name, Unobserved kind);
+  void note_unobserved(std::string_view name, Unobserved kind) { note_unobserved(name, kind, now().module, 1); }
+  // So many calls of that work, which are the module's.
+  void note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls);
 
  private:
   // Under the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
+  void end_region(const Scope& scope);
+  Owner owner_of(const Scope& scope) const { return {scope.module, scope.phase, region}; }
   LaunchId launch_of(const BucketKey& key);
   Phase phase_now() const;
 };

@@ -43,6 +43,9 @@ void refuse_beside_torchs_profiler() {
   }
 }
 
+constexpr const char* kTorchsProfilerBegan =
+    "torch.profiler began while this was profiled: both may miss kernels; let one end before the other begins";
+
 // A marker that is there for good, for one that is not.
 class Relay final : public LaunchMarker {
  public:
@@ -136,9 +139,7 @@ DevicePasses::DevicePasses(std::string device, Counters counters)
   }
 }
 
-DevicePasses::~DevicePasses() {
-  if (lock_) collector_->stop_tracing();
-}
+DevicePasses::~DevicePasses() { stop_tracing(); }
 
 void DevicePasses::note(NoteCode code, const std::string& what, const std::string& why) {
   add_note(notes_, code, what + ": " + why, {device_});
@@ -179,9 +180,16 @@ LaunchMarker* DevicePasses::start_tracing() {
 
 std::shared_ptr<const DeviceTrace> DevicePasses::stop_tracing() {
   if (!lock_) return nullptr;
-  auto trace = std::make_shared<const DeviceTrace>(collector_->stop_tracing());
-  lock_.reset();
-  return trace;
+  const auto lock = std::move(lock_);
+  try {
+    auto trace = std::make_shared<DeviceTrace>(collector_->stop_tracing());
+    if (torch::profiler::impl::profilerEnabled()) add_note(trace->notes, "other-profiler", kTorchsProfilerBegan);
+    return trace;
+  } catch (const CollectorError& error) {
+    note("no-kernel-times", "no kernel times and no counters", error.what());
+    collector_ = nullptr;
+    return nullptr;
+  }
 }
 
 void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base) {

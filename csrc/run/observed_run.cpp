@@ -7,9 +7,7 @@ namespace roofprof::run {
 namespace {
 
 // Where nothing is timed, no device is traced.
-std::string traced_device(const RunSetting& setting) {
-  return setting.untimed.empty() && setting.scope != "count" ? setting.device : "";
-}
+std::string traced_device(const RunSetting& setting) { return setting.timed() ? setting.device : ""; }
 
 }  // namespace
 
@@ -19,23 +17,30 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 void ObservedRun::start_block() {
   neighbours_.emplace();
   device_.start(*session_, setting_.base);
+  result_.steps.start();
 }
 
 void ObservedRun::stop_block(bool raised) {
   result_.partial = raised;
   result_.counting = device_.stop(*session_, raised);
-  if (!setting_.untimed.empty()) return;
+  if (!setting_.timed()) return;
   result_.timed = {*result_.counting};
   result_.others_share = neighbours_->share();
 }
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
-  if (setting_.untimed.empty()) repeat_calls(target, limits, result_);
+  if (setting_.timed()) repeat_calls(target, limits, result_);
+}
+
+SessionTarget::SessionTarget(ObservedRun& run, bool of_model)
+    : run_(run), of_model_(of_model), thread_(*run.session()) {
+  if (of_model) run.session()->leave_out_others();
 }
 
 void SessionTarget::observe(const std::function<void()>& call, std::optional<Pass>& pass) {
   auto& device = run_.device();
   auto& session = *run_.session();
+  const observe::OwnCall own(session, of_model_);
   hooked([&] {
     waiting([&] { device.start(session, run_.setting().base); });
     try {
@@ -57,6 +62,7 @@ Pass SessionTarget::observed() {
 std::int64_t SessionTarget::bare() {
   using Clock = std::chrono::steady_clock;
   const auto wait = [this] { run_.device().synchronize(); };
+  const observe::OwnCall own(*run_.session(), of_model_);
   waiting(wait);
   const auto start = Clock::now();
   call();
@@ -67,6 +73,7 @@ std::int64_t SessionTarget::bare() {
 void SessionTarget::read_counters(const std::vector<Pass>& timed) {
   const auto again = [this] {
     prepare();
+    const observe::OwnCall own(*run_.session(), of_model_);
     call_in_scope();
   };
   hooked([&] { waiting([&] { run_.device().count(*run_.session(), run_.setting().base, timed, again); }); });

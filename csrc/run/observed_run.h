@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "observe/own_calls.h"
 #include "observe/session.h"
 #include "roofs/cpu/neighbours.h"
 #include "run/device_passes.h"
@@ -20,6 +21,8 @@ struct RunSetting {
   std::string untimed;  // why calls cannot be timed there; empty: they can
   Counters counters = Counters::automatic;
   std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
+
+  bool timed() const { return untimed.empty() && scope != "count"; }
 };
 
 class ObservedRun {
@@ -33,9 +36,11 @@ class ObservedRun {
   RunResult& result() { return result_; }
   const RunResult& result() const { return result_; }
 
-  // A block: one pass, which is counted and timed.
+  // A block: one pass, which is counted, and timed unless the setting says otherwise.
   void start_block();
   void stop_block(bool raised);
+  // A step of it has ended.
+  void step() { result_.steps.step(); }
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
   void count(RunTarget& target) { count_call(target, result_); }
   void repeat(RunTarget& target, const RunLimits& limits);
@@ -58,7 +63,8 @@ class SessionTarget : public RunTarget {
   bool by_executor() const override { return run_.session()->scripts() != nullptr; }
 
  protected:
-  explicit SessionTarget(ObservedRun& run) : run_(run) {}
+  // `of_model`: its calls are calls of the model itself, and others' calls of it are left out.
+  SessionTarget(ObservedRun& run, bool of_model);
   // One observed call; fills in `pass` once it has begun, also when it throws.
   void observe(const std::function<void()>& call, std::optional<Pass>& pass);
 
@@ -74,6 +80,8 @@ class SessionTarget : public RunTarget {
 
  private:
   ObservedRun& run_;
+  bool of_model_;
+  observe::OwnThread thread_;
 };
 
 }  // namespace roofprof::run

@@ -1,6 +1,9 @@
 #include "run/run_loop.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -25,28 +28,38 @@ class FurtherCalls {
       : target_(target), limits_(limits), result_(result) {}
 
   void make() {
-    try {
-      if (warm_up()) {
-        const Neighbours neighbours;
-        time();
-        if (!result_.timed.empty()) result_.others_share = neighbours.share();
-      }
-    } catch (const std::exception& error) {  // the counting call went well, so its counts stand
-      const auto what = target_.described(error);
-      if (!what) throw;
-      stop("raised " + *what);
+    const auto raised = what_raises([&] {
+      if (!warm_up()) return;
+      const Neighbours neighbours;
+      time();
+      if (!result_.timed.empty()) result_.others_share = neighbours.share();
+    });
+    if (raised) {  // the counting call went well, so its counts stand
+      stop("raised " + *raised);
       return;
     }
-    try {
-      target_.read_counters(result_.timed);
-    } catch (const std::exception& error) {
-      const auto what = target_.described(error);
-      if (!what) throw;
-      add_note(result_.notes, "no-counters", "no counters: a call under them raised " + *what);
+    if (const auto why = what_raises([&] { target_.read_counters(result_.timed); })) {
+      add_note(result_.notes, "no-counters", "no counters: a call under them raised " + *why);
     }
   }
 
  private:
+  // What the calls threw, if it is for a note. Throws what is not.
+  std::optional<std::string> what_raises(const std::function<void()>& calls) const {
+    try {
+      calls();
+      return std::nullopt;
+    } catch (const abi::__forced_unwind&) {  // the thread is being cancelled
+      throw;
+    } catch (const std::exception& error) {
+      if (auto what = target_.described(&error)) return what;
+      throw;
+    } catch (...) {
+      if (auto what = target_.described(nullptr)) return what;
+      throw;
+    }
+  }
+
   // Whether the calls so far and one of `more` take longer than that.
   bool spent(std::chrono::nanoseconds limit, std::chrono::nanoseconds more = {}) const {
     if (limits_.repeat) return false;
@@ -82,7 +95,9 @@ class FurtherCalls {
         continue;
       }
       if (!keep({std::move(pass), bare_ns})) {
-        return stop("did other work than the one before it (a cache grew, or an input was consumed)");
+        return stop(
+            "did other work than the one before it (a cache grew, an input was consumed, or others called its "
+            "modules)");
       }
     }
     return true;

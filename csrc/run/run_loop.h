@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/run_target.h"
+#include "run/step_clock.h"
 #include "values/note_codes.h"
 #include "values/pass.h"
 
@@ -30,6 +31,7 @@ struct RunResult {
   // Where the calls after it did other work, again and again: `counting` is then theirs.
   std::optional<Pass> first_call;
   std::vector<Note> notes;
+  StepClock steps;  // of a block
 };
 
 // Makes the counting call. Throws what it throws.

@@ -47,8 +47,9 @@ class RunTarget {
   // TorchScript's executor runs parts of the model. It dispatches other ops than were counted.
   virtual bool by_executor() const { return false; }
   virtual Compilations compilations() const { return {}; }
-  // What a further call threw, for a note: "ValueError: no". Empty where it is to come through as it was thrown.
-  virtual std::optional<std::string> described(const std::exception& error) const = 0;
+  // What a further call threw, for a note: "ValueError: no". Empty where it is to come through as it was thrown. Asked
+  // while it is handled; null: it is no std::exception.
+  virtual std::optional<std::string> described(const std::exception* error) const = 0;
 };
 
 }  // namespace roofprof::run

@@ -106,6 +106,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("op", &OpBucket::op, Written::always);
   visit("module", &OpBucket::module, Written::always);
   visit("phase", &OpBucket::phase, Written::always);
+  visit("region", &OpBucket::region, Written::unless_default);
   visit("dtype", &OpBucket::dtype, Written::always);
   visit("shapes", &OpBucket::shapes, Written::unless_default);
   visit("costed", &OpBucket::costed, Written::unless_default);
@@ -116,9 +117,18 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<RegionPath>, Visitor&& visit) {
+  visit("name", &RegionPath::name, Written::always);
+  visit("parent", &RegionPath::parent, Written::unless_default);
+  visit("calls", &RegionPath::calls, Written::always);
+  visit("wall_ns", &RegionPath::wall_ns, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<ModuleTime>, Visitor&& visit) {
   visit("module", &ModuleTime::module, Written::always);
   visit("phase", &ModuleTime::phase, Written::always);
+  visit("region", &ModuleTime::region, Written::unless_default);
   visit("calls", &ModuleTime::calls, Written::unless_default);
   visit("self_ns", &ModuleTime::self_ns, Written::unless_default);
   visit("host_self_ns", &ModuleTime::host_self_ns, Written::unless_default);
@@ -138,6 +148,7 @@ void for_each_member(Of<KernelBucket>, Visitor&& visit) {
   visit("in_graph", &KernelBucket::in_graph, Written::unless_default);
   visit("module", &KernelBucket::module, Written::always);
   visit("phase", &KernelBucket::phase, Written::always);
+  visit("region", &KernelBucket::region, Written::unless_default);
   visit("op", &KernelBucket::op, Written::unless_default);
   visit("bucket", &KernelBucket::bucket, Written::unless_default);
   visit("attributed", &KernelBucket::attributed, Written::unless_default);
@@ -165,6 +176,7 @@ template <class Visitor>
 void for_each_member(Of<ModuleCounters>, Visitor&& visit) {
   visit("module", &ModuleCounters::module, Written::always);
   visit("phase", &ModuleCounters::phase, Written::always);
+  visit("region", &ModuleCounters::region, Written::unless_default);
   visit("counters", &ModuleCounters::counters, Written::always);
 }
 
@@ -235,6 +247,7 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
   visit("bare_ns", &Runs::bare_ns, Written::always);
   visit("warmup", &Runs::warmup, Written::always);
   visit("steps", &Runs::steps, Written::always);
+  visit("step_ns", &Runs::step_ns, Written::unless_default);
 }
 
 template <class Visitor>
@@ -242,7 +255,9 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::scope, Written::always);
+  visit("within", &ProfileData::within, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
+  visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
@@ -255,6 +270,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("dropped_records", &ProfileData::dropped_records, Written::always);
   visit("unattributed_kernels", &ProfileData::unattributed_kernels, Written::always);
   visit("notes", &ProfileData::notes, Written::always);
+  visit("region_paths", &ProfileData::regions, Written::unless_default);
   visit("modules", &ProfileData::modules, Written::always);
   visit("ops", &ProfileData::ops, Written::always);
   visit("times", &ProfileData::times, Written::always);
@@ -265,6 +281,16 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
 }
 
 // Derived, but written in the same form.
+template <class Visitor>
+void for_each_member(Of<StepStatistics>, Visitor&& visit) {
+  visit("count", &StepStatistics::count, Written::always);
+  visit("mean_ns", &StepStatistics::mean_ns, Written::always);
+  visit("median_ns", &StepStatistics::median_ns, Written::always);
+  visit("spread", &StepStatistics::spread, Written::always);
+  visit("slowest_ns", &StepStatistics::slowest_ns, Written::always);
+  visit("slowest_index", &StepStatistics::slowest_index, Written::always);
+}
+
 template <class Visitor>
 void for_each_member(Of<UncostedOp>, Visitor&& visit) {
   visit("op", &UncostedOp::op, Written::always);

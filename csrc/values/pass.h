@@ -20,12 +20,13 @@ inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
 // So many autograd nodes of each thread are remembered; older ones are forgotten.
 inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
 
-// All calls of one operator in one module and phase with one signature. Equal in all passes of a process.
+// All calls of one operator in one module, phase and region with one signature. Equal in all passes of a process.
 struct OpKey {
   std::uint32_t op = 0;  // the operator's number, another one for each overload; 0: no operator
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   std::uint64_t signature = 0;
+  RegionId region = kNoRegion;
   auto operator<=>(const OpKey&) const = default;
 };
 
@@ -52,19 +53,27 @@ struct Pass {
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
     // It did something, or nobody knows.
     bool has_work() const { return !costed || work != Work{}; }
-    OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs}; }
+    OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
   };
   struct Clock {
     ModuleId module = kModel;
     Phase phase = Phase::forward;
     std::int64_t calls = 0;
     std::int64_t self_ns = 0;
+    RegionId region = kNoRegion;
+  };
+  struct RegionClock {
+    RegionId region = kNoRegion;
+    std::int64_t calls = 0;
+    std::int64_t wall_ns = 0;
   };
   std::vector<Op> ops;
   std::vector<Clock> clocks;
+  std::vector<RegionClock> regions;
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
+  std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced

@@ -6,6 +6,13 @@
 
 namespace roofprof {
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  std::string result(text.substr(0, kLongest));
+  std::ranges::replace_if(result, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return text.size() > kLongest ? result + "..." : result;
+}
+
 std::string percent(double fraction) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);

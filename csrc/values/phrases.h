@@ -9,6 +9,9 @@
 
 namespace roofprof {
 
+// A name from a file as a sentence can show it: short, and nothing in it that a terminal would act on.
+std::string shown(std::string_view text);
+
 // How many modules a note names; further ones are counted.
 inline constexpr std::size_t kNamed = 3;
 

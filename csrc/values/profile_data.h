@@ -33,6 +33,10 @@ inline constexpr ModuleId kOutside = 1;    // path "(outside)"
 inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
 constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
 
+// In which region something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
+using RegionId = std::int32_t;
+inline constexpr RegionId kNoRegion = 0;
+
 // Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
 // forward.
 inline constexpr std::string_view kRegionType = "scope";
@@ -67,6 +71,7 @@ struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"
   ModuleId module = kModel;
   Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
   DType dtype = DType::other;  // compute dtype: the first tensor input's
   std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
   bool costed = true;  // false: nothing is known of its work
@@ -79,18 +84,30 @@ struct OpBucket {
   bool operator==(const OpBucket&) const = default;
 };
 
-// The time that a module's own code took (children excluded) and its calls, in one phase.
+// The time that a module's own code took (children excluded) and its calls, in one phase and region.
 struct ModuleTime {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   std::int64_t calls = 0;
   std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
   std::vector<std::int64_t> host_self_ns;  // the host's beside it where self_ns is a device's; else empty
+  RegionId region = kNoRegion;
 
   bool operator==(const ModuleTime&) const = default;
 };
 
-// All launches of one kernel (copy, fill) in one module and phase, in the run that the rows come from.
+// A region by what was open around it: "outer/inner". It is the same wherever in the model it was opened, while a
+// region's row stands below the module that opened it.
+struct RegionPath {
+  RegionId parent = kNoRegion;  // the region around it; comes before it
+  std::string name;
+  std::int64_t calls = 0;             // how often it was opened; inside itself it is open already
+  std::vector<std::int64_t> wall_ns;  // from its opening to its end, for each timed run; empty: not known
+
+  bool operator==(const RegionPath&) const = default;
+};
+
+// All launches of one kernel (copy, fill) in one module, phase and region, in the run that the rows come from.
 struct KernelBucket {
   std::string name;  // demangled
   KernelKind kind = KernelKind::kernel;
@@ -102,6 +119,7 @@ struct KernelBucket {
   bool in_graph = false;  // launched by a CUDA graph
   ModuleId module = kOutside;
   Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
   std::string op;            // that launched it; empty: none was seen around it
   std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
   bool attributed = true;    // false: launched outside of every scope; counted in (outside)
@@ -134,26 +152,34 @@ struct ModuleCounters {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
   CounterValues counters{};
+  RegionId region = kNoRegion;
 
   bool operator==(const ModuleCounters&) const = default;
 };
+
+// So many steps of a block have times of their own; all are counted.
+inline constexpr std::size_t kStepsTimed = 10'000;
 
 struct Runs {
   std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
   std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
   std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
   std::int64_t warmup = 0;
-  std::int64_t steps = 0;  // prof.step() calls of a block; 0: not marked
+  std::int64_t steps = 0;             // prof.step() calls of a block; 0: not marked
+  std::vector<std::int64_t> step_ns;  // of the first kStepsTimed of them; empty: not timed
 
   bool operator==(const Runs&) const = default;
 };
 
 struct ProfileData {
-  std::string model;            // the model's type, for titles
-  std::string device;           // "cpu", "cuda:0", "meta"
-  std::string scope;            // "run", "count" or "block"
-  bool partial = false;         // the model raised; what ran before is here
-  std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::string model;                // the model's type, for titles
+  std::string device;               // "cpu", "cuda:0", "meta"
+  std::string scope;                // "run", "count" or "block"
+  bool partial = false;             // the model raised; what ran before is here
+  bool bypass_sought = true;        // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string within;               // of what ran in this region alone; empty: of everything
+  std::vector<RegionPath> regions;  // outer ones before those inside
+  std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's

@@ -1,8 +1,11 @@
 #include "observe/modules/module_index.h"
 
+#include <algorithm>
+
 namespace roofprof::observe {
 
-ModuleIndex::ModuleIndex(const std::vector<Module>& modules, const std::vector<const void*>& objects) {
+ModuleIndex::ModuleIndex(const std::vector<Module>& modules, const std::vector<const void*>& objects)
+    : objects_(objects) {
   const auto at = [&](ModuleId id) -> const Module& { return modules[static_cast<std::size_t>(id)]; };
   parents_.reserve(modules.size());
   callers_.reserve(modules.size());
@@ -20,6 +23,31 @@ bool ModuleIndex::is_below(ModuleId place, ModuleId ancestor) const {
     place = parents_[static_cast<std::size_t>(place)];
   } while (place >= 0 && place != ancestor);
   return place >= 0;
+}
+
+bool ModuleIndex::may_follow(LastCall last, ModuleId before) const {
+  if (last.place < 0) return false;
+  const auto follows = [&](ModuleId place) { return place == before || is_below(place, before); };
+  const auto* object = objects_[index_of(last.place)];
+  if (last.is_certain || object == nullptr) return follows(last.place);
+  return std::ranges::any_of(places_.at(object), follows);
+}
+
+PlacedCall ModuleIndex::by_order(const std::vector<ModuleId>& places, LastCall last) const {
+  std::vector<ModuleId> possible;
+  for (const auto place : places) {
+    const auto order = before_.find(place);
+    if (order == before_.end()) {  // it may be called at any time
+      possible.push_back(place);
+      continue;
+    }
+    const auto [before, seen] = order->second;
+    const bool follows = may_follow(last, before);
+    if (follows && last.is_certain) return {place, {}};
+    if (follows || !seen) possible.push_back(place);
+  }
+  if (possible.size() == 1) return {possible.front(), {}};
+  return {possible.empty() ? places.front() : possible.front(), places.size() == 1 ? std::vector<ModuleId>{} : places};
 }
 
 }  // namespace roofprof::observe

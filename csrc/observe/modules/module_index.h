@@ -9,38 +9,82 @@
 
 namespace roofprof::observe {
 
+// A call at a place, or, where it is not certain at which of several, at one of them.
+struct PlacedCall {
+  ModuleId place = kModel;
+  std::vector<ModuleId> may_be;  // all of them; empty: it is certain
+
+  bool is_certain() const { return may_be.empty(); }
+};
+
+// The call that ended before another one begins, in the same scope.
+struct LastCall {
+  ModuleId place = -1;  // -1: there was none
+  bool is_certain = true;
+};
+
 class ModuleIndex {
  public:
   // `objects[id]` is the module at place `id`; null for places that no object has.
   ModuleIndex(const std::vector<Module>& modules, const std::vector<const void*>& objects);
 
-  void add(const void* object, ModuleId place) { places_[object].push_back(place); }
+  void add(const void* object, ModuleId place) {
+    objects_[index_of(place)] = object;
+    places_[object].push_back(place);
+  }
+
+  // A container whose own calls are not seen calls the module at `before` just before the one at `place`. `seen`:
+  // the former is seen whenever it is called.
+  void set_order(ModuleId place, ModuleId before, bool seen) { before_[place] = {before, seen}; }
 
   // The place of that module, called now where these scopes are open, the innermost last: of several, the one whose
   // parent is running, else one below a module that is, else the first. Empty for modules that are not in the tree.
+  // Where parents' calls may not be seen, what was called before tells of several places that fit.
   template <class Scopes>
-  std::optional<ModuleId> place_of(const void* object, const Scopes& scopes) const {
+  std::optional<PlacedCall> place_of(const void* object, const Scopes& scopes, LastCall last) const {
     const auto found = places_.find(object);
     if (found == places_.end()) return std::nullopt;
-    const auto& places = found->second;
-    if (places.size() == 1) return places.front();
+    if (found->second.size() == 1) return PlacedCall{found->second.front(), {}};
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-      for (const auto place : places) {
-        if (callers_[index_of(place)] == scope->module) return place;
-      }
+      const auto fits = those(found->second, [&](auto place) { return callers_[index_of(place)] == scope->module; });
+      if (!fits.empty()) return by_order(fits, last);
     }
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-      for (const auto place : places) {
-        if (is_below(place, scope->module)) return place;
-      }
+      const auto fits = those(found->second, [&](auto place) { return is_below(place, scope->module); });
+      if (!fits.empty()) return by_order(fits, last);
     }
-    return places.front();
+    return by_order(found->second, last);
+  }
+
+  // The same where all calls are seen.
+  template <class Scopes>
+  std::optional<ModuleId> place_of(const void* object, const Scopes& scopes) const {
+    const auto call = place_of(object, scopes, LastCall{});
+    return call ? std::optional(call->place) : std::nullopt;
   }
 
   bool is_below(ModuleId place, ModuleId ancestor) const;
 
  private:
+  struct Before {
+    ModuleId place = -1;
+    bool seen = false;
+  };
+  template <class Fits>
+  static std::vector<ModuleId> those(const std::vector<ModuleId>& places, Fits&& fits) {
+    std::vector<ModuleId> chosen;
+    for (const auto place : places) {
+      if (fits(place)) chosen.push_back(place);
+    }
+    return chosen;
+  }
+  PlacedCall by_order(const std::vector<ModuleId>& places, LastCall last) const;
+  // Whether the last call may have been that of the module at `before`, or of one below.
+  bool may_follow(LastCall last, ModuleId before) const;
+
+  std::vector<const void*> objects_;  // by place
   std::unordered_map<const void*, std::vector<ModuleId>> places_;
+  std::unordered_map<ModuleId, Before> before_;
   std::vector<ModuleId> parents_;
   std::vector<ModuleId> callers_;  // nearest ancestor that is called itself (containers are not); -1: none
 };

@@ -1,6 +1,7 @@
 #include "observe/nn/nn_attribution.h"
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include "observe/interception.h"
 #include "observe/nn/nn_tree.h"
@@ -39,7 +40,25 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
     for (const auto& parameter : module->parameters(/*recurse=*/false)) owners.add_parameter(parameter, object);
     for (const auto& buffer : module->buffers(/*recurse=*/false)) owners.add_buffer(buffer, object);
   }
-  session.know(ModuleIndex(tree.modules, tree.objects), std::move(owners));
+  session.set_model(tree.objects[kModel]);
+  if (sights_[kModel] == CallSight::intercepted) session.note_model_tells();
+  ModuleIndex index(tree.modules, tree.objects);
+  for (std::size_t place = 0; place < tree.objects.size(); ++place) {
+    const auto* module = module_at(tree, place);
+    if (module == nullptr || typeid(*module) != typeid(torch::nn::SequentialImpl)) continue;
+    // It calls its children one after the other.
+    const auto parent = static_cast<ModuleId>(place);
+    ModuleId before = -1;
+    for (std::size_t child = place + 1; child < tree.modules.size(); ++child) {
+      if (tree.modules[child].parent != parent) continue;
+      if (before >= 0) {
+        const bool seen = sights_[index_of(before)] == CallSight::intercepted;
+        index.set_order(static_cast<ModuleId>(child), before, seen);
+      }
+      before = static_cast<ModuleId>(child);
+    }
+  }
+  session.know(std::move(index), std::move(owners));
 }
 
 TorchNn NnAttribution::sights() const { return {sights_, interception_works()}; }

@@ -7,6 +7,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <array>
+#include <mutex>
 #include <typeindex>
 #include <unordered_map>
 
@@ -23,10 +24,17 @@ bool has_forward(const torch::nn::Module& module) {
          type != typeid(ParameterDictImpl);
 }
 
+// A module makes up its name when it is first asked, for which several profiles of one model must take turns.
+std::string name_of(const torch::nn::Module& module) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return module.name();
+}
+
 Module describe(const torch::nn::Module& module, std::string path, ModuleId parent) {
   Module row;
   row.path = std::move(path);
-  row.type = type_name(module.name());
+  row.type = type_name(name_of(module));
   row.parent = parent;
   row.has_forward = has_forward(module);
   row.calls_visible = !is_container(module);

@@ -86,8 +86,8 @@ constexpr bool is_part_of(NestedWork outer, bool grad_mode, bool below_autograd)
 }
 
 // Whether the records of nested ops can be switched off, for an op that had so many of them in an earlier call.
-// Switching costs about as much as two records.
-constexpr bool is_worth_muting(NestedWork nested, int records) { return nested == NestedWork::owned && records >= 2; }
+// Switching costs about as much as three to four records.
+constexpr bool is_worth_muting(NestedWork nested, int records) { return nested == NestedWork::owned && records >= 4; }
 
 // Whether the op itself may launch kernels: views do not, nor does what only calls other operators.
 constexpr bool may_launch(const OpClass& op, const DispatchPath& path, bool only_shapes) {

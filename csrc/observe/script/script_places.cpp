@@ -56,6 +56,15 @@ bool is_forward(std::string_view method) {
   return method.find_first_not_of("0123456789") == method.npos;
 }
 
+bool was_frozen(const torch::jit::Module& module) {
+  if (module.children().size() > 0) return false;
+  bool inlined = false;
+  for (const auto& method : module.get_methods()) {
+    for_each_node(*method.graph()->block(), [&](const Node& node) { inlined |= node.callstack().has_value(); });
+  }
+  return inlined;
+}
+
 void ScriptPlaces::add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree) {
   if (!index_) index_.emplace(tree, std::vector<const void*>(tree.size()));
   std::unordered_map<std::string_view, ModuleId> by_path;
@@ -68,6 +77,7 @@ void ScriptPlaces::add_below(const torch::jit::Module& module, ModuleId place,
                              const std::vector<Module>& tree) {
   index_->add(module._ivalue().get(), place);  // NOLINT(bugprone-unchecked-optional-access): add() made it
   modules_.emplace(place, module);
+  if (was_frozen(module)) frozen_.insert(place);
   add_call_sites(module);
   const auto& path = tree[static_cast<std::size_t>(place)].path;
   std::vector<std::pair<torch::jit::Module, ModuleId>> siblings;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "observe/modules/module_index.h"
@@ -29,6 +30,9 @@ class ScriptPlaces {
     return index_ ? index_->place_of(object, scopes) : std::nullopt;
   }
   bool is_inside(ModuleId place) const { return modules_.contains(place); }
+  // Whether the script module at `place` was made of others that are not there any more; whether all were.
+  bool is_frozen(ModuleId place) const { return frozen_.contains(place); }
+  bool are_frozen() const { return frozen_.size() == modules_.size(); }
   // The only module that the interpreter is entered with by that line; empty where there are several or none.
   std::optional<ModuleId> root_of(const std::string& line) const;
 
@@ -53,6 +57,7 @@ class ScriptPlaces {
                                  const std::string& name, bool& by_range) const;
 
   std::unordered_map<ModuleId, torch::jit::Module> modules_;
+  std::unordered_set<ModuleId> frozen_;
   std::map<std::pair<ModuleId, std::string>, ModuleId> children_;
   std::map<std::pair<const void*, std::string>, CallSites> call_sites_;  // by class and method
   std::optional<ModuleIndex> index_;
@@ -61,5 +66,8 @@ class ScriptPlaces {
 // Whether a call of that method is a call of the module: tracing names its second call forward1, scripting an overload
 // of it forward__1.
 bool is_forward(std::string_view method);
+
+// Whether the module was made of others that are not there any more, by freezing.
+bool was_frozen(const torch::jit::Module& module);
 
 }  // namespace roofprof::observe

@@ -72,14 +72,21 @@ void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& t
   }
 }
 
+// Empty for nodes that are no constant tensor, or one that passes left behind without a use.
+at::Tensor constant_tensor(const Node& node) {
+  if (node.outputs().size() != 1 || !node.output()->hasUses()) return {};
+  static const auto kOfMkldnn = c10::Symbol::fromQualString("prim::ConstantMKLDNNTensor");
+  if (node.kind() == kOfMkldnn) return node.t(c10::attr::value);
+  if (node.kind() != c10::prim::Constant || node.output()->type()->kind() != c10::TypeKind::TensorType) return {};
+  const auto value = torch::jit::toIValue(node.output());
+  return value && value->isTensor() ? value->toTensor() : at::Tensor();
+}
+
 void collect_constants(const Block& block, std::unordered_set<const void*>& seen, std::int64_t& elements) {
   for (const Node* node : block.nodes()) {
-    if (node->kind() == c10::prim::Constant && node->output()->type()->kind() == c10::TypeKind::TensorType) {
-      const auto value = torch::jit::toIValue(node->output());
-      if (value && value->isTensor() && value->toTensor().defined() && value->toTensor().dim() > 0 &&
-          seen.insert(value->toTensor().unsafeGetTensorImpl()).second) {
-        elements += value->toTensor().numel();
-      }
+    const auto tensor = constant_tensor(*node);
+    if (tensor.defined() && tensor.dim() > 0 && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      elements += tensor.numel();
     }
     for (const Block* inner : node->blocks()) collect_constants(*inner, seen, elements);
   }

@@ -77,6 +77,37 @@ TEST(Attribution, AModuleTellsOfItsCallsInAnyOfItsRows) {
   EXPECT_TRUE(net.made(again).calls_visible);
 }
 
+TEST(Attribution, APlaceThatIsNotCertainIsMarkedAndNamed) {
+  Net net;
+  const ModuleId again = net.module("list.0", "Linear", net.list);
+  net.observed.modules[index_of(again)].same_as = net.layer;
+  net.observed.torch_nn->sights.push_back(CallSight::intercepted);
+  net.observed.counting.uncertain_places = {net.layer, again};
+  EXPECT_TRUE(net.made(net.layer).inferred);
+  EXPECT_TRUE(net.made(again).inferred);
+  EXPECT_FALSE(net.made(net.list).inferred);
+  const auto notes = join(net.observed).notes;
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].code, "place-not-known");
+  EXPECT_EQ(notes[0].where, (std::vector<std::string>{"custom.layer", "list.0"}));
+}
+
+TEST(Attribution, NotesSayWhoseCallsWereLeftOut) {
+  Net net;
+  const auto text = [&] { return join(net.observed).notes.at(0).text; };
+  net.observed.others = {.calls = 1};
+  EXPECT_EQ(text(),
+            "while its own calls were observed, the model was called once on threads that the run did not start: these "
+            "calls are left out");
+  net.observed.others = {.calls = 3, .inferred = true};
+  EXPECT_NE(text().find("called 3 times"), std::string::npos);
+  EXPECT_NE(text().find("ROOFPROF_SCOPE(*this)"), std::string::npos);
+  net.observed.others = {.unclear = 2};
+  net.observed.others.mixed = true;
+  EXPECT_EQ(join(net.observed).notes.at(1).code, "calls-unclear");
+  EXPECT_TRUE(text().starts_with("2 calls of modules on other threads are not counted")) << text();
+}
+
 TEST(Attribution, ANoteSaysWhereNothingIsIntercepted) {
   Net net;
   EXPECT_TRUE(join(net.observed).notes.empty());

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "figures/within.h"
+#include "join/join.h"
 #include "support/pass_builder.h"
 
 namespace roofprof {
@@ -35,6 +37,55 @@ TEST(Regions, HaveTheWorkThatWasCountedInThem) {
   EXPECT_EQ(report.row("layer.part").flops, 2'000);
   EXPECT_EQ(report.row("layer").flops, 2'000);
   EXPECT_EQ(report.row("layer").self.flops, 0);
+}
+
+TEST(Regions, HavePathsWithCallsAndWallTimes) {
+  Pass counting;
+  counting.regions = {{1, 1, 90}, {2, 3, 60}};
+  Pass timed = counting;
+  timed.regions = {{1, 1, 95}, {2, 3, 65}};
+  const std::vector<RegionInside> regions = {{kNoRegion, "decode"}, {1, "step"}};
+  const auto paths = region_paths(regions, counting, {counting, timed});
+  ASSERT_EQ(paths.size(), 2);
+  EXPECT_EQ(paths[0].wall_ns, (std::vector<std::int64_t>{90, 95}));
+  EXPECT_EQ(paths[1].wall_ns, (std::vector<std::int64_t>{60, 65}));
+  EXPECT_EQ(paths[1].calls, 3);
+  EXPECT_EQ(paths[1].parent, 1);
+}
+
+TEST(Regions, HaveNoWallTimesWhereARunOpenedThemLessOften) {
+  Pass counting;
+  counting.regions = {{1, 2, 90}};
+  Pass fewer = counting;
+  fewer.regions = {{1, 1, 90}};
+  const std::vector<RegionInside> regions = {{kNoRegion, "inside"}};
+  EXPECT_TRUE(region_paths(regions, counting, {counting, fewer}).front().wall_ns.empty());
+  EXPECT_TRUE(region_paths(regions, counting, {Pass{}, counting}).front().wall_ns.empty());
+  EXPECT_EQ(region_paths(regions, counting, {}).front().calls, 2);
+}
+
+TEST(Regions, TellTheSameWorkOfAModuleApart) {
+  testing::ObservedBuilder net;
+  const ModuleId layer = net.module("layer", "Linear");
+  net.observed.region_paths = {{kNoRegion, "prefill"}, {kNoRegion, "decode"}};
+  auto& counting = net.observed.counting;
+  for (const RegionId region : {1, 2}) {
+    auto op = testing::op_in_pass(1, "aten::linear", layer, region, 10 * region);
+    op.key.region = region;
+    counting.ops.push_back(op);
+    counting.clocks.push_back({layer, Phase::forward, region, 100 * region, region});
+    counting.regions.push_back({region, 1, 200 * region});
+  }
+  counting.wall_ns = 700;
+  net.observed.timed = {counting};
+  const auto data = join(net.observed);
+  const testing::Derived decode(within_region(data, "decode"));
+  EXPECT_EQ(decode.row("layer").flops, 2'000);
+  EXPECT_EQ(decode.row("layer").calls, 2);
+  EXPECT_EQ(decode.row("layer").time_ns, 200);
+  EXPECT_EQ(decode.row("layer").op_time_ns, 20);
+  EXPECT_EQ(decode.total().wall_ns, 400);
+  EXPECT_EQ(net.derived().row("layer").time_ns, 300);
 }
 
 }  // namespace

@@ -55,6 +55,24 @@ TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
   EXPECT_FALSE(silent.is_below(4, 5));
 }
 
+// Two containers of one parent, of which the second calls another module before the shared one.
+TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
+  ModuleIndex ordered{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false),
+                       place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
+                      {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
+  state.scopes = {{.module = 0}};
+  const auto called = [&](LastCall last) { return *ordered.place_of(&shared, state.scopes, last); };
+  EXPECT_EQ(called({}).may_be, (std::vector<ModuleId>{4, 7}));
+  ordered.set_order(7, 6, /*seen=*/false);
+  EXPECT_FALSE(called({}).is_certain());
+  EXPECT_EQ(called({.place = 6}).place, 7);
+  EXPECT_TRUE(called({.place = 6}).is_certain());
+  EXPECT_FALSE(called({.place = 6, .is_certain = false}).is_certain());
+  ordered.set_order(7, 6, /*seen=*/true);
+  EXPECT_EQ(called({}).place, 4);
+  EXPECT_TRUE(called({}).is_certain());
+}
+
 TEST_F(ModuleIndexTest, ElseTheFirst) {
   state.scopes = {{.module = 0}};
   EXPECT_EQ(index.place_of(&shared, state.scopes), 4);

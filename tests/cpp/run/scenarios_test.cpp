@@ -23,8 +23,6 @@ namespace {
 using testing::Scenario;
 using torch::Tensor;
 
-struct Interrupted {};
-
 struct ScenarioModel : torch::nn::Module {
   explicit ScenarioModel(const Scenario& scenario)
       : script(scenario),
@@ -38,7 +36,6 @@ struct ScenarioModel : torch::nn::Module {
     x.add_(1);
     auto y = fc(x);
     if (script.model == "raises" && calls == script.at) throw std::runtime_error("no");
-    if (script.model == "interrupts" && calls == script.at) throw Interrupted();
     if (script.model == "other work" && calls >= script.at) y = torch::relu(y);
     if (script.model == "sets up" && calls < script.at) y = torch::relu(y);
     if (script.model == "grows") cache = cache.defined() ? torch::cat({cache, y}) : y;
@@ -110,6 +107,7 @@ TEST_P(CppDoor, DoesWhatTheTableSays) {
 #ifndef ROOFPROF_FAKES
   if (scenario.model == "lost") GTEST_SKIP() << "the fake libraries are not built";
 #endif
+  if (scenario.model == "interrupts") GTEST_SKIP() << "only Python has errors that end a program";
   ScenarioModel model(scenario);
   RooflineProfiler prof(model, options_for(scenario));
   auto x = torch::zeros({2, 8});
@@ -118,8 +116,6 @@ TEST_P(CppDoor, DoesWhatTheTableSays) {
     scenario.model == "used up" ? prof.run(x, std::make_unique<int>(1)) : prof.run(x);
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "no");
-    raised = true;
-  } catch (const Interrupted&) {
     raised = true;
   }
   const auto report = prof.report();

@@ -232,8 +232,8 @@ TEST(CountingRule, HooksOnSavedTensorsMatterToOwnedWorkAlone) {
 
 TEST(CountingRule, MutesOnlyWhatIsPartOfTheOpInAnyCase) {
   expect_stands_in_documents(kMuted);
-  EXPECT_TRUE(is_worth_muting(NestedWork::owned, 2));
-  EXPECT_FALSE(is_worth_muting(NestedWork::owned, 1));
+  EXPECT_TRUE(is_worth_muting(NestedWork::owned, 4));
+  EXPECT_FALSE(is_worth_muting(NestedWork::owned, 3));
   EXPECT_FALSE(is_worth_muting(NestedWork::looked_at, 100));
   EXPECT_FALSE(is_worth_muting(NestedWork::owned_below_autograd, 100));
   EXPECT_FALSE(is_worth_muting(NestedWork::owned_but_hooks, 100));

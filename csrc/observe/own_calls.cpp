@@ -1,0 +1,183 @@
+#include "observe/own_calls.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "observe/script_scopes.h"
+#include "observe/session.h"
+
+namespace roofprof::observe {
+namespace {
+
+// A thread that a run's call started, and where that has ended, of which model it was.
+struct StartedBy {
+  std::weak_ptr<const OwnCallData> call;
+  const void* model = nullptr;
+};
+
+struct OwnCalls {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<const OwnCallData>> running;
+  std::unordered_map<pthread_t, StartedBy> threads;
+};
+
+OwnCalls& own_calls() {
+  static auto* instance = new OwnCalls;  // outlives every thread
+  return *instance;
+}
+
+// What others' threads read without a lock: whether there is anything to look up.
+constinit std::atomic<int> calls_running{0};
+constinit std::atomic<bool> threads_started{false};
+constinit std::atomic<std::uint64_t> calls_made{0};
+
+constinit thread_local const Session* run_here = nullptr;
+constinit thread_local const OwnCallData* made_here = nullptr;
+
+struct WorksFor {
+  std::shared_ptr<const OwnCallData> call;  // null: it has ended, or there is none
+  const void* model = nullptr;              // of one that has ended
+};
+
+// Of a thread that makes no call itself.
+WorksFor work_of_started_thread() {
+  if (!threads_started.load(std::memory_order_acquire)) return {};
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  const auto found = calls.threads.find(pthread_self());
+  if (found == calls.threads.end()) return {};
+  return {found->second.call.lock(), found->second.model};
+}
+
+bool same_model(const OwnCallData& call, const Session& session) {
+  return call.session.get() != &session && call.model != nullptr && call.model == session.model();
+}
+
+// Deeper calls than these are not kept.
+struct ToldCalls {
+  std::array<const void*, 48> modules;
+  std::size_t depth;
+};
+constinit thread_local ToldCalls told{};
+
+}  // namespace
+
+OwnThread::OwnThread(const Session& session) : outer_(std::exchange(run_here, &session)) {}
+OwnThread::~OwnThread() { run_here = outer_; }
+
+OwnCall::OwnCall(Session& session, bool of_model)
+    : call_(std::make_shared<OwnCallData>(session.shared_from_this(), of_model ? session.model() : nullptr,
+                                          ++calls_made)),
+      outer_(made_here) {
+  made_here = call_.get();
+  auto& calls = own_calls();
+  {
+    const std::lock_guard lock(calls.mutex);
+    calls.running.push_back(call_);
+  }
+  ++calls_running;
+  for (const auto& other : Session::active_sessions()) {
+    if (same_model(*call_, *other)) other->others().note_run(call_->number);
+  }
+}
+
+OwnCall::~OwnCall() {
+  made_here = outer_;
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  std::erase(calls.running, call_);
+  --calls_running;
+}
+
+Caller caller_for(const Session& session) {
+  if (run_here != nullptr) return run_here == &session ? Caller::own : Caller::another;
+  if (const auto forked = session_of_fork()) return forked.get() == &session ? Caller::own : Caller::another;
+  const auto work = work_of_started_thread();
+  if (work.call) return work.call->session.get() == &session ? Caller::own : Caller::another;
+  return work.model != nullptr && work.model == session.model() ? Caller::earlier : Caller::unknown;
+}
+
+void note_op_elsewhere() {
+  if (made_here != nullptr) return made_here->session->note_own_op_elsewhere();
+  if (run_here != nullptr) return;
+  if (const auto forked = session_of_fork()) return forked->note_own_op_elsewhere();
+  const auto work = work_of_started_thread();
+  work.call ? work.call->session->note_own_op_elsewhere() : Session::note_op_elsewhere();
+}
+
+bool is_counted(Session& session, ModuleId place, const std::function<InModel()>& in_model) {
+  const auto caller = caller_for(session);
+  if (caller == Caller::own) return true;
+  if (caller == Caller::another) return false;
+  if (!session.leaves_out_others()) return true;
+  const auto inside = place == kModel ? InModel::yes : caller == Caller::unknown ? in_model() : InModel::no;
+  if (inside != InModel::no) {
+    session.others().note(place, inside == InModel::perhaps);
+    return false;
+  }
+  if (is_called_by_other_runs(session)) {
+    session.others().note_unclear();
+    return false;
+  }
+  session.others().note_helper();
+  return true;
+}
+
+void note_other_runs(Session& session) {
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  for (const auto& call : calls.running) {
+    if (same_model(*call, session)) session.others().note_run(call->number);
+  }
+}
+
+bool is_called_by_other_runs(const Session& session) {
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  return std::ranges::any_of(calls.running, [&](const auto& call) { return same_model(*call, session); });
+}
+
+ThreadStart::ThreadStart() {
+  const bool in_call = calls_running.load(std::memory_order_relaxed) > 0;
+  if (!in_call && !threads_started.load(std::memory_order_relaxed)) return;
+  auto& calls = own_calls();
+  if (made_here == nullptr) {
+    call_ = work_of_started_thread().call;
+    lock_ = std::unique_lock(calls.mutex);
+  } else {
+    lock_ = std::unique_lock(calls.mutex);
+    const auto found = std::ranges::find(calls.running, made_here, &std::shared_ptr<const OwnCallData>::get);
+    if (found != calls.running.end()) call_ = *found;
+  }
+}
+
+void ThreadStart::started(pthread_t thread) {
+  if (!lock_) return;
+  auto& threads = own_calls().threads;
+  if (call_ == nullptr) {
+    threads.erase(thread);  // its number was another thread's before
+    return;
+  }
+  threads[thread] = {call_, call_->session->model()};
+  threads_started.store(true, std::memory_order_release);
+}
+
+void told_begins(const void* module) noexcept {
+  if (told.depth < told.modules.size()) told.modules[told.depth] = module;
+  ++told.depth;
+}
+
+void told_ends() noexcept {
+  if (told.depth > 0) --told.depth;
+}
+
+bool is_told_around(const void* module) noexcept {
+  const auto end = told.modules.begin() + static_cast<std::ptrdiff_t>(std::min(told.depth, told.modules.size()));
+  return std::find(told.modules.begin(), end, module) != end;
+}
+
+}  // namespace roofprof::observe
