@@ -92,6 +92,7 @@ class ScriptModel : public Model {
     auto places = std::make_shared<observe::ScriptPlaces>();
     places->add(module_, kModel, tree.modules);
     session.set_scripts(std::move(places));
+    session.set_model(module_._ivalue().get());
   }
   void describe(Observed& observed) const override {
     if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));

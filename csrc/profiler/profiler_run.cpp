@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
+#include <cxxabi.h>
 
 #include <map>
 #include <stdexcept>
@@ -35,13 +36,14 @@ MeasuredCeilings measured_ceilings(const std::string& device, const Progress& pr
 // Calls of a C++ model. `first` makes the counting call.
 class ModelTarget final : public run::SessionTarget {
  public:
-  ModelTarget(run::ObservedRun& run, const Model& model, const void* model_object, Call& call, Reach inputs,
-              std::function<void()> first)
-      : SessionTarget(run),
+  ModelTarget(run::ObservedRun& run, const void* model_object, Call& call, std::function<void()> first)
+      : SessionTarget(run, /*of_model=*/true),
         token_(model_object != nullptr ? model_object : this),
         call_(call),
-        snapshot_(model, std::move(inputs)),
         first_(std::move(first)) {}
+
+  // Before the counting call, where further ones are to follow.
+  void keep_state(const Model& model, Reach inputs) { snapshot_.emplace(model, std::move(inputs)); }
 
   void count(std::optional<Pass>& pass) override {
     observe([this] { in_scope(first_); }, pass);
@@ -49,15 +51,16 @@ class ModelTarget final : public run::SessionTarget {
   std::string why_only_once() const override {
     return call_.repeatable() ? "" : "an argument can only be moved, and further calls would find it empty";
   }
-  std::int64_t undoing(const std::function<void()>& further) override { return snapshot_.undoing(further); }
+  std::int64_t undoing(const std::function<void()>& further) override { return snapshot_->undoing(further); }
   void prepare() override {
     call_.prepare();
-    snapshot_.before_call();
+    snapshot_->before_call();
   }
-  std::optional<std::string> described(const std::exception& error) const override {
-    const auto* torchs = dynamic_cast<const c10::Error*>(&error);
-    return c10::demangle(typeid(error).name()) + ": " +
-           (torchs != nullptr ? torchs->what_without_backtrace() : error.what());
+  std::optional<std::string> described(const std::exception* error) const override {
+    if (error == nullptr) return c10::demangle(abi::__cxa_current_exception_type()->name());
+    const auto* torchs = dynamic_cast<const c10::Error*>(error);
+    return c10::demangle(typeid(*error).name()) + ": " +
+           (torchs != nullptr ? torchs->what_without_backtrace() : error->what());
   }
 
  private:
@@ -73,7 +76,7 @@ class ModelTarget final : public run::SessionTarget {
 
   const void* token_;  // the model's address: its forward may tell of the same call
   Call& call_;
-  ModelSnapshot snapshot_;
+  std::optional<ModelSnapshot> snapshot_;
   std::function<void()> first_;
 };
 
@@ -87,73 +90,94 @@ ProfilerRun::ProfilerRun(std::shared_ptr<ProfilerState> profiler) : profiler_(st
   }
 }
 
-void ProfilerRun::begin(const std::string& scope, const Reach& inputs) {
+Report ProfilerState::last_report() {
+  std::unique_lock lock(mutex);
+  if (!report && observed) {
+    auto ended = std::move(observed);
+    lock.unlock();  // the user's function that is told of a measurement may come by here
+    MeasuredCeilings roofs;
+    try {
+      if (!ended->run->result().timed.empty()) {
+        roofs = given_roofs ? *given_roofs : measured_ceilings(ended->run->setting().device, options.progress);
+      }
+    } catch (...) {
+      lock.lock();
+      observed = std::move(ended);
+      throw;
+    }
+    Report made = run::finish_report(*ended->run, std::move(ended->observed), roofs, options.depth);
+    lock.lock();
+    report = std::move(made);
+  }
+  if (report) return *report;
+  throw std::logic_error(
+      in_use ? "roofprof: a run or block of this profiler is still under way; ask for its report after it"
+             : "roofprof: nothing was profiled yet; call run(...) or open a Block first");
+}
+
+void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base) {
   tree_ = profiler_->model->tree();
   auto session = std::make_shared<observe::Session>(tree_.modules.size());
   profiler_->model->attach(tree_, *session);
-  observed_ = {};
-  observed_.model = tree_.modules[kModel].type;
-  observed_.modules = tree_.modules;
+  observation_ = std::make_unique<Observation>();
+  observation_->observed.model = tree_.modules[kModel].type;
+  observation_->observed.modules = tree_.modules;
+  observation_->observed.bypass_sought = false;
 
   const auto& options = profiler_->options;
   const auto found = device_of(tensors_of(profiler_->model->reach().with(inputs)));
   run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters};
   if (setting.untimed.empty()) setting.untimed = untimed_on(setting.device);
-  if (scope == "block") setting.base = kOutside;
-  run_.emplace(std::move(session), std::move(setting));
+  setting.base = base;
+  observation_->run.emplace(std::move(session), std::move(setting));
   const std::lock_guard lock(profiler_->mutex);
+  profiler_->observed.reset();
   profiler_->report.reset();
 }
 
-Report ProfilerRun::repeated(Call& call, Reach inputs, const std::function<void(const Counted&)>& first) {
-  begin("run", inputs);
+void ProfilerRun::calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first) {
   const auto& options = profiler_->options;
-  ModelTarget target(*run_, *profiler_->model, tree_.objects[kModel], call, std::move(inputs),
-                     [&] { first(counted()); });
-  reported([&] {
-    run_->count(target);
-    run_->repeat(target, {.warmup = options.warmup, .repeat = options.repeat});
-  });
-  return make_report();
-}
-
-Report ProfilerRun::once(const std::function<void()>& closure) {
-  begin("block", {});
-  hide_script_calls(counted());
-  run_->start_block();
-  reported([&] {
-    try {
-      closure();
-    } catch (...) {
-      run_->stop_block(/*raised=*/true);
-      throw;
-    }
-    run_->stop_block(/*raised=*/false);
-  });
-  return make_report();
-}
-
-void ProfilerRun::reported(const std::function<void()>& calls) {
+  const bool timed = wish == Wish::times && options.repeat != 0;
+  begin(timed ? "run" : "count", inputs);
+  ModelTarget target(run(), tree_.objects[kModel], call, [&] { first(counted()); });
+  if (timed) target.keep_state(*profiler_->model, std::move(inputs));
   try {
-    calls();
+    run().count(target);
+    run().repeat(target, {.warmup = options.warmup, .repeat = options.repeat});
   } catch (...) {
-    if (run_->result().counting) make_report();
+    end();
     throw;
   }
+  end();
 }
 
-Report ProfilerRun::make_report() {
-  const auto& options = profiler_->options;
-  MeasuredCeilings roofs;
-  if (!run_->result().timed.empty()) {
-    roofs = options.ceilings ? MeasuredCeilings{*options.ceilings, {}}
-                             : measured_ceilings(run_->setting().device, options.progress);
+void ProfilerRun::block(const std::function<void()>& body, Wish wish) {
+  open_block(wish);
+  try {
+    body();
+  } catch (...) {
+    close_block(/*raised=*/true);
+    throw;
   }
-  profiler_->model->describe(observed_);
-  Report report = run::finish_report(*run_, std::move(observed_), roofs, options.depth);
+  close_block(/*raised=*/false);
+}
+
+void ProfilerRun::open_block(Wish wish) {
+  begin(wish == Wish::times ? "block" : "count", {}, kOutside);
+  hide_script_calls(counted());
+  run().start_block();
+}
+
+void ProfilerRun::close_block(bool raised) {
+  run().stop_block(raised);
+  end();
+}
+
+void ProfilerRun::end() {
+  if (!run().result().counting) return;
+  profiler_->model->describe(observation_->observed);
   const std::lock_guard lock(profiler_->mutex);
-  profiler_->report = report;
-  return report;
+  profiler_->observed = std::move(observation_);
 }
 
 }  // namespace roofprof::detail

@@ -1,5 +1,5 @@
 #pragma once
-// One run of a C++ profiler: what is called, and the report of it.
+// One run or block of a C++ profiler: what is called, and the report of it.
 
 #include <atomic>
 #include <functional>
@@ -11,18 +11,30 @@
 #include "observe/modules/model_tree.h"
 #include "profiler/model.h"
 #include "roofprof/profiler.h"
+#include "roofs/given.h"
 #include "run/observed_run.h"
 #include "values/observed.h"
 
 namespace roofprof::detail {
 
+// What was observed, until it is made a report of.
+struct Observation {
+  Observed observed;  // what is known beside the run
+  std::optional<run::ObservedRun> run;
+};
+
 // A profiler between its runs.
 struct ProfilerState {
   std::unique_ptr<Model> model;
   ProfilerOptions options;
+  std::optional<MeasuredCeilings> given_roofs;  // empty: this machine's
   std::atomic<bool> in_use = false;
-  std::mutex mutex;  // guards the report
+  std::mutex mutex;                       // guards what follows
+  std::unique_ptr<Observation> observed;  // of the last run, where there is no report of it yet
   std::optional<Report> report;
+
+  // Made when it is first asked for: what is not known of the machine's roofs is measured then, never inside a run.
+  Report last_report();
 };
 
 class ProfilerRun {
@@ -33,23 +45,30 @@ class ProfilerRun {
   ProfilerRun(const ProfilerRun&) = delete;
   ProfilerRun& operator=(const ProfilerRun&) = delete;
 
-  // One call counts, further ones warm up and are timed. `inputs` is what the arguments hold; `first` makes the
-  // counting call.
-  Report repeated(Call& call, Reach inputs, const std::function<void(const Counted&)>& first);
-  // One call, counted and timed.
-  Report once(const std::function<void()>& closure);
+  // One call counts; as wished, further ones warm up and are timed. `inputs` is what the arguments hold; `first` makes
+  // the counting call.
+  void calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first);
+  // A block is run once: counted, and timed as wished.
+  void block(const std::function<void()>& body, Wish wish = Wish::times);
+  void open_block(Wish wish = Wish::times);
+  void close_block(bool raised);
+  // A step of it has ended.
+  void step() { run().step(); }
+
+  // Of what has ended.
+  Report report() { return profiler_->last_report(); }
 
  private:
-  void begin(const std::string& scope, const Reach& inputs);
-  // Does it; when it throws, the report of what ran before is kept.
-  void reported(const std::function<void()>& calls);
-  Counted counted() { return {run_->session(), observed_.modules, observed_.notes}; }
-  Report make_report();
+  // `base` has the ops outside of all modules; without it they are not counted.
+  void begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base = {});
+  // What was observed is handed to the profiler, where there is something.
+  void end();
+  run::ObservedRun& run() { return *observation_->run; }
+  Counted counted() { return {run().session(), observation_->observed.modules, observation_->observed.notes}; }
 
   std::shared_ptr<ProfilerState> profiler_;
   observe::ModelTree tree_;  // as it was when the run began: the ids are its
-  Observed observed_;        // what is known beside the run
-  std::optional<run::ObservedRun> run_;
+  std::unique_ptr<Observation> observation_;
 };
 
 }  // namespace roofprof::detail

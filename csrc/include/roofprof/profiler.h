@@ -5,8 +5,10 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -16,6 +18,7 @@
 #include "roofprof/counters.h"
 #include "roofprof/detail/call.h"
 #include "roofprof/report.h"
+#include "roofprof/version.h"
 
 namespace c10 {
 struct IValue;
@@ -32,13 +35,15 @@ namespace roofprof {
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {
   std::int64_t warmup = 3;                  // calls that are not timed
-  std::optional<std::int64_t> repeat = {};  // timed calls; empty: at most 10 or 5 seconds
+  std::optional<std::int64_t> repeat = {};  // timed calls; empty: at most 10 or 5 seconds; 0: run() only counts
   std::optional<std::int64_t> depth = {};   // deepest row of the report's tables; empty: as many as stay readable
-  std::optional<Ceilings> ceilings = {};    // roofs to use; empty: this machine's own, measured once (10 s) and kept
+  // Roofs to use; empty: those that the environment variable ROOFPROF_CEILINGS names, else this machine's own, measured
+  // once (20 s at most) and kept. `Ceilings{}`: none.
+  std::optional<Ceilings> ceilings = {};
   Counters counters = Counters::automatic;
   // Whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
   std::string device = {};
-  // Told what is measured where this machine's roofs are not known yet; empty: stderr is.
+  // Told what is measured where this machine's roofs are not known yet; empty: stderr is, after two seconds.
   Progress progress = {};
 };
 
@@ -48,6 +53,10 @@ using ScriptArguments = std::vector<c10::IValue>;
 using ScriptKeywords = std::unordered_map<std::string, c10::IValue>;
 
 struct ProfilerState;
+class ProfilerRun;
+
+// Whether calls are timed, or one is counted and no more.
+enum class Wish : std::uint8_t { times, counts };
 
 // What a profiler does, whatever the model's type.
 class ProfilerCore {
@@ -56,12 +65,17 @@ class ProfilerCore {
   ProfilerCore(const torch::nn::Module* model, ProfilerOptions options);
   ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
 
-  Report run(Call& call);
-  Report run_script(ScriptArguments arguments, ScriptKeywords keywords);
-  Report run_once(const std::function<void()>& closure);
+  // These and report() throw std::logic_error where the profiler was moved from.
+  Report run(Call& call, Wish wish);
+  Report run_script(ScriptArguments arguments, ScriptKeywords keywords, Wish wish);
+  Report run_closure(const std::function<void()>& closure, Wish wish);
+  Report run_steps(std::int64_t steps, const std::function<void()>& step);
+  std::unique_ptr<ProfilerRun> open_block();
   Report report() const;
 
  private:
+  const std::shared_ptr<ProfilerState>& state() const;
+
   std::shared_ptr<ProfilerState> state_;  // a run keeps it, because the profiler may be destroyed meanwhile
 };
 
@@ -110,6 +124,11 @@ struct ScriptCallOf {
   }
 };
 
+// Whether the model of a profiler, as it keeps it, has a forward for that.
+template <class Kept, class Arg>
+concept HasForward = requires(Kept& model, Arg&& arg) { model->forward(std::forward<Arg>(arg)); } ||
+                     requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
+
 template <class... Args>
 constexpr bool is_closure = false;
 template <class Arg>
@@ -117,9 +136,11 @@ constexpr bool is_closure<Arg> = std::is_invocable_v<Arg&>;
 
 }  // namespace detail
 
-// Profiles calls of a model, or closures around it. Can be moved, not copied. One profiler at a time on a thread, and
-// one thread at a time in a profiler: a call that breaks this rule throws std::logic_error and does not disturb the run
-// under way.
+class Block;
+
+// Profiles calls of a model, closures and blocks around it. Can be moved, not copied; what was moved from throws
+// std::logic_error. One profiler at a time on a thread, and one thread at a time in a profiler: a call that breaks this
+// rule throws std::logic_error and does not disturb the run under way.
 template <class Model>
 class RooflineProfiler {
  public:
@@ -139,7 +160,7 @@ class RooflineProfiler {
     requires detail::ScriptModule<Model>
       : model_(std::move(model)), core_(model_, std::move(options)) {}
 
-  RooflineProfiler(RooflineProfiler&&) noexcept = default;  // what was moved from can only be assigned to or destroyed
+  RooflineProfiler(RooflineProfiler&&) noexcept = default;
   RooflineProfiler& operator=(RooflineProfiler&&) noexcept = default;
   RooflineProfiler(const RooflineProfiler&) = delete;
   RooflineProfiler& operator=(const RooflineProfiler&) = delete;
@@ -155,27 +176,92 @@ class RooflineProfiler {
   // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
   Report run(Args&&... args) {
+    return called(detail::Wish::times, std::forward<Args>(args)...);
+  }
+  // run({x}): the arguments of a TorchScript model; of others one argument that is made of this list, as by
+  // forward({x}).
+  template <class Item>
+  Report run(std::initializer_list<Item> list) {
+    return called_with(detail::Wish::times, list);
+  }
+  Report run(std::initializer_list<c10::IValue> arguments)
+    requires detail::ScriptModule<Model>
+  {
+    return called_with(detail::Wish::times, arguments);
+  }
+
+  // Counts exactly one call model.forward(args...), or one run of a closure; nothing is timed, no roofs are measured.
+  // Takes what run() takes, and tensors of the meta device, where nothing is allocated.
+  template <class... Args>
+  Report count(Args&&... args) {
+    return called(detail::Wish::counts, std::forward<Args>(args)...);
+  }
+  template <class Item>
+  Report count(std::initializer_list<Item> list) {
+    return called_with(detail::Wish::counts, list);
+  }
+  Report count(std::initializer_list<c10::IValue> arguments)
+    requires detail::ScriptModule<Model>
+  {
+    return called_with(detail::Wish::counts, arguments);
+  }
+
+  // Runs the closure that often, each time a step: of training, for example. It is observed as it is, and nothing is
+  // put back. The report is that of all steps together, and its table's header has the mean of a step. Throws
+  // std::invalid_argument for less than one step, and what a step throws.
+  template <class Step>
+    requires std::is_invocable_v<Step&>
+  Report run_steps(std::int64_t steps, Step&& step) {
+    [[maybe_unused]] auto model = model_;
+    return core_.run_steps(steps, [&] { static_cast<void>(step()); });
+  }
+
+  // The report of the last run or block; of one that threw, what ran before. The roofs of this machine are measured now
+  // where they are needed and not known yet. Throws std::logic_error where nothing was profiled yet, and inside of a
+  // block.
+  Report report() const { return core_.report(); }
+
+ private:
+  friend class Block;
+  using Kept = std::conditional_t<detail::PlainModule<Model>, Model*, Model>;
+
+  template <class... Args>
+  Report called(detail::Wish wish, Args&&... args) {
     [[maybe_unused]] auto model = model_;  // because the profiler may be destroyed while the run is under way
     if constexpr (detail::is_closure<Args...>) {
-      return core_.run_once([&] { (static_cast<void>(args()), ...); });
+      return core_.run_closure([&] { (static_cast<void>(args()), ...); }, wish);
     } else if constexpr (detail::ScriptModule<Model>) {
       detail::ScriptCallOf<Model> call;
       (call.add(std::forward<Args>(args)), ...);
-      return core_.run_script(std::move(call.arguments), std::move(call.keywords));
+      return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
     } else {
       const auto forward = [&model](auto&&... given) {
         detail::call_forward(model, std::forward<decltype(given)>(given)...);
       };
       detail::CallOf<decltype(forward), Args...> call(forward, std::forward<Args>(args)...);
-      return core_.run(call);
+      return core_.run(call, wish);
     }
   }
 
-  // The last run's report; of one that threw, what ran before. Throws std::logic_error where nothing was run yet.
-  Report report() const { return core_.report(); }
+  template <class Item>
+  Report called_with(detail::Wish wish, std::initializer_list<Item> list) {
+    if constexpr (detail::ScriptModule<Model>) {
+      detail::ScriptCallOf<Model> call;
+      for (const Item& item : list) call.add(item);
+      return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
+    } else {
+      using List = std::vector<Item>;
+      static_assert(detail::HasForward<Kept, const Item&> || detail::HasForward<Kept, List>,
+                    "the model's forward takes no such list: write its arguments without braces");
+      if constexpr (detail::HasForward<Kept, const Item&>) {
+        if (list.size() == 1) return called(wish, *list.begin());
+      }
+      if constexpr (detail::HasForward<Kept, List>) return called(wish, List(list));
+      throw std::invalid_argument("roofprof: the model's forward takes no list; write its arguments without braces");
+    }
+  }
 
- private:
-  std::conditional_t<detail::PlainModule<Model>, Model*, Model> model_;
+  Kept model_;
   detail::ProfilerCore core_;
 };
 
@@ -187,5 +273,48 @@ RooflineProfiler(const Model&&, ProfilerOptions = {}) -> RooflineProfiler<Model>
 template <class Model>
   requires(!detail::PlainModule<Model>)
 RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
+
+// While it lives, all that this thread does is observed, once and as it is: it may train.
+//
+//   {
+//     roofprof::Block block(prof);
+//     for (const auto& batch : batches) {
+//       train(batch);
+//       block.step();
+//     }
+//   }
+//   std::cout << prof.report();
+//
+// An exception that leaves the block ends it, and the report is marked partial. Its end never throws. Begin and end
+// it on the same thread. Where the profiler, or another one on this thread, is in use, it throws std::logic_error.
+class Block {
+ public:
+  template <class Model>
+  [[nodiscard]] explicit Block(RooflineProfiler<Model>& profiler) : Block(profiler.core_) {}
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // The end of a step of a loop: the header of the report's table then has the mean of a step.
+  void step() noexcept;
+
+ private:
+  explicit Block(detail::ProfilerCore& profiler);
+
+  std::unique_ptr<detail::ProfilerRun> run_;
+  int exceptions_;  // in flight when it began
+};
+
+// Counts exactly one call of a model, as RooflineProfiler::count does:
+//
+//   roofprof::count(model, images).total().macs
+template <class Model, class... Args>
+Report count(Model&& model, Args&&... args) {
+  return RooflineProfiler(model).count(std::forward<Args>(args)...);
+}
+template <class Model, class Item>
+Report count(Model&& model, std::initializer_list<Item> list) {
+  return RooflineProfiler(model).count(list);
+}
 
 }  // namespace roofprof

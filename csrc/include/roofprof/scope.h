@@ -3,7 +3,8 @@
 // work that no operator does.
 //
 //   ROOFPROF_SCOPE(*this);                          // first line of a module's forward: what follows is its call
-//   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block
+//   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block, and a part of the
+//                                                   // run: Report::within("postprocess") has all that ran in it
 //
 //   roofprof::Work work;
 //   work.add_macs(pairs * in_channels * out_channels, roofprof::DType::fp32);
@@ -34,6 +35,7 @@ class Scope {
 
  private:
   const void* token_;  // identifies the scope when it ends; null if none was opened
+  bool is_call_;
 };
 
 // Declares work that bypasses torch's dispatcher, such as an extension's own kernel: it counts as one call of an
@@ -50,7 +52,9 @@ class DeclaredWork {
 
 }  // namespace roofprof
 
+// Several may stand on one line, and in whatever namespace.
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)
-#define ROOFPROF_SCOPE(name_or_module) const roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __LINE__)(name_or_module)
-#define ROOFPROF_WORK(name, work) const roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __LINE__)(name, work)
+#define ROOFPROF_SCOPE(name_or_module) \
+  const ::roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __COUNTER__)(name_or_module)
+#define ROOFPROF_WORK(name, work) const ::roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __COUNTER__)(name, work)

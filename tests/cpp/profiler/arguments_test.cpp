@@ -95,7 +95,7 @@ TEST(Options, ThatMakeNoSenseAreRefusedInASentence) {
     return "";
   };
   EXPECT_EQ(refusal({.warmup = -1}), "roofprof: warmup must be 0 or more, not -1");
-  EXPECT_EQ(refusal({.repeat = 0}), "roofprof: repeat must be 1 or more, not 0");
+  EXPECT_EQ(refusal({.repeat = -1}), "roofprof: repeat must be 0 or more, not -1");
   EXPECT_EQ(refusal({.depth = -2}), "roofprof: depth must be 0 or more, not -2");
   EXPECT_EQ(refusal({.warmup = 0, .repeat = 1, .depth = 0, .counters = Counters::off}), "");
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <torch/autograd.h>
 #include <torch/nn.h>
 
@@ -178,16 +179,38 @@ TEST(Raising, InALaterObservedCallLeavesNothingEither) {
   EXPECT_TRUE(says(report, "timing stopped after 1 repeats: a further call raised std::runtime_error: sixth"));
 }
 
-TEST(Raising, OfWhatIsNoExceptionInALaterCallGoesOn) {
+TEST(Raising, OfWhatIsNoExceptionInALaterCallIsSaidToo) {
   int calls = 0;
   Outer model([&] {
     if (++calls == 4) throw Stop{4};
+    if (calls == 7) throw 7;
   });
   RooflineProfiler prof(model, quick());
-  EXPECT_THROW(prof.run(input()), Stop);
+  const Report first = prof.run(input());
   expect_nothing_left();
-  EXPECT_FALSE(prof.report().partial());
-  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
+  EXPECT_FALSE(first.partial());
+  EXPECT_EQ(first.total().macs, kLinearMacs);
+  EXPECT_TRUE(
+      says(first, "timing stopped after 0 repeats: a further call raised roofprof::(anonymous namespace)::Stop"));
+  const Report second = prof.run(input());
+  EXPECT_EQ(second.total().macs, kLinearMacs);
+  EXPECT_TRUE(says(second, "timing stopped after 0 repeats: a further call raised int"));
+}
+
+TEST(Raising, AThreadThatIsEndedInALaterCallEnds) {
+  int calls = 0;
+  Outer model([&] {
+    if (++calls == 3) pthread_exit(nullptr);
+  });
+  RooflineProfiler prof(model, quick());
+  bool returned = false;
+  std::thread([&] {
+    prof.run(input());
+    returned = true;
+  }).join();
+  EXPECT_FALSE(returned);
+  EXPECT_EQ(calls, 3);
+  expect_nothing_left();
 }
 
 // ---- several at once

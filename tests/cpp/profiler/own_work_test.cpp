@@ -151,6 +151,23 @@ TEST(Regions, DoNothingOutsideAProfileOrOnOtherThreads) {
   EXPECT_THROW(report.row("elsewhere"), std::out_of_range);
 }
 
+TEST(Bypass, IsNotLookedForAndTheReportSaysSo) {
+  struct Loop : torch::nn::Module {
+    torch::Tensor forward(const torch::Tensor& x) {
+      auto y = torch::empty_like(x);
+      for (std::int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = 2 * x.data_ptr<float>()[i];
+      return y;
+    }
+  } model;
+  const Report report = RooflineProfiler(model, testing::quick()).run(torch::rand({2, 3}));
+  EXPECT_EQ(report.total().flops, 0);
+  const auto words = "work that bypasses it is not looked for in C++";
+  EXPECT_NE(report.table({.width = 200}).find(words), std::string::npos) << report;
+  report.write_json(::testing::TempDir() + "bypass.json");
+  EXPECT_NE(Report::from_json(::testing::TempDir() + "bypass.json").table({.width = 200}).find(words),
+            std::string::npos);
+}
+
 Work two_macs() {
   Work work;
   work.add_macs(2, DType::fp16);

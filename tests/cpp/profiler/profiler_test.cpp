@@ -26,7 +26,7 @@ TEST(RooflineProfiler, TakesAHolder) {
   EXPECT_EQ(report.total().params, 16 * 8 + 8);
   EXPECT_EQ(report.run_times_ns().size(), 3U);
   EXPECT_EQ(report.bare_times_ns().size(), 3U);
-  ASSERT_TRUE(report.total().lower_bound_ns.has_value());
+  ASSERT_TRUE(report.total().lower_bound_time_ns.has_value());
 }
 
 TEST(RooflineProfiler, TakesAModuleAndASharedPointer) {

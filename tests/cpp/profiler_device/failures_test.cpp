@@ -1,10 +1,12 @@
 // What goes wrong on a simulated GPU: each thing is one sentence of the report's, which has what is left.
 
 #include <ATen/Functions.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/profiler_legacy.h>
 #include <torch/nn.h>
 
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -14,6 +16,12 @@ namespace roofprof {
 namespace {
 
 using namespace testing;
+
+// As another client of the fake library.
+void register_clock(std::uint64_t (*clock)()) {
+  void* library = dlopen(fake_library("all", "libcupti.so.13").c_str(), RTLD_NOW);
+  reinterpret_cast<int (*)(std::uint64_t (*)())>(dlsym(library, "cuptiActivityRegisterTimestampCallback"))(clock);
+}
 
 class WhatGoesWrong : public WithFakes {
  protected:
@@ -39,13 +47,47 @@ class WhatGoesWrong : public WithFakes {
   torch::nn::ReLU model_;
 };
 
-TEST_F(WhatGoesWrong, AnotherClientOfCupti) {
+TEST_F(WhatGoesWrong, AnotherProfilerThatTheProcessRunsUnder) {
   fake_fail("cuptiSubscribe", 39, 0);
+  setenv("NSYS_PROFILING_SESSION_ID", "7", 1);
   const auto report = run();
+  unsetenv("NSYS_PROFILING_SESSION_ID");
   expect_wall_times_alone(report);
   EXPECT_EQ(notes_with(report, "another profiler is at work"), 1) << all_notes(report);
   fake_fail("cuptiSubscribe", 0, 0);
   expect_times(run());
+}
+
+// As torch.profiler is after its first use, up to torch 2.14.
+TEST_F(WhatGoesWrong, ASubscriberThatDoesNothing) {
+  fake_fail("cuptiSubscribe", 39, 0);
+  const auto report = run();
+  expect_times(report);
+  EXPECT_EQ(report.row("").dram_bytes, 3'000'000) << all_notes(report);
+  EXPECT_EQ(notes_with(report, "another client holds CUPTI's callbacks"), 1) << all_notes(report);
+}
+
+TEST_F(WhatGoesWrong, AnotherClockWithinABlock) {
+  const KernelsOfOps bound({{"aten::relu", {"simulated_relu", kRelu, 3e6}}});
+  const auto other_clock = []() -> std::uint64_t { return 1ULL << 62; };
+  const auto report = RooflineProfiler(model_, on_the_gpu()).run([&] {
+    model_->forward(torch::rand({4}));
+    register_clock(other_clock);
+  });
+  EXPECT_FALSE(report.row("").time_ns.has_value());
+  EXPECT_TRUE(report.kernels().empty());
+  EXPECT_EQ(notes_with(report, "replaced CUPTI's clock"), 1) << all_notes(report);
+}
+
+TEST_F(WhatGoesWrong, TorchsProfilerThatBeginsWithinABlock) {
+  using namespace torch::autograd::profiler;
+  const KernelsOfOps bound({{"aten::relu", {"simulated_relu", kRelu, 3e6}}});
+  const auto report = RooflineProfiler(model_, on_the_gpu()).run([&] {
+    model_->forward(torch::rand({4}));
+    enableProfilerLegacy(ProfilerConfig(ProfilerState::CPU));
+  });
+  disableProfilerLegacy();
+  EXPECT_EQ(notes_with(report, "torch.profiler began while this was profiled"), 1) << all_notes(report);
 }
 
 TEST_F(WhatGoesWrong, TracingThatCannotBegin) {

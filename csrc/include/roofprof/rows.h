@@ -1,0 +1,228 @@
+#pragma once
+// The rows of a report and their figures. definitions.md gives the meaning of every field.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "roofprof/work.h"
+
+namespace roofprof {
+
+// compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops;
+// unknown: no time, or no roof for the dtype.
+enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead };
+
+struct Bound {
+  BoundKind kind = BoundKind::unknown;
+  std::string resource;  // the dtype or memory level that bounds; empty for overhead and unknown
+  bool operator==(const Bound&) const = default;
+};
+
+// "compute fp32", "memory L2", "overhead", "unknown"
+std::string to_string(const Bound& bound);
+
+namespace detail {
+
+using Nanoseconds = std::optional<std::chrono::nanoseconds>;
+
+inline Nanoseconds duration_of(const std::optional<std::int64_t>& ns) { return ns ? Nanoseconds(*ns) : std::nullopt; }
+
+}  // namespace detail
+
+// The figures of a row, of its own ops alone (self) or of its subtree (inclusive). Members have the names of JSON and
+// CSV. Times are nanoseconds; the functions behind them give the same as durations.
+// An empty optional: not measured, or not defined; never zero in its stead.
+struct Figures {
+  std::int64_t macs = 0;
+  std::int64_t causal_macs = 0;
+  std::int64_t flops = 0;
+  std::int64_t int_ops = 0;
+  std::array<std::int64_t, kDTypeCount> operations_by_dtype{};
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+  std::int64_t bytes = 0;
+
+  std::optional<std::int64_t> time_ns;
+  std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
+  std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
+  std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
+  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began
+  std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
+  std::optional<std::int64_t> host_time_ns;
+  std::optional<std::int64_t> wall_ns;
+
+  // Of the leading operations: FLOPs, or integer operations where those are more.
+  std::optional<double> intensity;           // operations per byte
+  std::optional<double> attainable;          // operations per second under the roofs
+  std::optional<double> achieved_flops;      // operations per second
+  std::optional<double> achieved_bandwidth;  // B/s
+  Bound bound;
+  // What the roofs say of compute and of memory alone. The lower bound takes the larger one of each op.
+  std::optional<std::int64_t> compute_time_ns;
+  std::optional<std::int64_t> memory_time_ns;
+  std::optional<std::int64_t> lower_bound_time_ns;
+  std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
+  std::optional<std::int64_t> wasted_time_ns;
+
+  std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> l1_bytes;
+  std::optional<double> dram_intensity;  // operations per byte of dram_bytes, as the next two for theirs
+  std::optional<double> l2_intensity;
+  std::optional<double> l1_intensity;
+  std::optional<double> dram_bytes_ratio;      // dram_bytes / bytes: measured over analytic
+  std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time
+  std::optional<std::int64_t> executed_flops;  // from hardware counters, where they were asked for
+  std::optional<std::int64_t> kernel_count;
+
+  bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
+
+  bool counts_integers() const { return int_ops > flops; }
+  std::int64_t leading_operations() const { return counts_integers() ? int_ops : flops; }
+
+  detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
+  detail::Nanoseconds op_time() const { return detail::duration_of(op_time_ns); }
+  detail::Nanoseconds busy() const { return detail::duration_of(busy_ns); }
+  detail::Nanoseconds idle() const { return detail::duration_of(idle_ns); }
+  detail::Nanoseconds host_time() const { return detail::duration_of(host_time_ns); }
+  detail::Nanoseconds wall() const { return detail::duration_of(wall_ns); }
+  detail::Nanoseconds compute_time() const { return detail::duration_of(compute_time_ns); }
+  detail::Nanoseconds memory_time() const { return detail::duration_of(memory_time_ns); }
+  detail::Nanoseconds lower_bound_time() const { return detail::duration_of(lower_bound_time_ns); }
+  detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
+
+  // The figure that has this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it was
+  // not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest, and
+  // for one that is no number.
+  std::optional<double> figure(std::string_view name) const;
+};
+
+// One module; the inherited figures are those of its subtree.
+struct RooflineRow : Figures {
+  std::string path;  // "" is the model; "(outside)" and "(optimizer)" stand beside it
+  std::string type;
+  std::int64_t depth = 0;
+  std::optional<std::int64_t> calls;  // empty where calls cannot be seen
+  std::int64_t params = 0;            // distinct parameters of the subtree
+  std::int64_t trainable_params = 0;
+  std::int64_t param_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::optional<std::int64_t> output_bytes;
+  bool inferred = false;  // attribution was inferred, not seen ("~")
+  // Of the work of the compiled region that it runs in, 0-100: lower bounds, FLOPs where there are no roofs. Never a
+  // time.
+  std::optional<double> work_share;
+  Figures self;
+
+  // Also "calls", "params" and its like; "self_time_ns" is self.time_ns.
+  std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
+};
+
+// Equal modules below one parent, such as the layers of a transformer: whole subtrees of equal types, shapes, work,
+// calls and parameters. Tables show them as one line.
+struct Siblings {
+  std::string name;                // "layers.0-79"; "layers.0-3, 5"
+  std::vector<std::string> paths;  // of all members; where their parent is folded too, of those below each of these
+  std::int64_t count = 0;          // how many stand below one parent: "x80"
+  // The mean of all members, then the modules below it, folded likewise. Additive figures are those of one member on
+  // average; rates and percentages are those of the members' sums.
+  std::vector<RooflineRow> rows;
+  std::optional<double> spread;         // (max - min) / median of the members' times
+  std::optional<std::string> slowest;   // path of the slowest, where it stands out from the others
+  std::optional<double> slowest_ratio;  // its time / the median
+
+  const RooflineRow& mean() const { return rows.front(); }
+};
+
+// What to do about time that goes somewhere, by one rule of a small table (docs/advice.md).
+struct Advice {
+  std::string rule;                  // "depthwise-convolution"
+  std::string module;                // path of the module with most of that time; of equal siblings "layers.0-79.mlp"
+  std::vector<std::string> modules;  // all that the rule holds for, most time first
+  std::vector<std::string> ops;      // "aten::conv2d"; "(outside ops)"
+  std::string text;                  // one sentence with the figures that call for it
+  std::vector<std::pair<std::string, double>> figures;  // these, by name
+  std::string source;                                   // of the rule
+
+  bool operator==(const Advice&) const = default;
+};
+
+// A row of Report::group: the inherited figures are sums over the ops with these keys.
+struct GroupRow : Figures {
+  std::vector<std::string> keys;  // one value for each grouping key
+  // The same by name; empty where it is no key of the grouping.
+  std::optional<std::string> phase;
+  std::optional<std::string> op;
+  std::optional<std::string> module;
+  std::optional<std::string> scope;
+  std::optional<std::string> dtype;
+  std::optional<std::string> shapes;
+  std::int64_t calls = 0;
+  std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
+  std::int64_t output_elements = 0;       // of the first result, calls added up
+  std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
+
+  // Also "calls" and its like.
+  std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
+};
+
+// All launches of one kernel (copy, fill) in one module and phase. Times are nanoseconds, as nsys names them.
+struct KernelRow {
+  std::string name;
+  std::string kind;    // "kernel", "copy", "fill"
+  std::string copied;  // of a copy: "pinned to device"
+  std::string module;  // path of its row
+  std::string phase;
+  std::string scope;  // the region that it was launched in, "outer/inner"; empty: none
+  std::string op;     // empty: none was seen around it
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  std::int64_t device = 0;
+  bool in_graph = false;
+  std::string built_for;       // architecture that its name tells, "sm_80"; empty: it tells none
+  double percent_of_time = 0;  // 0-100, of all kernels' time
+  std::int64_t total_ns = 0;
+  std::int64_t instances = 0;
+  double average_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  double stddev_ns = 0;
+  std::int64_t bytes = 0;  // of copies and fills
+  // From hardware counters, all instances together.
+  std::optional<std::int64_t> dram_bytes;
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> l1_bytes;
+  std::optional<std::int64_t> executed_flops;
+  std::optional<double> dram_bandwidth;  // B/s
+  // Executed FLOPs where they were measured, else its op's where it is the op's only kernel; and these per byte.
+  std::optional<std::int64_t> flops;
+  std::optional<double> achieved_flops;  // operations per second
+  std::optional<double> dram_intensity;
+  std::optional<double> l2_intensity;
+  std::optional<double> l1_intensity;
+
+  std::chrono::nanoseconds total() const { return std::chrono::nanoseconds(total_ns); }
+  std::chrono::duration<double, std::nano> average() const {
+    return std::chrono::duration<double, std::nano>(average_ns);
+  }
+  std::chrono::nanoseconds median() const { return std::chrono::nanoseconds(median_ns); }
+  std::chrono::nanoseconds min() const { return std::chrono::nanoseconds(min_ns); }
+  std::chrono::nanoseconds max() const { return std::chrono::nanoseconds(max_ns); }
+  std::chrono::duration<double, std::nano> stddev() const {
+    return std::chrono::duration<double, std::nano>(stddev_ns);
+  }
+
+  // As Figures::figure.
+  std::optional<double> figure(std::string_view name) const;
+};
+
+}  // namespace roofprof

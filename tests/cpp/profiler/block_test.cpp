@@ -1,0 +1,319 @@
+// Blocks, steps, and marks in the user's code.
+
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+#include <torch/optim/sgd.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+
+#include "quick.h"
+#include "roofprof/profiler.h"
+#include "roofprof/scope.h"
+
+namespace roofprof {
+namespace {
+
+using testing::input;
+using testing::kLinearMacs;
+using testing::quick;
+
+static_assert(!std::is_copy_constructible_v<Block> && !std::is_move_constructible_v<Block>);
+static_assert(!std::is_copy_assignable_v<Block> && !std::is_move_assignable_v<Block>);
+static_assert(std::is_nothrow_destructible_v<Block>);
+
+std::string refusal_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Regions, ArePartsOfARunWhateverModulesRunInThem) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  const Report report = prof.run([&] {
+    {
+      ROOFPROF_SCOPE("prefill");
+      for (int i = 0; i < 5; ++i) model->forward(input());
+    }
+    ROOFPROF_SCOPE("decode");
+    for (int i = 0; i < 3; ++i) {
+      ROOFPROF_SCOPE("step");
+      model->forward(input());
+    }
+  });
+  EXPECT_EQ(report.within("prefill").row("").macs, 5 * kLinearMacs);
+  EXPECT_EQ(report.within("decode").total().macs, 3 * kLinearMacs);
+  EXPECT_EQ(report.within("decode/step").total().macs, 3 * kLinearMacs);
+  ASSERT_GE(report.regions().size(), 3);
+  EXPECT_EQ(report.regions()[2].path, "decode/step");
+  EXPECT_EQ(report.regions()[2].calls, 3);
+  EXPECT_EQ(report.within("prefill").total().wall_ns, report.regions()[0].wall_ns);
+  EXPECT_THROW(static_cast<void>(report.within("prefil")), std::out_of_range);
+  const auto again = Report::from_json_text(report.to_json());
+  EXPECT_EQ(again.within("decode").to_json(), report.within("decode").to_json());
+  EXPECT_NE(report.table({.by = "scope"}).find("decode/step"), std::string::npos);
+}
+
+TEST(Blocks, TimeTheirSteps) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  int steps = 0;
+  const Report report = prof.run_steps(4, [&] {
+    model->forward(input());
+    std::this_thread::sleep_for(std::chrono::milliseconds(++steps == 3 ? 80 : 10));
+  });
+  ASSERT_EQ(report.step_times().size(), 4);
+  const auto statistics = report.step_statistics().value();
+  EXPECT_EQ(statistics.count, 4);
+  EXPECT_EQ(statistics.slowest_index, 2);
+  EXPECT_GE(statistics.slowest_ns, 80'000'000);
+  EXPECT_GE(statistics.median_ns, 10'000'000);
+  EXPECT_LE(statistics.mean_ns * 4, static_cast<double>(*report.total().wall_ns));
+}
+
+TEST(Blocks, AreObservedOnceAsTheyAre) {
+  torch::nn::Linear model(16, 8);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  RooflineProfiler prof(model, quick());
+  const auto before = model->weight.detach().clone();
+  {
+    const Block block(prof);
+    model->forward(input()).sum().backward();
+    optimizer.step();
+  }
+  const Report report = prof.report();
+  EXPECT_FALSE(torch::equal(model->weight, before));
+  EXPECT_EQ(report.total().macs, 2 * kLinearMacs);
+  EXPECT_EQ(report.row("").macs, 2 * kLinearMacs);
+  EXPECT_GT(report.row("(optimizer)").flops, 0);
+  EXPECT_GT(report.total().time()->count(), 0);
+  EXPECT_EQ(report.ceilings(), *quick().ceilings);
+  EXPECT_FALSE(report.steps().has_value());
+  EXPECT_FALSE(report.partial());
+  EXPECT_NE(report.table().find("a block: "), std::string::npos);
+  // The same again, and anew.
+  EXPECT_EQ(prof.report().to_json(), report.to_json());
+  {
+    const Block block(prof);
+    model->forward(input());
+  }
+  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
+}
+
+TEST(Blocks, HaveTheMeanOfAStepInTheHeader) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  {
+    Block block(prof);
+    for (int i = 0; i < 4; ++i) {
+      model->forward(torch::rand({50, 16}));
+      block.step();
+    }
+  }
+  const Report report = prof.report();
+  EXPECT_EQ(report.steps(), 4);
+  EXPECT_EQ(report.total().macs, 4 * 50 * 16 * 8);
+  const auto table = report.table();
+  EXPECT_NE(table.find("a block of 4 steps: "), std::string::npos) << table;
+  EXPECT_NE(table.find("a step on average: "), std::string::npos) << table;
+  EXPECT_NE(table.find("6.40k MACs"), std::string::npos) << table;
+}
+
+TEST(Blocks, EndWithAnExceptionAndAPartialReport) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  EXPECT_THROW(
+      {
+        Block block(prof);
+        model->forward(input());
+        block.step();
+        throw 7;
+      },
+      int);
+  EXPECT_TRUE(prof.report().partial());
+  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
+  EXPECT_EQ(prof.report().steps(), 1);
+  EXPECT_GT(prof.report().total().time_ns.value_or(0), 0);
+  EXPECT_FALSE(at::hasGlobalCallbacks());
+  EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
+}
+
+// An exception that was caught, or was on its way before the block began, is not the block's.
+TEST(Blocks, AreNotPartialForTheExceptionsOfOthers) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  struct Profiles {
+    ~Profiles() {
+      const Block block(prof);
+      model->forward(input());
+      try {
+        throw std::runtime_error("inside");
+      } catch (const std::runtime_error&) {
+      }
+    }
+    torch::nn::Linear& model;
+    RooflineProfiler<torch::nn::Linear>& prof;
+  };
+  try {
+    const Profiles profiles{model, prof};
+    throw std::runtime_error("outside");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_FALSE(prof.report().partial());
+  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
+}
+
+TEST(Blocks, DoNotNest) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  RooflineProfiler other(model, quick());
+  const std::string nested =
+      "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one first";
+  {
+    const Block block(prof);
+    model->forward(input());
+    EXPECT_EQ(refusal_of([&] { const Block inner(prof); }), nested);
+    EXPECT_EQ(refusal_of([&] { const Block inner(other); }), nested);
+    EXPECT_EQ(refusal_of([&] { prof.run(input()); }), nested);
+    EXPECT_EQ(refusal_of([&] { static_cast<void>(prof.report()); }),
+              "roofprof: a run or block of this profiler is still under way; ask for its report after it");
+    std::thread([&] {
+      EXPECT_EQ(refusal_of([&] { const Block elsewhere(prof); }),
+                "roofprof: a run of this profiler is still under way; let it end first, or use a profiler for each "
+                "thread");
+    }).join();
+    model->forward(input());
+  }
+  EXPECT_EQ(prof.report().total().macs, 2 * kLinearMacs);
+  EXPECT_EQ(refusal_of([&] { static_cast<void>(other.report()); }),
+            "roofprof: nothing was profiled yet; call run(...) or open a Block first");
+}
+
+TEST(Blocks, MayOutliveTheirProfiler) {
+  torch::nn::Linear model(16, 8);
+  auto prof = std::make_unique<RooflineProfiler<torch::nn::Linear>>(model, quick());
+  {
+    const Block block(*prof);
+    prof.reset();
+    model->forward(input());
+  }
+  RooflineProfiler from(model, quick());
+  std::unique_ptr<RooflineProfiler<torch::nn::Linear>> to;
+  {
+    const Block block(from);
+    to = std::make_unique<RooflineProfiler<torch::nn::Linear>>(std::move(from));
+    model->forward(input());
+  }
+  EXPECT_EQ(to->report().total().macs, kLinearMacs);
+}
+
+// ---- a repeated closure
+
+TEST(Steps, RunTheClosureSoOftenAndNothingIsPutBack) {
+  torch::nn::Linear model(16, 8);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  RooflineProfiler prof(model, quick());
+  int steps = 0;
+  const auto before = model->weight.detach().clone();
+  const Report report = prof.run_steps(5, [&] {
+    ++steps;
+    optimizer.zero_grad();
+    model->forward(torch::rand({50, 16})).sum().backward();
+    optimizer.step();
+  });
+  EXPECT_EQ(steps, 5);
+  EXPECT_EQ(report.steps(), 5);
+  EXPECT_EQ(report.total().macs, 5 * 2 * 50 * 16 * 8);
+  EXPECT_FALSE(torch::equal(model->weight, before));
+  const auto table = report.table();
+  EXPECT_NE(table.find("a block of 5 steps: "), std::string::npos) << table;
+  EXPECT_NE(table.find("12.8k MACs"), std::string::npos) << table;
+}
+
+TEST(Steps, EndWithAnException) {
+  torch::nn::Linear model(16, 8);
+  RooflineProfiler prof(model, quick());
+  int steps = 0;
+  EXPECT_THROW(prof.run_steps(5,
+                              [&] {
+                                model->forward(input());
+                                if (++steps == 3) throw std::runtime_error("third");
+                              }),
+               std::runtime_error);
+  EXPECT_TRUE(prof.report().partial());
+  EXPECT_EQ(prof.report().steps(), 2);
+  EXPECT_EQ(prof.report().total().macs, 3 * kLinearMacs);
+  EXPECT_THROW(prof.run_steps(0, [] {}), std::invalid_argument);
+}
+
+// ---- marks
+
+struct Part : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) {
+    ROOFPROF_SCOPE(*this);
+    return norm(linear(x));
+  }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(16, 8));
+  torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(8));
+};
+
+struct Declares : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) {
+    ROOFPROF_SCOPE(*this);
+    Work work;
+    work.add_macs(1000, DType::fp32);
+    torch::Tensor y;
+    {
+      ROOFPROF_WORK("fused", work);
+      y = part->forward(x);
+    }
+    return last(y);
+  }
+  std::shared_ptr<Part> part = register_module("part", std::make_shared<Part>());
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(8, 2));
+};
+
+TEST(Marks, ModulesCalledInsideDeclaredWorkWereCalled) {
+  Declares model;
+  const Report report = count(model, input());
+  EXPECT_TRUE(report.coverage().uncalled_modules.empty()) << report;
+  EXPECT_EQ(report.row("part").calls, 1);
+  EXPECT_EQ(report.row("part.linear").calls, 1);
+  EXPECT_EQ(report.row("part.norm").calls, 1);
+  EXPECT_EQ(report.row("part").macs, 0);
+  EXPECT_EQ(report.row("").self.macs, 1000);
+  EXPECT_EQ(report.row("last").macs, 4 * 8 * 2);
+  EXPECT_EQ(report.total().macs, 1000 + 4 * 8 * 2);
+}
+
+namespace elsewhere::roofprof {
+
+// Not the library's own namespace, which the macros mean all the same.
+void two_on_a_line(const at::Tensor& x) {
+  // clang-format off
+  ROOFPROF_SCOPE("outer"); ROOFPROF_SCOPE("inner");
+  // clang-format on
+  x.add(1);
+}
+
+}  // namespace elsewhere::roofprof
+
+TEST(Marks, MayStandTwoOnALine) {
+  torch::nn::Identity model;
+  RooflineProfiler prof(model, quick());
+  const auto x = torch::rand({2, 3});
+  const Report report = prof.run([&] { elsewhere::roofprof::two_on_a_line(x); });
+  EXPECT_EQ(report.row("(outside).outer.inner").flops, 6);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,350 @@
+// A model that others call while it is profiled: a run has its own calls alone, with all that they do on other threads.
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/nn.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <latch>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <vector>
+
+#include "quick.h"
+#include "roofprof/profiler.h"
+#include "roofprof/scope.h"
+
+namespace roofprof {
+namespace {
+
+using at::Tensor;
+using testing::quick;
+using testing::says;
+using torch::nn::Linear;
+
+// Two layers of 1,280 MACs each for ten rows.
+constexpr std::int64_t kRows = 10;
+constexpr std::int64_t kLayer = kRows * 16 * 8;
+constexpr std::int64_t kMacs = 2 * kLayer;
+Tensor rows() { return at::rand({kRows, 16}); }
+
+const Note* note_of(const Report& report, const std::string& code) {
+  for (const auto& note : report.coverage().notes) {
+    if (note.code == code) return &note;
+  }
+  return nullptr;
+}
+
+// One call, whose figures are exact, and nothing is said of it but that others call the model as well.
+void expect_one_call(const Report& report, std::int64_t macs = kMacs) {
+  EXPECT_EQ(report.total().macs, macs);
+  EXPECT_EQ(note_of(report, "first-call"), nullptr);
+  EXPECT_EQ(note_of(report, "timing-stopped"), nullptr);
+  EXPECT_EQ(note_of(report, "forward-not-known"), nullptr);
+}
+
+// A thread that calls again and again, from before a run to its end.
+class Caller {
+ public:
+  explicit Caller(const std::function<void()>& call)
+      : thread_([this, call] {
+          while (!done_) {
+            call();
+            ++calls_;
+          }
+        }) {
+    while (calls_ == 0) std::this_thread::yield();
+  }
+  ~Caller() {
+    done_ = true;
+    thread_.join();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+ private:
+  std::atomic<bool> done_{false};
+  std::atomic<int> calls_{0};
+  std::thread thread_;
+};
+
+struct UnmarkedImpl : torch::nn::Module {
+  Tensor forward(const Tensor& x) { return second(first(x).relu()) + 1; }
+  Linear first = register_module("first", Linear(16, 8));
+  Linear second = register_module("second", Linear(8, 16));
+};
+TORCH_MODULE(Unmarked);
+
+struct MarkedImpl : UnmarkedImpl {
+  Tensor forward(const Tensor& x) {
+    ROOFPROF_SCOPE(*this);
+    return UnmarkedImpl::forward(x);
+  }
+};
+TORCH_MODULE(Marked);
+
+torch::nn::Sequential sequential() { return torch::nn::Sequential(Linear(16, 8), torch::nn::ReLU(), Linear(8, 16)); }
+
+template <class Model>
+void others_are_left_out(Model model, const std::function<void(const Tensor&)>& call) {
+  const auto x = rows();
+  const Caller one([&] { call(x); });
+  const Caller other([&] { call(rows()); });
+  for (int run = 0; run < 50; ++run) {
+    RooflineProfiler prof(model, quick());
+    expect_one_call(prof.run(x));
+  }
+}
+
+TEST(CallsOfOthers, OfASequentialAreLeftOut) {
+  auto model = sequential();
+  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
+}
+
+TEST(CallsOfOthers, OfAModelWithoutMarksAreLeftOut) {
+  Unmarked model;
+  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
+}
+
+TEST(CallsOfOthers, OfAModelWithMarksAreLeftOut) {
+  Marked model;
+  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
+}
+
+TEST(CallsOfOthers, AreLeftOutWithTheirBackward) {
+  Marked model;
+  others_are_left_out(
+      model, [&](const Tensor& x) { torch::autograd::grad({model->forward(x).sum()}, {model->first->weight}); });
+}
+
+TEST(CallsOfOthers, OnThreadsForEachRequestAreLeftOut) {
+  Unmarked model;
+  others_are_left_out(model, [&](const Tensor& x) { std::thread([&] { model->forward(x); }).join(); });
+}
+
+TEST(CallsOfOthers, OfTorchScriptAreLeftOut) {
+  torch::jit::Module model("Model");
+  model.register_parameter("first", torch::rand({8, 16}), false);
+  model.register_parameter("second", torch::rand({16, 8}), false);
+  model.define(R"(
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.linear(torch.relu(torch.linear(x, self.first)), self.second)
+  )");
+  others_are_left_out(model, [&](const Tensor& x) { model.forward({x}); });
+}
+
+// Lets somebody else make so many calls of the model in the middle of the call that is counted.
+struct Interrupted : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    const auto y = first(x);
+    if (interrupt) std::exchange(interrupt, nullptr)();
+    return second(y.relu());
+  }
+  std::function<void()> interrupt;
+  Linear first = register_module("first", Linear(16, 8));
+  Linear second = register_module("second", Linear(8, 16));
+};
+
+// A thread that was there before does what it is told.
+class Worker {
+ public:
+  Worker() : thread_([this] { work(); }) {}
+  ~Worker() {
+    hand_over({});
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  void run(const std::function<void()>& task) {
+    std::promise<void> done;
+    hand_over([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+ private:
+  void hand_over(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push(std::move(task));
+    given_.notify_one();
+  }
+  void work() {
+    while (true) {
+      std::unique_lock lock(mutex_);
+      given_.wait(lock, [&] { return !tasks_.empty(); });
+      const auto task = std::move(tasks_.front());
+      tasks_.pop();
+      lock.unlock();
+      if (!task) return;
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::queue<std::function<void()>> tasks_;
+  std::thread thread_;
+};
+
+TEST(CallsOfOthers, AreNumbered) {
+  Interrupted model;
+  const auto x = rows();
+  Worker server;
+  model.interrupt = [&] {
+    server.run([&] {
+      for (int call = 0; call < 3; ++call) model.forward(x);
+    });
+  };
+  const Report report = RooflineProfiler(model, quick()).run(x);
+  expect_one_call(report);
+  EXPECT_EQ(report.row("first").calls, 1);
+  EXPECT_EQ(report.row("second").calls, 1);
+  ASSERT_NE(note_of(report, "other-calls"), nullptr);
+  EXPECT_TRUE(says(report, "called 3 times"));
+  model.interrupt = nullptr;
+  EXPECT_EQ(note_of(RooflineProfiler(model, quick()).run(x), "other-calls"), nullptr);
+}
+
+TEST(CallsOfOthers, CountInABlock) {
+  Unmarked model;
+  const auto x = rows();
+  Worker server;
+  RooflineProfiler prof(model, quick());
+  const Report report = prof.run([&] {
+    model->forward(x);
+    server.run([&] { model->forward(x); });
+  });
+  EXPECT_EQ(report.total().macs, 2 * kMacs);
+  EXPECT_EQ(note_of(report, "other-calls"), nullptr);
+}
+
+// ---- profiles of one model at the same time
+
+template <class Model>
+void profile_at_once(Model model, std::int64_t macs = kMacs) {
+  constexpr int kThreads = 4;
+  constexpr int kRuns = 50;
+  std::latch together(kThreads);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      RooflineProfiler prof(model, quick());
+      const auto x = rows();
+      together.arrive_and_wait();
+      for (int run = 0; run < kRuns; ++run) {
+        const Report report = prof.run(x);
+        const bool exact = report.total().macs == macs && note_of(report, "first-call") == nullptr &&
+                           note_of(report, "timing-stopped") == nullptr &&
+                           note_of(report, "ops-on-other-threads") == nullptr;
+        wrong += exact ? 0 : 1;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ProfilesAtOnce, OfASequentialAreExact) { profile_at_once(sequential()); }
+TEST(ProfilesAtOnce, OfAModelWithoutMarksAreExact) { profile_at_once(Unmarked()); }
+TEST(ProfilesAtOnce, OfAModelWithMarksAreExact) { profile_at_once(Marked()); }
+
+struct ThreadedImpl : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    auto other = std::async(std::launch::async, [&] { return left(x); });
+    return right(x) + other.get();
+  }
+  Linear left = register_module("left", Linear(16, 8));
+  Linear right = register_module("right", Linear(16, 8));
+};
+TORCH_MODULE(Threaded);
+
+TEST(ProfilesAtOnce, OfAModelThatStartsThreadsAreExact) { profile_at_once(Threaded()); }
+
+// ---- the model's own threads
+
+TEST(OwnThreads, OfTheForwardCount) {
+  Threaded model;
+  for (int run = 0; run < 10; ++run) {
+    const Report report = RooflineProfiler(model, quick()).run(rows());
+    expect_one_call(report);
+    EXPECT_EQ(report.row("left").calls, 1);
+    EXPECT_EQ(note_of(report, "other-calls"), nullptr);
+  }
+}
+
+TEST(OwnThreads, CountWhileOthersCall) {
+  Threaded model;
+  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
+}
+
+struct PooledImpl : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    Tensor y;
+    on_pool([&] { y = left(x); });
+    return right(x) + y;
+  }
+  std::function<void(const std::function<void()>&)> on_pool;
+  Linear left = register_module("left", Linear(16, 8));
+  Linear right = register_module("right", Linear(16, 8));
+};
+TORCH_MODULE(Pooled);
+
+TEST(OwnThreads, OfTorchsPoolCount) {
+  Pooled model;
+  model->on_pool = [](const std::function<void()>& task) {
+    std::promise<void> done;
+    at::launch([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  };
+  model->forward(rows());  // the pool is there
+  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
+}
+
+TEST(OwnThreads, OfAPoolThatTheFirstCallMakesCount) {
+  Pooled model;
+  std::unique_ptr<Worker> worker;
+  model->on_pool = [&](const std::function<void()>& task) {
+    if (!worker) worker = std::make_unique<Worker>();
+    worker->run(task);
+  };
+  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
+  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
+}
+
+struct MarkedPoolImpl : PooledImpl {
+  Tensor forward(const Tensor& x) {
+    ROOFPROF_SCOPE(*this);
+    return PooledImpl::forward(x);
+  }
+};
+TORCH_MODULE(MarkedPool);
+
+TEST(OwnThreads, OfAPoolOfItsOwnCountWhereTheForwardIsMarked) {
+  Worker worker;
+  const auto on_pool = [&](const std::function<void()>& task) { worker.run(task); };
+  MarkedPool marked;
+  marked->on_pool = on_pool;
+  expect_one_call(RooflineProfiler(marked, quick()).run(rows()));
+
+  Pooled unmarked;
+  unmarked->on_pool = on_pool;
+  const Report report = RooflineProfiler(unmarked, quick()).run(rows());
+  expect_one_call(report, kLayer);
+  ASSERT_NE(note_of(report, "other-calls"), nullptr);
+  EXPECT_TRUE(says(report, "ROOFPROF_SCOPE(*this)"));
+}
+
+}  // namespace
+}  // namespace roofprof
