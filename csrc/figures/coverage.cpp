@@ -70,9 +70,9 @@ void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
     const std::int64_t time_ns = bucket.time_ns.value_or(0);
     if (!bucket.costed || time_ns <= 0) continue;
     const RoofShares shares = roof_shares(bucket, data.ceilings);
-    if (!shares.known || shares.lower_bound_ns == 0) continue;
+    if (!shares.known || shares.lower_bound_time_ns == 0) continue;
     const Bound roof = largest_share(shares);
-    const double ratio = static_cast<double>(shares.lower_bound_ns) / static_cast<double>(time_ns);
+    const double ratio = static_cast<double>(shares.lower_bound_time_ns) / static_cast<double>(time_ns);
     const double spread = spread_of(bucket, roof, data.ceilings);
     if (ratio <= 1 + spread) continue;
     findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path, spread});

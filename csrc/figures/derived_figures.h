@@ -14,6 +14,7 @@ struct DerivedFigures {
   std::vector<RooflineRow> rows;
   RooflineRow total;
   std::vector<KernelRow> kernels;
+  std::vector<RooflineRow> regions;
   Coverage coverage;
 };
 
@@ -24,8 +25,8 @@ DerivedFigures derive_figures(const ProfileData& data);
 // closest paths.
 const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const ProfileData& data);
 
-// Sums over ops by keys among "phase", "op", "module", "dtype", "shapes". Throws std::invalid_argument for any other
-// key. The time of a group is the time of its ops: module code and kernels around them belong to no op.
+// Sums over ops by keys among "phase", "op", "module", "scope", "dtype", "shapes". Throws std::invalid_argument for any
+// other key. The time of a group is the time of its ops: module code and kernels around them belong to no op.
 std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, std::span<const std::string> keys);
 
 }  // namespace roofprof

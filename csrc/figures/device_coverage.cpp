@@ -77,6 +77,13 @@ void note_uncounted_copies(const ProfileData& data, std::vector<Note>& notes) {
 
 }  // namespace
 
+bool is_for_older_generation(const KernelBucket& kernel, const ProfileData& data) {
+  const auto device = architecture_of_device(data.compute_capability);
+  const auto built_for = architecture_in_name(kernel.name);
+  if (kernel.kind != KernelKind::kernel || !device || !built_for || *built_for / 10 >= *device / 10) return false;
+  return *built_for < kFirstTensorCores || by_tensor_op(kernel, data);
+}
+
 void note_counters(const ProfileData& data, std::vector<Note>& notes) {
   std::map<std::string, std::vector<std::string>> missing;  // by reason
   for (const auto& source : data.counters) {
@@ -97,11 +104,9 @@ void note_older_kernels(const ProfileData& data, std::vector<Note>& notes) {
   for (const auto& kernel : data.kernels) {
     if (kernel.kind != KernelKind::kernel) continue;
     all_ns = saturating_add(all_ns, kernel.total_ns);
-    const auto built_for = architecture_in_name(kernel.name);
-    if (!built_for || *built_for / 10 >= *device / 10) continue;
-    if (*built_for >= kFirstTensorCores && !by_tensor_op(kernel, data)) continue;
+    if (!is_for_older_generation(kernel, data)) continue;
     OlderKernel& found = older[kernel.name];
-    found.architecture = *built_for;
+    found.architecture = *architecture_in_name(kernel.name);
     found.total_ns = saturating_add(found.total_ns, kernel.total_ns);
     found.launchers.insert(launcher_of(kernel, data));
   }

@@ -6,6 +6,7 @@
 #include "figures/derived_figures.h"
 #include "figures/device_sums.h"
 #include "figures/roofline.h"
+#include "figures/within.h"
 #include "values/phrases.h"
 
 namespace roofprof {
@@ -19,12 +20,14 @@ struct Key {
   std::string (*value)(const ProfileData&, const OpBucket&);
 };
 
-constexpr std::array<Key, 5> kKeys = {{
+constexpr std::array<Key, 6> kKeys = {{
     {"phase", &GroupRow::phase, false,
      [](const ProfileData&, const OpBucket& b) { return std::string(kPhaseNames[static_cast<std::size_t>(b.phase)]); }},
     {"op", &GroupRow::op, false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
     {"module", &GroupRow::module, false,
      [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.module)].path; }},
+    {"scope", &GroupRow::scope, false,
+     [](const ProfileData& d, const OpBucket& b) { return path_of_region(d, b.region); }},
     {"dtype", &GroupRow::dtype, true,
      [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
     {"shapes", &GroupRow::shapes, true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
@@ -95,7 +98,8 @@ class Groups {
     if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
     std::set<std::size_t> groups;
     for (const auto& bucket : data_.ops) {
-      if (bucket.op == kernel.op && bucket.module == kernel.module && bucket.phase == kernel.phase) {
+      if (bucket.op == kernel.op && bucket.module == kernel.module && bucket.phase == kernel.phase &&
+          bucket.region == kernel.region) {
         groups.insert(find(bucket));
       }
     }
@@ -104,6 +108,7 @@ class Groups {
       alone.op = kernel.op;
       alone.module = kernel.module;
       alone.phase = kernel.phase;
+      alone.region = kernel.region;
       groups.insert(find(alone));
     }
     return groups;

@@ -2,6 +2,7 @@
 
 #include "figures/kernel_arch.h"
 #include "figures/measured.h"
+#include "figures/within.h"
 
 namespace roofprof {
 
@@ -25,6 +26,7 @@ void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& 
   }
   row.module = data.modules[static_cast<std::size_t>(kernel.module)].path;
   row.phase = kPhaseNames[static_cast<std::size_t>(kernel.phase)];
+  row.scope = path_of_region(data, kernel.region);
   row.op = kernel.op;
   row.grid = kernel.grid;
   row.block = kernel.block;
@@ -49,9 +51,12 @@ void add_measured(const Measured& measured, KernelRow& row) {
   row.l1_bytes = measured.l1_bytes;
   row.executed_flops = measured.executed_flops;
   if (row.executed_flops) row.flops = row.executed_flops;
-  if (row.dram_bytes && row.total_ns > 0) {
-    row.dram_bandwidth = static_cast<double>(*row.dram_bytes) / (static_cast<double>(row.total_ns) * 1e-9);
-  }
+  const auto per_second = [&](std::optional<std::int64_t> count) -> std::optional<double> {
+    if (!count || row.total_ns <= 0) return std::nullopt;
+    return static_cast<double>(*count) / (static_cast<double>(row.total_ns) * 1e-9);
+  };
+  row.achieved_flops = per_second(row.flops);
+  row.dram_bandwidth = per_second(row.dram_bytes);
   const auto intensity = [&](std::optional<std::int64_t> bytes) -> std::optional<double> {
     if (!row.flops || !bytes || *bytes <= 0) return std::nullopt;
     return static_cast<double>(*row.flops) / static_cast<double>(*bytes);

@@ -67,11 +67,11 @@ std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<
   return inclusive;
 }
 
-Figures figures_of(const ModuleSums& sums, std::int64_t busy_ns, const ProfileData& data) {
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data) {
   Timing timing = sums.times.timing(data.runs.chosen);
   if (data.device_timed && timing.time_ns) {
     timing.of_device = true;
-    timing.device = DeviceWait{busy_ns, sums.device.idle_ns};
+    if (busy_ns) timing.device = DeviceWait{*busy_ns, sums.device.idle_ns};
     timing.host_ns = sums.host_times.at(data.runs.chosen);
   }
   Figures figures = derive_figures(sums.tally, timing, data.ceilings);

@@ -32,7 +32,8 @@ struct ModuleSums {
 std::vector<ModuleSums> sum_self(const ProfileData& data);
 std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self);
 
-// All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives.
-Figures figures_of(const ModuleSums& sums, std::int64_t busy_ns, const ProfileData& data);
+// All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor is when
+// the device was idle.
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data);
 
 }  // namespace roofprof

@@ -88,7 +88,9 @@ std::string to_string(const Bound& bound) {
 
 RoofShares& RoofShares::operator+=(const RoofShares& other) {
   known = known && other.known;
-  lower_bound_ns = saturating_add(lower_bound_ns, other.lower_bound_ns);
+  compute_time_ns = saturating_add(compute_time_ns, other.compute_time_ns);
+  memory_time_ns = saturating_add(memory_time_ns, other.memory_time_ns);
+  lower_bound_time_ns = saturating_add(lower_bound_time_ns, other.lower_bound_time_ns);
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     at_dtype[i] += other.at_dtype[i];
     bound_by_dtype[i] += other.bound_by_dtype[i];
@@ -141,7 +143,9 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   }
 
   if (!shares.known) return shares;
-  shares.lower_bound_ns = rounded_ns(std::max(compute_seconds, memory_seconds));
+  shares.compute_time_ns = rounded_ns(compute_seconds);
+  shares.memory_time_ns = rounded_ns(memory_seconds);
+  shares.lower_bound_time_ns = std::max(shares.compute_time_ns, shares.memory_time_ns);
   if (compute_seconds > memory_seconds) {
     shares.bound_by_dtype = shares.at_dtype;
   } else if (memory_seconds > 0) {
@@ -215,12 +219,16 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
 
   // A row of uncosted ops alone has no lower bound: 0 would call all of its time wasted.
   const bool only_uncosted = tally.incomplete && !has_work(work);
-  if (tally.roof.known && !only_uncosted) figures.lower_bound_ns = tally.roof.lower_bound_ns;
-  if (figures.time_ns && figures.lower_bound_ns) {
-    figures.wasted_ns = *figures.time_ns - *figures.lower_bound_ns;
+  if (tally.roof.known && !only_uncosted) {
+    figures.compute_time_ns = tally.roof.compute_time_ns;
+    figures.memory_time_ns = tally.roof.memory_time_ns;
+    figures.lower_bound_time_ns = tally.roof.lower_bound_time_ns;
+  }
+  if (figures.time_ns && figures.lower_bound_time_ns) {
+    figures.wasted_time_ns = *figures.time_ns - *figures.lower_bound_time_ns;
     if (has_work(work) && *figures.time_ns > 0) {
       figures.percent_of_roof =
-          100.0 * static_cast<double>(*figures.lower_bound_ns) / static_cast<double>(*figures.time_ns);
+          100.0 * static_cast<double>(*figures.lower_bound_time_ns) / static_cast<double>(*figures.time_ns);
     }
   }
   figures.bound = bound_of(tally, timing, figures);

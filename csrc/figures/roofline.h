@@ -27,8 +27,11 @@ struct LevelShare {
 struct RoofShares {
   // Every roof that the work needs is there; without one the lower bound of the whole sum is unknown.
   bool known = true;
-  // Each bucket is rounded to nanoseconds once, so that rows, groups and totals add up exactly.
-  std::int64_t lower_bound_ns = 0;
+  // Each bucket is rounded to nanoseconds once, so that rows, groups and totals add up exactly. The lower bound is the
+  // larger of the two in each bucket.
+  std::int64_t compute_time_ns = 0;
+  std::int64_t memory_time_ns = 0;
+  std::int64_t lower_bound_time_ns = 0;
   // Seconds at each roof, whether or not it is the one that bounds: which dtype and level dominate the work.
   std::array<double, kDTypeCount> at_dtype{};
   std::map<std::string, LevelShare> at_level;

@@ -36,8 +36,8 @@ void copy_measured(const Figures& from, Figures& to) {
 }
 
 // A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
-Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region, std::int64_t busy_ns,
-                        const ProfileData& data) {
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region,
+                        std::optional<std::int64_t> busy_ns, const ProfileData& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
     self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
   }
@@ -65,7 +65,8 @@ std::optional<double> share_of(const Figures& part, const Figures& whole) {
     return 100.0 * static_cast<double>(some) / static_cast<double>(all);
   };
   if (whole.incomplete) return std::nullopt;
-  if (part.lower_bound_ns && whole.lower_bound_ns) return percent(*part.lower_bound_ns, *whole.lower_bound_ns);
+  if (part.lower_bound_time_ns && whole.lower_bound_time_ns)
+    return percent(*part.lower_bound_time_ns, *whole.lower_bound_time_ns);
   return percent(part.flops, whole.flops);
 }
 
@@ -117,6 +118,31 @@ double noise_of(const std::vector<std::int64_t>& times_ns) {
   return static_cast<double>(longest - shortest) / 2;
 }
 
+// When the device worked for just one region is not known.
+std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& data) {
+  return data.within.empty() ? std::optional(busy_ns) : std::nullopt;
+}
+
+void check_regions(const ProfileData& data) {
+  const auto count = std::ssize(data.regions);
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const auto& region = data.regions[static_cast<std::size_t>(i)];
+    if (region.parent < 0 || region.parent > i) {
+      throw std::invalid_argument("region '" + region.name + "' comes before the region around it");
+    }
+  }
+  const auto check = [&](const auto& items, const std::string& what) {
+    for (const auto& item : items) {
+      if (item.region < 0 || item.region > count)
+        throw std::invalid_argument(what + " ran in no region of the profile");
+    }
+  };
+  check(data.ops, "an op");
+  check(data.times, "a module");
+  check(data.kernels, "a kernel");
+  check(data.module_counters, "a counter");
+}
+
 void check_device(const ProfileData& data, ModuleId modules) {
   const auto check = [&](ModuleId id, const std::string& what) {
     if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
@@ -138,7 +164,7 @@ void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) 
   const auto by_wall = derive_figures(tally, passed, data.ceilings);
   total.achieved_flops = by_wall.achieved_flops;
   total.achieved_bandwidth = by_wall.achieved_bandwidth;
-  total.wasted_ns = by_wall.wasted_ns;
+  total.wasted_time_ns = by_wall.wasted_time_ns;
   total.percent_of_roof = by_wall.percent_of_roof;
 }
 
@@ -188,6 +214,7 @@ void check_consistent(const ProfileData& data) {
     }
   }
   check_device(data, count);
+  check_regions(data);
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }
@@ -229,26 +256,32 @@ std::vector<bool> existing_rows(const ProfileData& data) {
   return exists;
 }
 
+std::vector<ModuleId> row_modules(const ProfileData& data) {
+  const auto exists = existing_rows(data);
+  auto order = tree_order(data);
+  std::erase_if(order, [&](ModuleId id) { return !exists[index_of(id)]; });
+  return order;
+}
+
 std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
-  const auto exists = existing_rows(data);
   const auto holds_region = region_holders(data);
   const auto busy = device_times(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
-  for (const ModuleId id : tree_order(data)) {
+  for (const ModuleId id : row_modules(data)) {  // a row's parent has one
     const Module& module = data.modules[index_of(id)];
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
-    if (!exists[index_of(id)]) continue;
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
-    static_cast<Figures&>(row) = in_region ? figures_in_region(inclusive[index_of(id)], data)
-                                           : figures_of(inclusive[index_of(id)], busy[index_of(id)].busy_ns, data);
+    static_cast<Figures&>(row) =
+        in_region ? figures_in_region(inclusive[index_of(id)], data)
+                  : figures_of(inclusive[index_of(id)], known_busy(busy[index_of(id)].busy_ns, data), data);
     row.self = in_region ? figures_in_region(self[index_of(id)], data)
                          : self_figures_of(self[index_of(id)], row, holds_region[index_of(id)],
-                                           busy[index_of(id)].self_busy_ns, data);
+                                           known_busy(busy[index_of(id)].self_busy_ns, data), data);
     if (in_region) row.work_share = share_of(row, figures_of(inclusive[index_of(module.compiled_region)], 0, data));
     copy_facts(module, row);
     row.depth = depth[index_of(id)];
@@ -267,7 +300,7 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
     if (exists[id]) sums.add(self[id]);
   }
   RooflineRow total;
-  static_cast<Figures&>(total) = figures_of(sums, data.busy_ns, data);
+  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data);
   copy_facts(data.modules[kModel], total);
   total.path = "total";
   total.type.clear();

@@ -16,6 +16,8 @@ void check_consistent(const ProfileData& data);
 // A row for each module in tree order (parents before children, siblings as given), then "(outside)" and "(optimizer)"
 // where they did something. Inclusive figures are the sum of self over the subtree.
 std::vector<RooflineRow> join_rows(const ProfileData& data);
+// The modules of these rows, in their order.
+std::vector<ModuleId> row_modules(const ProfileData& data);
 
 // The sum over all rows, with the model's parameters and calls. Where threads ran at once, its rates, wasted time and
 // % of roof are those of its wall time, and do not add up.

@@ -19,7 +19,7 @@ GroupRow outside_ops(const RooflineRow& row, bool on_device) {
   outside.op = "(outside ops)";
   outside.keys = {row.path, *outside.op};
   outside.time_ns = row.self.time_ns.value_or(0) - row.self.op_time_ns.value_or(row.self.time_ns.value_or(0));
-  outside.wasted_ns = outside.time_ns;
+  outside.wasted_time_ns = outside.time_ns;
   if (!on_device) outside.bound = {BoundKind::overhead, ""};
   return outside;
 }
@@ -33,7 +33,7 @@ std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<Roo
   auto wasters = group_rows(data, total, keys);
   for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
   // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
-  const auto wasted = [](const GroupRow& row) { return row.wasted_ns.value_or(row.time_ns.value_or(0)); };
+  const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
   std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });
   std::ranges::stable_sort(wasters, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });
   wasters.resize(std::min(wasters.size(), most));
@@ -43,9 +43,9 @@ std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<Roo
 std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total) {
   std::set<const RooflineRow*> wasting;
   for (const auto& row : rows) {
-    if (!row.wasted_ns || !row.self.wasted_ns || row.time_ns == row.self.time_ns) continue;
-    const std::int64_t own_ns = *row.self.wasted_ns;
-    if (own_ns > *row.wasted_ns - own_ns && own_ns > total.time_ns.value_or(0) / kSeenIn) wasting.insert(&row);
+    if (!row.wasted_time_ns || !row.self.wasted_time_ns || row.time_ns == row.self.time_ns) continue;
+    const std::int64_t own_ns = *row.self.wasted_time_ns;
+    if (own_ns > *row.wasted_time_ns - own_ns && own_ns > total.time_ns.value_or(0) / kSeenIn) wasting.insert(&row);
   }
   return wasting;
 }

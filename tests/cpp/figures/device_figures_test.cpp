@@ -32,13 +32,13 @@ TEST(HostLink, CopiesAreHeldAgainstItAndNothingElseIs) {
   const std::vector<std::string> by_op = {"op"};
   const auto groups = report.group(by_op);
   // 4e6 bytes over the link: 400,000 ns; of the tensors' 8e6 bytes nothing is asked.
-  EXPECT_EQ(groups[0].lower_bound_ns, 400'000);
+  EXPECT_EQ(groups[0].lower_bound_time_ns, 400'000);
   EXPECT_EQ(to_string(groups[0].bound), "memory host link");
   EXPECT_DOUBLE_EQ(groups[0].percent_of_roof.value_or(0), 80);
   // 8e6 bytes from DRAM: 80,000 ns.
-  EXPECT_EQ(groups[1].lower_bound_ns, 80'000);
+  EXPECT_EQ(groups[1].lower_bound_time_ns, 80'000);
   EXPECT_EQ(to_string(groups[1].bound), "memory DRAM");
-  EXPECT_EQ(report.row("stem").lower_bound_ns, 480'000);
+  EXPECT_EQ(report.row("stem").lower_bound_time_ns, 480'000);
   EXPECT_TRUE(report.coverage().notes.empty());
 }
 
@@ -73,7 +73,7 @@ TEST(HostLink, WithoutItsRoofSuchRowsHaveNoLowerBound) {
   RunBuilder run;
   run.copy(Memory::device, Memory::pinned, run.owner(stem, "aten::copy_", op), 0, 10, 1'000);
   const testing::Derived report = builder.derived_of({run.run});
-  EXPECT_EQ(report.row("stem").lower_bound_ns, std::nullopt);
+  EXPECT_EQ(report.row("stem").lower_bound_time_ns, std::nullopt);
   EXPECT_EQ(to_string(report.row("stem").bound), "unknown");
   ASSERT_EQ(report.coverage().notes.size(), 1);
   EXPECT_EQ(report.coverage().notes[0].text,
@@ -88,8 +88,8 @@ TEST(DeviceFigures, WastedTimeIsThatOfKernels) {
   RunBuilder run;
   run.kernel("gemm", run.owner(fc, "aten::linear", op), 0, 5'000);
   const testing::Derived report = builder.derived_of({run.run});
-  EXPECT_EQ(report.row("fc").lower_bound_ns, 4'000);
-  EXPECT_EQ(report.row("fc").wasted_ns, 1'000);
+  EXPECT_EQ(report.row("fc").lower_bound_time_ns, 4'000);
+  EXPECT_EQ(report.row("fc").wasted_time_ns, 1'000);
   EXPECT_DOUBLE_EQ(report.row("fc").percent_of_roof.value_or(0), 80);
   EXPECT_DOUBLE_EQ(report.row("fc").achieved_flops.value_or(0), 8e11);
 }

@@ -33,8 +33,8 @@ TEST(Group, SumsOpsByTheirKeys) {
   EXPECT_EQ(rows[0].calls, 3);
   EXPECT_EQ(rows[0].flops, 8'000'000);
   EXPECT_EQ(rows[0].time_ns, 14'000);
-  EXPECT_EQ(rows[0].lower_bound_ns, 6'000 + 2'000);
-  EXPECT_EQ(rows[0].wasted_ns, 14'000 - 8'000);
+  EXPECT_EQ(rows[0].lower_bound_time_ns, 6'000 + 2'000);
+  EXPECT_EQ(rows[0].wasted_time_ns, 14'000 - 8'000);
   EXPECT_DOUBLE_EQ(*rows[0].percent_of_roof, 100.0 * 8'000 / 14'000);
   EXPECT_DOUBLE_EQ(*rows[0].percent_of_time, 100.0 * 14'000 / 20'000);
   EXPECT_EQ(rows[0].bound, (Bound{BoundKind::compute, "fp32"}));
@@ -86,10 +86,10 @@ TEST(Group, EveryGroupingSumsToTheTotal) {
     std::int64_t lower = 0;
     std::int64_t time = 0;
     for (const auto& row : rows) {
-      lower += *row.lower_bound_ns;
+      lower += *row.lower_bound_time_ns;
       time += *row.time_ns;
     }
-    EXPECT_EQ(lower, report.total().lower_bound_ns);
+    EXPECT_EQ(lower, report.total().lower_bound_time_ns);
     EXPECT_EQ(time, 20'000);
   }
 }
@@ -117,7 +117,8 @@ TEST(Group, UnknownKeysNameTheKnownOnes) {
     (void)report.group(Keys{"layer"});
     FAIL() << "no exception";
   } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("phase, op, module, dtype, shapes"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("phase, op, module, scope, dtype, shapes"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -28,18 +28,18 @@ TEST(LowerBound, IsTheLargerOfComputeAndMemory) {
   const Ceilings ceilings = testing::round_ceilings();
   // 8e6 FLOPs at 1e12/s: 8,000 ns; 1,000 bytes from L2: 1 ns.
   const auto compute = roof_shares(bucket_of(work_of(8'000'000, 600, 400)), ceilings);
-  EXPECT_EQ(compute.lower_bound_ns, 8'000);
+  EXPECT_EQ(compute.lower_bound_time_ns, 8'000);
   EXPECT_EQ(largest_share(compute), (Bound{BoundKind::compute, "fp32"}));
   // 4e6 bytes do not fit L2: 40,000 ns from DRAM.
   const auto memory = roof_shares(bucket_of(work_of(8'000'000, 3'000'000, 1'000'000)), ceilings);
-  EXPECT_EQ(memory.lower_bound_ns, 40'000);
+  EXPECT_EQ(memory.lower_bound_time_ns, 40'000);
   EXPECT_EQ(largest_share(memory), (Bound{BoundKind::memory, "DRAM"}));
 }
 
 TEST(LowerBound, TheFootprintIsThatOfOneCall) {
   // 4e6 bytes in 10 calls: each holds 4e5 bytes, which fit L2: 4,000 ns instead of 40,000.
   const auto shares = roof_shares(bucket_of(work_of(0, 4'000'000), 10), testing::round_ceilings());
-  EXPECT_EQ(shares.lower_bound_ns, 4'000);
+  EXPECT_EQ(shares.lower_bound_time_ns, 4'000);
   EXPECT_EQ(largest_share(shares), (Bound{BoundKind::memory, "L2"}));
 }
 
@@ -50,7 +50,7 @@ TEST(LowerBound, AddsTheDtypesOfOneOp) {
   work.operations_in(DType::bf16) = 8'000'000;
   // 1e6/1e12 + 8e6/4e12 = 1,000 + 2,000 ns; bf16 takes the larger part.
   const auto shares = roof_shares(bucket_of(work), ceilings);
-  EXPECT_EQ(shares.lower_bound_ns, 3'000);
+  EXPECT_EQ(shares.lower_bound_time_ns, 3'000);
   EXPECT_EQ(largest_share(shares), (Bound{BoundKind::compute, "bf16"}));
 }
 
@@ -61,9 +61,9 @@ TEST(LowerBound, AnOpIsHeldAgainstTheCurveAtItsOwnFootprintAndMix) {
   OpBucket in_place = bucket_of(work_of(0, 4'000));
   in_place.calls = 2;
   in_place.work.read_bytes = in_place.work.write_bytes = in_place.work.updated_bytes = 2'000;
-  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_ns, 4);
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_time_ns, 4);
   in_place.work.updated_bytes = 0;
-  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_ns, 40);
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_time_ns, 40);
   // The attainable rate has the curve's bandwidth, not the level's.
   OpBucket reads = bucket_of(work_of(1'000, 1'000));
   Tally tally;
@@ -75,9 +75,9 @@ TEST(LowerBound, IsUnknownWithoutARoofForTheDtype) {
   const auto shares = roof_shares(bucket_of(work_of(1'000, 1'000, 0, DType::fp64)), testing::round_ceilings());
   EXPECT_FALSE(shares.known);
   const Figures figures = figures_of({bucket_of(work_of(1'000, 1'000, 0, DType::fp64))}, 10);
-  EXPECT_EQ(figures.lower_bound_ns, std::nullopt);
+  EXPECT_EQ(figures.lower_bound_time_ns, std::nullopt);
   EXPECT_EQ(figures.percent_of_roof, std::nullopt);
-  EXPECT_EQ(figures.wasted_ns, std::nullopt);
+  EXPECT_EQ(figures.wasted_time_ns, std::nullopt);
   EXPECT_EQ(figures.attainable, std::nullopt);
   EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
 }
@@ -94,7 +94,7 @@ TEST(LowerBound, IntegerWorkWithoutMatrixProductsNeedsNoPeak) {
   counter.read_bytes = 8'000;
   const auto shares = roof_shares(bucket_of(counter), testing::round_ceilings());
   EXPECT_TRUE(shares.known);
-  EXPECT_EQ(shares.lower_bound_ns, 8);
+  EXPECT_EQ(shares.lower_bound_time_ns, 8);
   Work product = counter;
   product.macs = 500;
   EXPECT_FALSE(roof_shares(bucket_of(product), testing::round_ceilings()).known);
@@ -106,7 +106,8 @@ TEST(LowerBound, SaturatesInsteadOfOverflowing) {
     slow.compute = {{DType::fp32, 1e-3, {}}};
     return slow;
   }());
-  EXPECT_EQ(shares.lower_bound_ns, kSaturated);
+  EXPECT_EQ(shares.lower_bound_time_ns, kSaturated);
+  EXPECT_EQ(shares.compute_time_ns, kSaturated);
 }
 
 TEST(Figures, FollowFromWorkAndTime) {
@@ -115,8 +116,8 @@ TEST(Figures, FollowFromWorkAndTime) {
   EXPECT_EQ(figures.macs, 4'000'000);
   EXPECT_EQ(figures.bytes, 1'000'000);
   EXPECT_DOUBLE_EQ(*figures.intensity, 8.0);
-  EXPECT_EQ(figures.lower_bound_ns, 8'000);
-  EXPECT_EQ(figures.wasted_ns, 16'000 - 8'000);
+  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
+  EXPECT_EQ(figures.wasted_time_ns, 16'000 - 8'000);
   EXPECT_DOUBLE_EQ(*figures.percent_of_roof, 100.0 * 8'000 / 16'000);
   EXPECT_DOUBLE_EQ(*figures.achieved_flops, 8'000'000 / 16'000e-9);
   EXPECT_DOUBLE_EQ(*figures.achieved_bandwidth, 1'000'000 / 16'000e-9);
@@ -150,16 +151,16 @@ TEST(Figures, NoWorkAtAllIsOverhead) {
   EXPECT_EQ(figures.intensity, std::nullopt);
   EXPECT_EQ(figures.percent_of_roof, std::nullopt);
   EXPECT_EQ(figures.attainable, std::nullopt);
-  EXPECT_EQ(figures.lower_bound_ns, 0);
-  EXPECT_EQ(figures.wasted_ns, 200);
+  EXPECT_EQ(figures.lower_bound_time_ns, 0);
+  EXPECT_EQ(figures.wasted_time_ns, 200);
   EXPECT_EQ(figures.bound.kind, BoundKind::overhead);
 }
 
 TEST(Figures, WithoutTimeNothingThatNeedsOneIsGiven) {
   const auto figures = figures_of({bucket_of(work_of(8'000'000, 1'000))}, std::nullopt);
-  EXPECT_EQ(figures.lower_bound_ns, 8'000);
+  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
   EXPECT_EQ(figures.time_ns, std::nullopt);
-  EXPECT_EQ(figures.wasted_ns, std::nullopt);
+  EXPECT_EQ(figures.wasted_time_ns, std::nullopt);
   EXPECT_EQ(figures.percent_of_roof, std::nullopt);
   EXPECT_EQ(figures.achieved_flops, std::nullopt);
   EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
@@ -184,11 +185,13 @@ TEST(Figures, AnUncostedOpLeavesItsRowIncomplete) {
   unknown.costed = false;
   const auto mixed = figures_of({unknown, bucket_of(work_of(1'000'000, 0))}, 2'000);
   EXPECT_TRUE(mixed.incomplete);
-  EXPECT_EQ(mixed.lower_bound_ns, 1'000);
+  EXPECT_EQ(mixed.lower_bound_time_ns, 1'000);
   const auto alone = figures_of({unknown}, 2'000);
   EXPECT_TRUE(alone.incomplete);
-  EXPECT_EQ(alone.lower_bound_ns, std::nullopt);
-  EXPECT_EQ(alone.wasted_ns, std::nullopt);
+  EXPECT_EQ(alone.lower_bound_time_ns, std::nullopt);
+  EXPECT_EQ(alone.compute_time_ns, std::nullopt);
+  EXPECT_EQ(alone.memory_time_ns, std::nullopt);
+  EXPECT_EQ(alone.wasted_time_ns, std::nullopt);
   EXPECT_EQ(alone.bound.kind, BoundKind::unknown);
 }
 
@@ -198,8 +201,12 @@ TEST(Figures, ARowIsBoundByWhatTakesMostOfItsLowerBound) {
   const OpBucket large = bucket_of(work_of(0, 950'000'000));       // 9,500,000 ns of DRAM
   EXPECT_EQ(figures_of({compute, small}, 100'000).bound, (Bound{BoundKind::compute, "fp32"}));
   EXPECT_EQ(figures_of({compute, small, large}, 100'000'000).bound, (Bound{BoundKind::memory, "DRAM"}));
+  // Each part by itself: compute's 10,000 ns, and the time of 1,000 + 1,000,000 bytes in L2, which no max hides.
+  const auto both = figures_of({compute, small}, 100'000);
+  EXPECT_EQ(both.compute_time_ns, 10'000);
+  EXPECT_EQ(both.memory_time_ns, 1 + 1'000);
   // The sum of the buckets' bounds, not the bound of the summed work.
-  EXPECT_EQ(figures_of({compute, small}, 100'000).lower_bound_ns, 10'000 + 1'000);
+  EXPECT_EQ(figures_of({compute, small}, 100'000).lower_bound_time_ns, 10'000 + 1'000);
 }
 
 TEST(Figures, TheTextOfABoundNamesItsResource) {

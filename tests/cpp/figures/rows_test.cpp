@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "figures/run_times.h"
 #include "support/profile_builder.h"
 #include "values/fields.h"
 
@@ -58,8 +59,8 @@ TEST(Join, LeavesHoldTheirOwnFigures) {
   const RooflineRow& conv = report.row("stem.conv");
   EXPECT_EQ(conv.time_ns, 160'000);
   EXPECT_EQ(conv.op_time_ns, 150'000);
-  EXPECT_EQ(conv.lower_bound_ns, 80'000);
-  EXPECT_EQ(conv.wasted_ns, 160'000 - 80'000);
+  EXPECT_EQ(conv.lower_bound_time_ns, 80'000);
+  EXPECT_EQ(conv.wasted_time_ns, 160'000 - 80'000);
   EXPECT_DOUBLE_EQ(*conv.percent_of_roof, 50.0);
   EXPECT_EQ(conv.bound, (Bound{BoundKind::compute, "fp32"}));
   EXPECT_EQ(report.row("stem.act").bound, (Bound{BoundKind::memory, "L2"}));
@@ -93,10 +94,10 @@ TEST(Join, ModulesInACompiledRegionHaveWorkAndAShareOfItButNoTime) {
   const RooflineRow& conv = report.row("stem.conv");
   EXPECT_EQ(conv.self.flops, 60'000'000);
   EXPECT_EQ(conv.flops, 80'000'000);
-  EXPECT_EQ(conv.lower_bound_ns, 80'000);
+  EXPECT_EQ(conv.lower_bound_time_ns, 80'000);
   EXPECT_DOUBLE_EQ(*conv.work_share, 100.0 * 80'000 / 100'000);
   for (const Figures& figures : {static_cast<const Figures&>(conv), conv.self}) {
-    EXPECT_FALSE(figures.time_ns || figures.op_time_ns || figures.wasted_ns || figures.percent_of_roof);
+    EXPECT_FALSE(figures.time_ns || figures.op_time_ns || figures.wasted_time_ns || figures.percent_of_roof);
     EXPECT_FALSE(figures.achieved_flops || figures.achieved_bandwidth || figures.time_spread);
     EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
   }
@@ -112,8 +113,8 @@ TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
   const testing::Derived report = CompiledNet().derived();
   const RooflineRow& stem = report.row("stem");
   EXPECT_EQ(stem.time_ns, 240'000);
-  EXPECT_EQ(stem.lower_bound_ns, 100'000);
-  EXPECT_EQ(stem.wasted_ns, 140'000);
+  EXPECT_EQ(stem.lower_bound_time_ns, 100'000);
+  EXPECT_EQ(stem.wasted_time_ns, 140'000);
   EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 100'000 / 240'000);
   EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
   EXPECT_FALSE(stem.work_share);
@@ -121,14 +122,14 @@ TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
   EXPECT_EQ(stem.self.time_ns, 200'000);
   EXPECT_EQ(stem.self.op_time_ns, 190'000);
   EXPECT_EQ(stem.self.flops, 20'000'000);
-  EXPECT_FALSE(stem.self.wasted_ns || stem.self.percent_of_roof || stem.self.achieved_flops);
+  EXPECT_FALSE(stem.self.wasted_time_ns || stem.self.percent_of_roof || stem.self.achieved_flops);
 }
 
 TEST(Join, WhatRanOnItsOwnInsideARegionKeepsItsTime) {
   const testing::Derived report = CompiledNet().derived();
   const RooflineRow& inner = report.row("stem.conv.inner");
   EXPECT_EQ(inner.time_ns, 40'000);
-  EXPECT_EQ(inner.wasted_ns, 20'000);
+  EXPECT_EQ(inner.wasted_time_ns, 20'000);
   EXPECT_FALSE(inner.work_share);
 }
 
@@ -167,8 +168,8 @@ TEST(Join, ParentsAreTheSumOfTheirSubtree) {
   EXPECT_EQ(stem.flops, 80'000'000 + 100'000);
   EXPECT_EQ(stem.bytes, 500'000 + 800'000);
   EXPECT_EQ(stem.time_ns, 1'000 + 160'000 + 2'000);
-  EXPECT_EQ(stem.lower_bound_ns, 80'000 + 800);
-  EXPECT_EQ(stem.wasted_ns, 163'000 - 80'800);
+  EXPECT_EQ(stem.lower_bound_time_ns, 80'000 + 800);
+  EXPECT_EQ(stem.wasted_time_ns, 163'000 - 80'800);
   EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 80'800 / 163'000);
   EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
   EXPECT_EQ(stem.self.flops, 0);
@@ -184,12 +185,12 @@ TEST(Join, SelfOfAllRowsIsTheTotal) {
   std::int64_t wasted = 0;
   for (const auto& row : report.rows()) {
     time += row.self.time_ns.value();
-    lower += row.self.lower_bound_ns.value();
-    wasted += row.self.wasted_ns.value();
+    lower += row.self.lower_bound_time_ns.value();
+    wasted += row.self.wasted_time_ns.value();
   }
   EXPECT_EQ(report.total().time_ns, time);
-  EXPECT_EQ(report.total().lower_bound_ns, lower);
-  EXPECT_EQ(report.total().wasted_ns, wasted);
+  EXPECT_EQ(report.total().lower_bound_time_ns, lower);
+  EXPECT_EQ(report.total().wasted_time_ns, wasted);
   // Every plain count in the list of figures.
   for_each_figure([&](std::string_view name, Unit, auto member) {
     if constexpr (std::is_same_v<decltype(member), std::int64_t Figures::*>) {
@@ -241,6 +242,23 @@ TEST(Join, SpreadComesFromAllRunsAndTimeFromOne) {
   EXPECT_EQ(report.row("stem").wall_ns, std::nullopt);
 }
 
+TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
+  const auto times = row_run_times(Net().data);
+  EXPECT_EQ(times.by_path.at("stem"), (std::vector<std::int64_t>{163'000, 184'000}));
+  EXPECT_EQ(times.by_path.at("stem.act"), (std::vector<std::int64_t>{2'000, 2'000}));
+  EXPECT_EQ(times.by_path.at(""), (std::vector<std::int64_t>{220'000, 250'000}));
+  EXPECT_EQ(times.total, (std::vector<std::int64_t>{220'100, 250'100}));
+}
+
+TEST(Join, RowsWithoutATimeHaveNoneInAnyRun) {
+  Net net;
+  net.data.modules[index_of(net.act)].compiled_region = net.conv;
+  EXPECT_FALSE(row_run_times(net.data).by_path.contains("stem.act"));
+  net.data.runs.chosen = -1;
+  EXPECT_TRUE(row_run_times(net.data).by_path.empty());
+  EXPECT_TRUE(row_run_times(net.data).total.empty());
+}
+
 TEST(Join, OneRunHasNoSpread) {
   Net net;
   for (auto& time : net.data.times) time.self_ns.resize(1);
@@ -269,7 +287,7 @@ TEST(Join, WithoutTimedRunsThereAreNoTimes) {
     EXPECT_EQ(row.op_time_ns, std::nullopt);
     EXPECT_EQ(row.bound.kind, BoundKind::unknown);
   }
-  EXPECT_EQ(report.row("stem").lower_bound_ns, 80'800);
+  EXPECT_EQ(report.row("stem").lower_bound_time_ns, 80'800);
   EXPECT_EQ(report.total().time_ns, std::nullopt);
 }
 
@@ -346,7 +364,7 @@ TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
 }
 
 TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
-  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}};
+  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}};
   EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
   runs.bare_ns = {99, 100, 101};
   runs.total_ns = {90, 103, 110};

@@ -33,12 +33,12 @@ TEST(Threads, TheTotalIsJudgedByItsWallTime) {
   const auto& total = report.total();
   EXPECT_EQ(total.time_ns, 200'000) << "which adds up";
   EXPECT_EQ(total.wall_ns, 120'000);
-  EXPECT_EQ(total.lower_bound_ns, 60'000);
-  EXPECT_EQ(total.wasted_ns, 60'000);
+  EXPECT_EQ(total.lower_bound_time_ns, 60'000);
+  EXPECT_EQ(total.wasted_time_ns, 60'000);
   EXPECT_DOUBLE_EQ(*total.percent_of_roof, 50);
   EXPECT_DOUBLE_EQ(*total.achieved_flops, 60e6 / 120e-6);
   EXPECT_DOUBLE_EQ(*total.achieved_bandwidth, 1'000 / 120e-6);
-  EXPECT_EQ(total.self.wasted_ns, total.wasted_ns);
+  EXPECT_EQ(total.self.wasted_time_ns, total.wasted_time_ns);
   EXPECT_TRUE(says_so(report));
 }
 
@@ -46,7 +46,7 @@ TEST(Threads, RowsKeepTheTimesOfTheirThreads) {
   const auto report = Threaded().derived();
   for (const auto* path : {"", "layer"}) {
     EXPECT_EQ(report.row(path).time_ns, 200'000);
-    EXPECT_EQ(report.row(path).wasted_ns, 140'000);
+    EXPECT_EQ(report.row(path).wasted_time_ns, 140'000);
     EXPECT_DOUBLE_EQ(*report.row(path).percent_of_roof, 30);
   }
 }
@@ -55,7 +55,7 @@ TEST(Threads, InTurnAddUp) {
   Threaded net;
   net.data.runs.total_ns = {199'000};  // the clocks of threads are not one
   const auto report = net.derived();
-  EXPECT_EQ(report.total().wasted_ns, 140'000);
+  EXPECT_EQ(report.total().wasted_time_ns, 140'000);
   EXPECT_FALSE(says_so(report));
 }
 

@@ -39,7 +39,7 @@ TEST(Wasters, AreTheModulesAndOpsThatWasteMost) {
   const auto all = Wasteful().top(100);
   ASSERT_EQ(all.size(), expected.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_EQ(std::tuple(*all[i].module, *all[i].op, *all[i].wasted_ns), expected[i]);
+    EXPECT_EQ(std::tuple(*all[i].module, *all[i].op, *all[i].wasted_time_ns), expected[i]);
   }
   EXPECT_EQ(all[0].bound, (Bound{BoundKind::compute, "fp32"}));
   EXPECT_EQ(all[1].bound.kind, BoundKind::overhead);
@@ -48,8 +48,8 @@ TEST(Wasters, AreTheModulesAndOpsThatWasteMost) {
 
 TEST(Wasters, AddUpToTheWasteOfTheTotal) {
   std::int64_t sum = 0;
-  for (const auto& row : Wasteful().top(100)) sum += *row.wasted_ns;
-  EXPECT_EQ(sum, Wasteful().derived().total().wasted_ns);
+  for (const auto& row : Wasteful().top(100)) sum += *row.wasted_time_ns;
+  EXPECT_EQ(sum, Wasteful().derived().total().wasted_time_ns);
 }
 
 TEST(Wasters, AreNoneWithoutTimesOrRoofs) {
@@ -70,7 +70,7 @@ TEST(Wasters, AnOpWithoutARoofIsNotLeftOut) {
   const auto top = net.top(3);
   ASSERT_EQ(top.size(), 3U);
   EXPECT_EQ(*top[2].op, "aten::mm");
-  EXPECT_FALSE(top[2].wasted_ns);
+  EXPECT_FALSE(top[2].wasted_time_ns);
 }
 
 TEST(Wasters, ThemselvesAreModulesWithOthersBelow) {

@@ -104,7 +104,7 @@ class ProfileBuilder {
 
   Derived derived() const { return Derived(data); }
   // For what prints it.
-  Report report() const { return Report(std::make_shared<ProfileData>(data)); }
+  Report report() const { return report_of(std::make_shared<ProfileData>(data), {}); }
 
   ProfileData data;
 };
