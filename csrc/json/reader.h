@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "values/phrases.h"
+
 namespace roofprof {
 
 // One sentence: what is wrong, with the path of the value, "'ops[3].calls' has the wrong type: ...".
@@ -112,8 +114,5 @@ class JsonReader {
   bool has_escapes_ = false;  // of what quoted() read last
   std::string decoded_;
 };
-
-// A name from a file as a sentence can show it: short, and nothing in it that a terminal would act on.
-std::string shown(std::string_view text);
 
 }  // namespace roofprof

@@ -11,13 +11,6 @@ JsonSyntaxError::JsonSyntaxError(const std::string& problem, std::size_t line, s
       line_(line),
       column_(column) {}
 
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string result(text.substr(0, kLongest));
-  std::ranges::replace_if(result, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return text.size() > kLongest ? result + "..." : result;
-}
-
 void JsonReader::fail(const std::string& problem) const {
   const std::string_view before = text_.substr(0, at_);
   const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;

@@ -115,12 +115,12 @@ TextCell cell_of(const Column<Row>& column, const Row& row) {
   return TextCell(limit + printable(cell_text(value, column.info->unit)) + (of_integers ? "op/s" : ""));
 }
 
-// Largest first, unknown last; text in alphabetical order. Equal rows keep their order.
-template <class Row>
-void sort_by(const Column<Row>& column, std::vector<const Row*>& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
-    const Value left = column.value(*a);
-    const Value right = column.value(*b);
+// Largest first, unknown last; text in alphabetical order. Equal rows keep their order. `row_of`: the row of an item.
+template <class Row, class Item, class RowOf = std::identity>
+void sort_by(const Column<Row>& column, std::vector<const Item*>& items, RowOf row_of = {}) {
+  std::stable_sort(items.begin(), items.end(), [&](const Item* a, const Item* b) {
+    const Value left = column.value(std::invoke(row_of, *a));
+    const Value right = column.value(std::invoke(row_of, *b));
     if (is_textual(column.info->unit)) return left.text < right.text;
     if (!left.number || !right.number) return left.number.has_value() && !right.number.has_value();
     return *left.number > *right.number;

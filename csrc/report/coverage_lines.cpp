@@ -125,7 +125,11 @@ std::string coverage_lines(const Report& report, std::size_t width) {
   };
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
                            !coverage.unattributed_kernels && !report.data().partial;
-  if (all_counted) say("everything observed was counted");
+  if (all_counted) {
+    say(report.data().bypass_sought
+            ? "everything observed was counted"
+            : "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++");
+  }
   if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
   if (!coverage.unobserved.empty()) {
     say("not observed, bypasses the dispatcher: " + names_with_calls(coverage.unobserved));

@@ -10,9 +10,14 @@
 namespace roofprof {
 
 std::string heading_lines(const Report& report, std::size_t width);
-// The modules and ops that waste most time; empty where no waste is known.
-std::string waster_lines(const Report& report, std::size_t width);
-std::string legend_lines(const Report& report, TableKind kind, std::size_t width);
+inline constexpr std::size_t kMostWasting = 5;
+// So many modules and ops that waste most time; empty where no waste is known.
+std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width);
+// What to do about them, a sentence for each rule that holds; empty where none does.
+std::string advice_lines(const Report& report, std::size_t width);
+// How the times of equal siblings scatter, and which of them stands out; empty where none are one line.
+std::string sibling_lines(const Report& report, std::size_t width);
+std::string legend_lines(const Report& report, const TableOptions& options, TableKind kind, std::size_t width);
 std::string roof_lines(const Report& report, std::size_t width);
 std::string coverage_lines(const Report& report, std::size_t width);
 std::string note_text(const Note& note);

@@ -1,6 +1,7 @@
 // A report as JSON; docs/report.md describes the file. Observed data is written by the member lists of
-// values/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows" and "kernels"
-// are derived and are written for every other reader (what kernels were observed is "kernel_buckets").
+// values/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows", "regions",
+// "step_statistics", "kernels" and "advice" are derived and are written for every other reader (what kernels were
+// observed is "kernel_buckets").
 
 #include <set>
 
@@ -19,6 +20,7 @@ class RowWriter {
   explicit RowWriter(const Report& report) {
     look_at(report.total());
     for (const RooflineRow& row : report.rows()) look_at(row);
+    for (const RooflineRow& region : report.regions()) look_at(region);
   }
 
   // Without figures of its own where those are the row's: it has nothing below it.
@@ -55,6 +57,26 @@ void write_kernels(JsonWriter& json, const std::vector<KernelRow>& kernels) {
     json.break_line();
     json.begin_object();
     for_each_kernel_field(field_writer(json, fields, kernel, ""));
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_advice(JsonWriter& json, const std::vector<Advice>& advice) {
+  json.begin_array();
+  for (const Advice& one : advice) {
+    json.break_line();
+    json.begin_object();
+    json.member("rule", one.rule);
+    json.member("module", one.module);
+    json.member("modules", one.modules);
+    json.member("ops", one.ops);
+    json.member("text", one.text);
+    json.key("figures");
+    json.begin_object();
+    for (const auto& [name, value] : one.figures) json.member(name, value);
+    json.end_object();
+    json.member("source", one.source);
     json.end_object();
   }
   json.end_array();
@@ -115,7 +137,19 @@ std::string Report::to_json() const {
     }
     json.end_array();
   });
+  if (!regions_.empty()) {
+    line("regions", [&] {
+      json.begin_array();
+      for (const RooflineRow& region : regions_) {
+        json.break_line();
+        rows.write(json, region);
+      }
+      json.end_array();
+    });
+  }
+  if (const auto steps = step_statistics()) line("step_statistics", [&] { write_value(json, *steps); });
   line("kernels", [&] { write_kernels(json, kernels_); });
+  line("advice", [&] { write_advice(json, advice()); });
   observed(true);
   json.break_line();
   json.end_object();

@@ -12,27 +12,6 @@ namespace {
 
 constexpr std::size_t kMinKernelWidth = 63;
 
-const std::vector<UsualColumn>& usual_kernel_columns() {
-  static const std::vector<UsualColumn> kUsual = {
-      {"percent_of_time", 0},
-      {"total", 0},
-      {"instances", 0},
-      {"average", 0},
-      {"median", 1},
-      {"min", 3},
-      {"max", 2},
-      {"stddev", 4},
-      {"dram_bytes", 6},
-      {"dram_bandwidth", 8},
-      {"module", 5},
-      {"op", 7},
-      {"built_for", 9},
-      {"grid", 10},
-      {"block", 11},
-  };
-  return kUsual;
-}
-
 // What adds up over all kernels; nothing for the rest.
 std::string total_text(const Report& report, const Column<KernelRow>& column) {
   KernelRow sum;
@@ -52,6 +31,28 @@ TextCell cell(const Column<KernelRow>& column, const KernelRow& row) {
 }
 
 }  // namespace
+
+const std::vector<UsualColumn>& usual_kernel_columns() {
+  static const std::vector<UsualColumn> kUsual = {
+      {"percent_of_time", 0},
+      {"total", 0},
+      {"instances", 0},
+      {"average", 0},
+      {"median", 1},
+      {"min", 3},
+      {"max", 2},
+      {"stddev", 4},
+      {"dram_bytes", 6},
+      {"dram_bandwidth", 8},
+      {"module", 5},
+      {"scope", 5},
+      {"op", 7},
+      {"built_for", 9},
+      {"grid", 10},
+      {"block", 11},
+  };
+  return kUsual;
+}
 
 std::string kernel_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));

@@ -1,5 +1,7 @@
 // What the columns of a table mean: the sentences of its figures that hold for the report.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,19 @@ constexpr std::string_view kMarkLegend = "; *: wastes more in ops of its own tha
 
 // Whether the tree can show the mark.
 bool marks_wasters(const Report& report) { return !wasting_themselves(report.rows(), report.total()).empty(); }
+
+// Of what stands for equal siblings; the number is that of the report's first.
+std::string sibling_legend(const Report& report, const TableOptions& options) {
+  if (options.expand) return "";
+  const auto groups = report.siblings();
+  if (groups.empty()) return "";
+  const auto count = groups.front().count;
+  std::string text = fmt::format("; x{0}: {1}{0} equal modules", count, folds_siblings(options) ? "the mean of " : "");
+  if (!folds_siblings(options)) text += " together";
+  const bool has_sums = report.total().time_ns && !report.ceilings().empty();  // wasters are listed
+  if (folds_siblings(options) && has_sums) text += ", under \"most waste in\" their sum";
+  return text + fmt::format(", {} shows each", options.for_shell ? "--expand" : "expand=True");
+}
 
 struct Spoken {
   Facts depends_on;
@@ -50,15 +65,22 @@ std::string legend_of(std::string text, Facts known, std::size_t width) {
 
 }  // namespace
 
-std::string legend_lines(const Report& report, TableKind kind, std::size_t width) {
+std::string legend_lines(const Report& report, const TableOptions& options, TableKind kind, std::size_t width) {
   const Facts known = facts_of(report, kind);
   switch (kind) {
     case TableKind::modules:
+      return legend_of<RooflineRow>(std::string("a row includes the modules below it") +
+                                        std::string(marks_wasters(report) ? kMarkLegend : "") +
+                                        sibling_legend(report, options),
+                                    known, width);
+    case TableKind::regions:
+      if (report.regions().empty()) return "";
       return legend_of<RooflineRow>(
-          std::string("a row includes the modules below it") + std::string(marks_wasters(report) ? kMarkLegend : ""),
+          "a row has all that ran in its region, those inside it included; wall: from its opening to its end, calls "
+          "added up",
           known, width);
     case TableKind::groups:
-      return legend_of<GroupRow>("a row sums all calls of its ops", known, width);
+      return legend_of<GroupRow>("a row sums all calls of its ops" + sibling_legend(report, options), known, width);
     case TableKind::kernels:
       if (report.kernels().empty()) return "";
       return legend_of<KernelRow>("one line for a kernel, copy or memset in one module, op and launch size", known,

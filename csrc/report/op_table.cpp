@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "figures/region_rows.h"
 #include "report/tables.h"
 #include "report/utf8.h"
 #include "values/profile_data.h"
@@ -12,21 +13,6 @@ namespace roofprof {
 namespace {
 
 constexpr std::size_t kMinKeyWidth = 28;
-
-const std::vector<UsualColumn>& usual_op_columns() {
-  static const std::vector<UsualColumn> kUsual = {
-      {"calls", 12},          {"time", 0},
-      {"percent_of_time", 3}, {"macs", 13},
-      {"flops", 5},           {"int_ops", 6, facts::integers},
-      {"bytes", 9},           {"intensity", 14},
-      {"achieved_flops", 15}, {"achieved_bandwidth", 16},
-      {"dram_bytes", 6},      {"dram_bytes_ratio", 8},
-      {"dram_intensity", 11}, {"dram_bandwidth", 10},
-      {"bound", 4},           {"percent_of_roof", 7},
-      {"wasted_time", 2},
-  };
-  return kUsual;
-}
 
 std::vector<std::string> split_keys(const std::string& text) {
   std::vector<std::string> keys;
@@ -47,13 +33,28 @@ void rank(std::vector<const GroupRow*>& rows) {
   const bool timed = std::any_of(rows.begin(), rows.end(), [](const auto* row) { return row->time_ns.has_value(); });
   std::stable_sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) {
     const auto weight = [&](const auto* row) {
-      return timed ? row->wasted_ns.value_or(row->time_ns.value_or(0)) : row->flops;
+      return timed ? row->wasted_time_ns.value_or(row->time_ns.value_or(0)) : row->flops;
     };
     return weight(a) > weight(b);
   });
 }
 
 }  // namespace
+
+const std::vector<UsualColumn>& usual_op_columns() {
+  static const std::vector<UsualColumn> kUsual = {
+      {"calls", 12},          {"time", 0},
+      {"percent_of_time", 3}, {"macs", 13},
+      {"flops", 5},           {"int_ops", 6, facts::integers},
+      {"bytes", 9},           {"intensity", 14},
+      {"achieved_flops", 15}, {"achieved_bandwidth", 16},
+      {"dram_bytes", 6},      {"dram_bytes_ratio", 8},
+      {"dram_intensity", 11}, {"dram_bandwidth", 10},
+      {"bound", 4},           {"percent_of_roof", 7},
+      {"wasted_time", 2},
+  };
+  return kUsual;
+}
 
 std::string group_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
@@ -85,7 +86,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
     cells.reserve(keys.size() + columns.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       // "" is the model's path; of shapes, an op without tensors.
-      const std::string_view unnamed = keys[i] == "module" ? "(model)" : "";
+      const std::string_view unnamed = keys[i] == "module" ? "(model)" : keys[i] == "scope" ? kNoRegionName : "";
       cells.emplace_back(printable(row.keys[i].empty() ? unnamed : row.keys[i]));
     }
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));

@@ -3,10 +3,34 @@
 #include <stdexcept>
 #include <utility>
 
+#include "figures/advice/advice.h"
 #include "figures/derived_figures.h"
+#include "figures/siblings/siblings.h"
+#include "figures/steps.h"
+#include "figures/within.h"
 #include "values/profile_data.h"
 
 namespace roofprof {
+namespace {
+
+std::map<std::string, GroupRow> by_key(std::vector<GroupRow> rows) {
+  std::map<std::string, GroupRow> by;
+  for (auto& row : rows) {
+    std::string key = row.keys.front();
+    by.emplace(std::move(key), std::move(row));
+  }
+  return by;
+}
+
+std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_t>& ns) {
+  return {ns.begin(), ns.end()};
+}
+
+}  // namespace
+
+Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
+  return {std::move(data), depth};
+}
 
 Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth)
     : data_(std::move(data)), depth_(depth) {
@@ -15,14 +39,39 @@ Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64
   rows_ = std::move(figures.rows);
   total_ = std::move(figures.total);
   kernels_ = std::move(figures.kernels);
+  regions_ = std::move(figures.regions);
   coverage_ = std::move(figures.coverage);
 }
 
 const RooflineRow& Report::row(std::string_view path) const { return row_named(path, rows_, *data_); }
 
+std::vector<Siblings> Report::siblings() const { return sibling_groups(*data_, rows_); }
+
+std::vector<Advice> Report::advice() const { return advice_on(*data_, total_); }
+
 std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
   return group_rows(*data_, total_, keys);
 }
+
+std::vector<GroupRow> Report::group(std::initializer_list<std::string_view> keys) const {
+  const std::vector<std::string> named(keys.begin(), keys.end());
+  return group(std::span(named));
+}
+
+std::map<std::string, GroupRow> Report::by_operator() const { return by_key(group({"op"})); }
+
+std::map<std::string, GroupRow> Report::by_module() const { return by_key(group({"module"})); }
+
+std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_operator() const {
+  std::map<std::pair<std::string, std::string>, GroupRow> by;
+  for (auto& row : group({"module", "op"})) {
+    std::pair key(row.keys[0], row.keys[1]);
+    by.emplace(std::move(key), std::move(row));
+  }
+  return by;
+}
+
+std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
 
 bool Report::partial() const { return data_->partial; }
 
@@ -30,9 +79,23 @@ std::optional<std::int64_t> Report::steps() const {
   return data_->runs.steps > 0 ? std::optional(data_->runs.steps) : std::nullopt;
 }
 
+Report Report::within(std::string_view region) const {
+  return report_of(std::make_shared<const ProfileData>(within_region(*data_, region)), depth_);
+}
+
+const std::vector<std::int64_t>& Report::step_times_ns() const { return data_->runs.step_ns; }
+
+std::vector<std::chrono::nanoseconds> Report::step_times() const { return durations_of(step_times_ns()); }
+
+std::optional<StepStatistics> Report::step_statistics() const { return statistics_of_steps(step_times_ns()); }
+
 const std::vector<std::int64_t>& Report::run_times_ns() const { return data_->runs.total_ns; }
 
 const std::vector<std::int64_t>& Report::bare_times_ns() const { return data_->runs.bare_ns; }
+
+std::vector<std::chrono::nanoseconds> Report::run_times() const { return durations_of(run_times_ns()); }
+
+std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
 const Ceilings& Report::ceilings() const { return data_->ceilings; }
 

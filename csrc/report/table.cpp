@@ -7,7 +7,11 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <stdexcept>
+#include <utility>
 
+#include "figures/rows.h"
+#include "figures/siblings/siblings.h"
 #include "figures/wasters.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -20,36 +24,40 @@ namespace {
 
 constexpr std::size_t kMinNameWidth = 28;
 
-const std::vector<UsualColumn>& usual_module_columns() {
-  static const std::vector<UsualColumn> kUsual = {
-      {"type", 13},
-      {"params", 14},
-      {"macs", 12},
-      {"flops", 5},
-      {"int_ops", 6, facts::integers},
-      {"bytes", 9},
-      {"intensity", 11},
-      {"time", 0},
-      {"utilization", 8},
-      {"achieved_flops", 15},
-      {"achieved_bandwidth", 16},
-      {"dram_bytes", 4},
-      {"dram_bytes_ratio", 6},
-      {"dram_intensity", 10},
-      {"dram_bandwidth", 10},
-      {"bound", 3},
-      {"percent_of_roof", 7},
-      {"wasted_time", 2},
-      {"work_share", 1},
-  };
-  return kUsual;
+// A row of the tree, or one for equal siblings.
+struct TreeLine {
+  RooflineRow row;
+  std::int64_t members = 1;  // that the row is the mean of
+  std::int64_t count = 1;    // of these below one parent
+  bool wasting = false;      // one of them wastes more itself than the modules below it do
+};
+
+// Equal siblings are one line, but in a flat list, where each stands at its own place.
+std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& options) {
+  const auto& rows = report.rows();
+  const auto wasting = wasting_themselves(rows, report.total());
+  std::vector<TreeLine> lines;
+  if (!folds_siblings(options)) {
+    for (const auto& row : rows) lines.push_back({row, 1, 1, wasting.contains(&row)});
+    return lines;
+  }
+  const auto ids = row_modules(report.data());
+  std::set<ModuleId> wasting_modules;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (wasting.contains(&rows[i])) wasting_modules.insert(ids[i]);
+  }
+  for (auto& [mean, members, count] : folded_rows(report.data())) {
+    const bool wastes = std::ranges::any_of(members, [&](ModuleId id) { return wasting_modules.contains(id); });
+    lines.push_back({std::move(mean), std::ssize(members), count, wastes});
+  }
+  return lines;
 }
 
 // The deepest level at which the table is still readable, at least the model's children.
-std::int64_t readable_depth(const std::vector<RooflineRow>& rows) {
+std::int64_t readable_depth(const std::vector<TreeLine>& lines) {
   std::vector<std::size_t> at_depth;
-  for (const auto& row : rows) {
-    const auto depth = static_cast<std::size_t>(row.depth);
+  for (const auto& line : lines) {
+    const auto depth = static_cast<std::size_t>(line.row.depth);
     if (depth >= at_depth.size()) at_depth.resize(depth + 1);
     ++at_depth[depth];
   }
@@ -63,27 +71,31 @@ std::int64_t readable_depth(const std::vector<RooflineRow>& rows) {
   return depth;
 }
 
-// Of the rows in tree order, the `limit` that matter most, still in tree order. Parents have at least their children's
-// figures and win ties, so no row loses its parent.
-std::vector<const RooflineRow*> most_important(std::vector<const RooflineRow*> rows, std::size_t limit) {
-  if (rows.size() <= limit) return rows;
-  auto ranked = rows;
-  const bool timed = std::any_of(rows.begin(), rows.end(), [](const auto* row) { return row->time_ns.has_value(); });
+// Of the lines in tree order, the `limit` that matter most, still in tree order. Parents have at least their children's
+// figures, all members together, and win ties, so no row loses its parent.
+std::vector<const TreeLine*> most_important(std::vector<const TreeLine*> lines, std::size_t limit) {
+  if (lines.size() <= limit) return lines;
+  auto ranked = lines;
+  const bool timed = std::ranges::any_of(lines, [](const auto* line) { return line->row.time_ns.has_value(); });
+  const auto weight = [&](const TreeLine* line) {
+    const RooflineRow& row = line->row;
+    return saturating_multiply(timed ? row.time_ns.value_or(0) : row.flops, line->members);
+  };
   std::stable_sort(ranked.begin(), ranked.end(), [&](const auto* a, const auto* b) {
-    const auto weight = [&](const auto* row) { return timed ? row->time_ns.value_or(0) : row->flops; };
-    return weight(a) != weight(b) ? weight(a) > weight(b) : a->depth < b->depth;
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a->row.depth < b->row.depth;
   });
-  const std::set<const RooflineRow*> kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(limit));
-  std::erase_if(rows, [&](const auto* row) { return !kept.contains(row); });
-  return rows;
+  const std::set<const TreeLine*> kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(limit));
+  std::erase_if(lines, [&](const auto* line) { return !kept.contains(line); });
+  return lines;
 }
 
 // In the tree a row shows the part of its path that its parent's line does not.
 class TreeNames {
  public:
-  explicit TreeNames(const std::vector<RooflineRow>& rows, const std::string& model) {
+  TreeNames(const std::vector<TreeLine>& lines, const std::string& model) {
     std::vector<std::string> parents;
-    for (const auto& row : rows) {
+    for (const auto& line : lines) {
+      const RooflineRow& row = line.row;
       const auto depth = static_cast<std::size_t>(row.depth);
       parents.resize(depth + 1);
       parents[depth] = row.path;
@@ -91,40 +103,40 @@ class TreeNames {
       if (depth > 0 && !parents[depth - 1].empty() && row.path.starts_with(parents[depth - 1] + ".")) {
         name = row.path.substr(parents[depth - 1].size() + 1);
       }
-      names_[&row] = name;
+      names_[&line] = name;
     }
   }
-  const std::string& of(const RooflineRow& row) const { return names_.at(&row); }
+  const std::string& of(const TreeLine& line) const { return names_.at(&line); }
 
  private:
-  std::map<const RooflineRow*, std::string> names_;
+  std::map<const TreeLine*, std::string> names_;
 };
 
 struct Selection {
-  std::vector<const RooflineRow*> rows;
+  std::vector<const TreeLine*> lines;
   std::size_t too_deep = 0;
   std::size_t over_limit = 0;
   std::int64_t depth = 0;
 };
 
-Selection select_rows(const Report& report, const TableOptions& options) {
+Selection select_lines(const std::vector<TreeLine>& lines, const TableOptions& options) {
   Selection selection;
   const bool flat = !options.sort.empty();
   const std::int64_t all = std::numeric_limits<std::int64_t>::max();
-  selection.depth = options.depth.value_or(flat ? all : readable_depth(report.rows()));
-  for (const auto& row : report.rows()) {
-    row.depth <= selection.depth ? selection.rows.push_back(&row) : void(++selection.too_deep);
+  selection.depth = options.depth.value_or(flat ? all : readable_depth(lines));
+  for (const auto& line : lines) {
+    line.row.depth <= selection.depth ? selection.lines.push_back(&line) : void(++selection.too_deep);
   }
-  std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : selection.rows.size();
+  std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : selection.lines.size();
   if (options.limit <= 0 && !options.depth) limit = kReadableRows;
-  const std::size_t before = selection.rows.size();
+  const std::size_t before = selection.lines.size();
   if (flat) {
-    sort_by(column_named(columns_of<RooflineRow>(), options.sort), selection.rows);
-    selection.rows.resize(std::min(limit, before));
+    sort_by(column_named(columns_of<RooflineRow>(), options.sort), selection.lines, &TreeLine::row);
+    selection.lines.resize(std::min(limit, before));
   } else {
-    selection.rows = most_important(std::move(selection.rows), limit);
+    selection.lines = most_important(std::move(selection.lines), limit);
   }
-  selection.over_limit = before - selection.rows.size();
+  selection.over_limit = before - selection.lines.size();
   return selection;
 }
 
@@ -151,6 +163,31 @@ Facts facts_of(const Report& report, TableKind kind) {
   return known;
 }
 
+const std::vector<UsualColumn>& usual_module_columns() {
+  static const std::vector<UsualColumn> kUsual = {
+      {"type", 13},
+      {"params", 14},
+      {"macs", 12},
+      {"flops", 5},
+      {"int_ops", 6, facts::integers},
+      {"bytes", 9},
+      {"intensity", 11},
+      {"time", 0},
+      {"utilization", 8},
+      {"achieved_flops", 15},
+      {"achieved_bandwidth", 16},
+      {"dram_bytes", 4},
+      {"dram_bytes_ratio", 6},
+      {"dram_intensity", 10},
+      {"dram_bandwidth", 10},
+      {"bound", 3},
+      {"percent_of_roof", 7},
+      {"wasted_time", 2},
+      {"work_share", 1},
+  };
+  return kUsual;
+}
+
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
   return options.for_shell ? fmt::format("--{} {}", name, value) : fmt::format("{}={}", name, value);
 }
@@ -170,23 +207,25 @@ std::string left_out_line(std::size_t count, std::string_view what, std::size_t 
 std::string module_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto columns = choose_columns<RooflineRow>(report, options, usual_module_columns());
-  const Selection selection = select_rows(report, options);
+  const auto lines = tree_lines(report, options);
+  const Selection selection = select_lines(lines, options);
   const bool flat = !options.sort.empty();
-  const auto wasting = wasting_themselves(report.rows(), report.total());
-  const TreeNames names(report.rows(), report.data().model.empty() ? "model" : report.data().model);
+  const TreeNames names(lines, report.data().model.empty() ? "model" : report.data().model);
 
   std::vector<TextColumn> layout = {{"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends}};
   for (const auto& [column, text] : columns) layout.push_back(text);
   TextTable table(std::move(layout));
   const auto add = [&](const RooflineRow& row, const std::string& name, std::size_t level) {
-    const std::string marked = (row.inferred ? "~" : "") + printable(name) + (wasting.contains(&row) ? " *" : "");
-    std::vector<TextCell> cells = {{marked, level}};
+    std::vector<TextCell> cells = {{name, level}};
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };
-  for (const auto* row : selection.rows) {
-    const bool full_path = flat && !row->path.empty();
-    add(*row, full_path ? row->path : names.of(*row), flat ? 0 : static_cast<std::size_t>(row->depth));
+  for (const auto* line : selection.lines) {
+    const RooflineRow& row = line->row;
+    std::string name = (row.inferred ? "~" : "") + printable(flat && !row.path.empty() ? row.path : names.of(*line));
+    if (line->count > 1) name += fmt::format(" x{}", line->count);
+    if (line->wasting) name += " *";
+    add(row, name, flat ? 0 : static_cast<std::size_t>(row.depth));
   }
   table.add_rule();
   add(report.total(), "total", 0);
@@ -204,15 +243,23 @@ std::string module_table(const Report& report, const TableOptions& options) {
 std::string Report::table(const TableOptions& wished) const {
   TableOptions options = wished;
   if (!options.depth) options.depth = depth_;
+  for (const auto& [name, value] : {std::pair("depth", options.depth.value_or(0)), std::pair("width", options.width),
+                                    std::pair("limit", options.limit)}) {
+    if (value < 0) throw std::invalid_argument(fmt::format("{} must be 0 or more, not {}", name, value));
+  }
+  if (options.width == 0) options.width = kAnyWidth;
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 40));
   std::string text = heading_lines(*this, width);
   const TableKind kind = kind_of(options.by);
   text += kind == TableKind::modules   ? module_table(*this, options)
+          : kind == TableKind::regions ? region_table(*this, options)
           : kind == TableKind::kernels ? kernel_table(*this, options)
                                        : group_table(*this, options);
-  if (options.by == "module" || options.by == "op") text += waster_lines(*this, width);
+  if (options.by == "module" || options.by == "op")
+    text += waster_lines(*this, options, width) + advice_lines(*this, width);
   text += '\n';
-  if (options.legend) text += legend_lines(*this, kind, width);
+  if (kind == TableKind::modules && folds_siblings(options)) text += sibling_lines(*this, width);
+  if (options.legend) text += legend_lines(*this, options, kind, width);
   return text + roof_lines(*this, width) + coverage_lines(*this, width);
 }
 

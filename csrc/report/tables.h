@@ -1,6 +1,7 @@
 #pragma once
 // The kinds of table; Report::table picks one.
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,16 +14,26 @@ namespace roofprof {
 
 // Rows shown where nothing else was asked for.
 inline constexpr std::size_t kReadableRows = 60;
+// Wider than any text.
+inline constexpr std::int64_t kAnyWidth = std::numeric_limits<std::int32_t>::max();
 
-enum class TableKind : std::uint8_t { modules, groups, kernels };
+enum class TableKind : std::uint8_t { modules, regions, groups, kernels };
 
 inline TableKind kind_of(std::string_view by) {
   if (by == "module") return TableKind::modules;
+  if (by == "scope") return TableKind::regions;
   return by == "kernel" ? TableKind::kernels : TableKind::groups;
+}
+
+// Whether equal siblings are one line. In a flat list each stands at its own place.
+inline bool folds_siblings(const TableOptions& options) {
+  return !options.expand && options.sort.empty() && options.by == "module";
 }
 
 // The tree of modules, or a flat list where options.sort names a column.
 std::string module_table(const Report& report, const TableOptions& options);
+// One line for each region, those inside below it, and one for what ran in none.
+std::string region_table(const Report& report, const TableOptions& options);
 // One line for each group of ops; options.by holds keys of Report::group, separated by commas.
 std::string group_table(const Report& report, const TableOptions& options);
 // One line for each kernel in each module and phase, with the columns of nsys.
@@ -37,6 +48,12 @@ struct UsualColumn {
   int drop_rank;   // see TextColumn
   Facts when = 0;  // beside what its figure needs
 };
+
+// In the order that tables show them.
+const std::vector<UsualColumn>& usual_module_columns();
+const std::vector<UsualColumn>& usual_region_columns();
+const std::vector<UsualColumn>& usual_op_columns();
+const std::vector<UsualColumn>& usual_kernel_columns();
 
 // The column that every table has and that is not chosen.
 template <class Row>

@@ -170,6 +170,12 @@ std::string labelled_paragraph(std::string_view label, std::string_view text, st
   return result + without_trailing_blanks(std::move(line));
 }
 
+std::pair<std::string, std::string> split_paragraph(std::string_view line) {
+  std::string_view label = line.substr(0, kLabelWidth);
+  label = label.substr(0, label.find_last_not_of(' ') + 1);
+  return {std::string(label), std::string(line.substr(std::min(kLabelWidth, line.size())))};
+}
+
 ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
                                        std::size_t width, std::size_t lines) {
   const auto paragraph_of = [&](std::string_view shown, std::string_view mark) {

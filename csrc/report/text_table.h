@@ -56,6 +56,9 @@ class TextTable {
 // "label     text text text", wrapped at `width`, later lines indented below the text.
 std::string labelled_paragraph(std::string_view label, std::string_view text, std::size_t width);
 
+// Of one line of it, label and text.
+std::pair<std::string, std::string> split_paragraph(std::string_view line);
+
 struct ShortenedParagraph {
   std::string text;
   bool whole = true;  // nothing was left out

@@ -2,7 +2,13 @@
 
 #include "figures/wasters.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <map>
+
+#include "figures/rows.h"
+#include "figures/siblings/siblings.h"
 
 #include "report/header_and_footer.h"
 
@@ -10,14 +16,34 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kMost = 5;
 constexpr std::size_t kMinModuleWidth = 27;
 constexpr std::size_t kMinOpWidth = 18;
 
+struct Wasters {
+  std::vector<GroupRow> groups;
+  std::map<std::string, std::size_t> members;  // by path: how many equal modules these are the sum of
+};
+
+Wasters find_wasters(const Report& report, bool expand) {
+  Wasters found;
+  if (expand) {
+    found.groups = top_wasters(report.data(), report.rows(), report.total(), kMostWasting);
+    for (const auto& waster : found.groups) found.members[*waster.module] = 1;
+    return found;
+  }
+  const Folding folding = fold_siblings(report.data());
+  found.groups = top_wasters(folding.data, join_rows(folding.data), report.total(), kMostWasting);
+  for (std::size_t id = 0; id < folding.modules.size(); ++id) {
+    found.members.emplace(folding.data.modules[id].path, folding.modules[id].members.size());
+  }
+  return found;
+}
+
 }  // namespace
 
-std::string waster_lines(const Report& report, std::size_t width) {
-  const auto wasters = top_wasters(report.data(), report.rows(), report.total(), kMost);
+std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width) {
+  const Wasters found = find_wasters(report, options.expand);
+  const auto& wasters = found.groups;
   if (wasters.empty()) return "";
   const auto columns = columns_of<GroupRow>();
   const std::array shown = {&column_named(columns, "time"), &column_named(columns, "bound"),
@@ -31,11 +57,14 @@ std::string waster_lines(const Report& report, std::size_t width) {
                    {"wasted", false, 0, 0},
                    {"of total", false, 0, 2}});
   for (const auto& row : wasters) {
-    std::vector<TextCell> cells = {row.module->empty() ? "(model)" : printable(*row.module), printable(*row.op)};
+    std::string name = row.module->empty() ? "(model)" : printable(*row.module);
+    if (const auto members = found.members.at(*row.module); members > 1) name += fmt::format(" x{}", members);
+    std::vector<TextCell> cells = {std::move(name), printable(*row.op)};
     for (const auto* column : shown) cells.push_back(cell_of(*column, row));
     const auto all_ns = static_cast<double>(report.total().time_ns.value_or(0));
-    cells.emplace_back(all_ns > 0 && row.wasted_ns ? human_percent(100 * static_cast<double>(*row.wasted_ns) / all_ns)
-                                                   : "n/a");
+    cells.emplace_back(all_ns > 0 && row.wasted_time_ns
+                           ? human_percent(100 * static_cast<double>(*row.wasted_time_ns) / all_ns)
+                           : "n/a");
     table.add(std::move(cells));
   }
   return '\n' + table.render(width);

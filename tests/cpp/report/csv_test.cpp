@@ -68,7 +68,7 @@ TEST(Csv, SelfColumnsAddUpToTheTotal) {
     EXPECT_EQ(sum("self_flops"), report.total().flops);
     EXPECT_EQ(sum("self_bytes"), report.total().bytes);
     EXPECT_EQ(sum("self_time_ns"), report.total().time_ns);
-    EXPECT_EQ(sum("self_lower_bound_time_ns"), report.total().lower_bound_ns);
+    EXPECT_EQ(sum("self_lower_bound_time_ns"), report.total().lower_bound_time_ns);
   }
 }
 

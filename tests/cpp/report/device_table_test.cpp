@@ -147,11 +147,11 @@ TEST(DeviceCsv, HasALineForEachKernel) {
   const Report report = testing::simulated_convnet();
   const std::string csv = report.to_csv("kernel");
   EXPECT_TRUE(
-      csv.starts_with("name,kind,copied,module,phase,op,grid,block,device,in_graph,built_for,percent_of_time,"
+      csv.starts_with("name,kind,copied,module,phase,scope,op,grid,block,device,in_graph,built_for,percent_of_time,"
                       "total_ns,instances,average_ns,median_ns,min_ns,max_ns,stddev_ns,bytes,"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<std::ptrdiff_t>(report.kernels().size() + 1));
   EXPECT_TRUE(
-      contains(csv, "\r\nmaxwell_sgemm_128x64_nn,kernel,,head,forward,aten::linear,8x1x1,256x1x1,0,false,sm_50,"));
+      contains(csv, "\r\nmaxwell_sgemm_128x64_nn,kernel,,head,forward,,aten::linear,8x1x1,256x1x1,0,false,sm_50,"));
   EXPECT_THROW((void)report.to_csv("op"), std::invalid_argument);
 }
 

@@ -33,7 +33,7 @@ class SimulatedGpu : public SampleModel {
   void launch(const std::string& kernel, std::int64_t op, std::int64_t wait_ns, double efficiency, int dram_percent,
               int instances = 1) {
     const OpBucket& bucket = data.ops[static_cast<std::size_t>(op)];
-    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_ns);
+    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_time_ns);
     const auto place = run.owner(bucket.module, bucket.op, op);
     for (int i = 0; i < instances; ++i) {
       const auto ns = static_cast<std::int64_t>(least / efficiency / instances) + 40 * i;

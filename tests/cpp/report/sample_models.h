@@ -44,7 +44,7 @@ class SampleModel : public ProfileBuilder {
       at(up).param_bytes += 4 * params;
     }
     auto& bucket = op(op_name, id, work);
-    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_ns);
+    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_time_ns);
     const auto time_ns = static_cast<std::int64_t>(least / efficiency) + 900;
     bucket.time_ns = time_ns;
     time(id, {time_ns + 4'000, time_ns + 4'400, time_ns + 5'000});

@@ -23,8 +23,8 @@ std::string table_of(const Report& report, const std::string& sort, std::vector<
 }
 
 TEST(Report, NeedsDataThatDoesNotContradictItself) {
-  EXPECT_THROW(Report(nullptr), std::invalid_argument);
-  EXPECT_THROW(Report(std::make_shared<ProfileData>()), std::invalid_argument);
+  EXPECT_THROW(report_of(nullptr, {}), std::invalid_argument);
+  EXPECT_THROW(report_of(std::make_shared<ProfileData>(), {}), std::invalid_argument);
 }
 
 TEST(TableLayout, MatchesTheGoldenFiles) {
@@ -180,10 +180,50 @@ TEST(Table, ShowsEveryUsualColumnAt120) {
 }
 
 TEST(Table, StaysReadableAndSaysWhatItHides) {
-  const auto shown = row_lines(testing::sample_resnet50().table());
+  TableOptions options;
+  options.expand = true;
+  const std::string table = testing::sample_resnet50().table(options);
+  const auto shown = row_lines(table);
   EXPECT_EQ(shown.size(), 1U + 10U + 16U);
   const auto hidden = testing::sample_resnet50().rows().size() - shown.size();
-  EXPECT_TRUE(contains(testing::sample_resnet50().table(), std::to_string(hidden) + " more rows below depth 2"));
+  EXPECT_TRUE(contains(table, std::to_string(hidden) + " more rows below depth 2"));
+}
+
+// resnet50 has 3, 4, 6 and 3 blocks, of which the first of each stage differs from the others.
+TEST(Table, EqualSiblingsAreOneLineWithTheirNumber) {
+  const Report report = testing::sample_resnet50();
+  const std::string table = report.table();
+  EXPECT_EQ(row_lines(table).size(), 1U + 10U + 3U + 2U + 2U + 3U) << table;
+  EXPECT_TRUE(contains(table, "    1-5 x5  Bottleneck")) << table;
+  TableOptions options;
+  options.width = 0;
+  EXPECT_TRUE(
+      contains(report.table(options),
+               "; x3: the mean of 3 equal modules, under \"most waste in\" their sum, expand=True shows each; "));
+  options.sort = "time";
+  EXPECT_EQ(row_lines(report.table(options)).size(), 60U);  // a flat list has them all
+  EXPECT_FALSE(contains(row_lines(report.table(options))[0], " x"));
+  options = {};
+  options.for_shell = true;
+  EXPECT_TRUE(contains(report.table(options), "--expand shows each"));
+  options.expand = true;
+  EXPECT_FALSE(contains(report.table(options), "1-5 x5  Bottleneck"));
+  EXPECT_FALSE(contains(report.table(options), "siblings"));
+}
+
+TEST(Table, ASlowSiblingIsNamedThoughItIsFolded) {
+  testing::ProfileBuilder builder;
+  for (int i = 0; i < 80; ++i) {
+    const ModuleId layer = builder.module("layer" + std::to_string(i), "Linear");
+    const std::int64_t ns = i == 17 ? 2'100 : 1'000;
+    builder.op("aten::linear", layer, testing::work_of(100'000, 1'000), ns);
+    builder.time(layer, {ns});
+  }
+  const std::string table = builder.report().table();
+  EXPECT_TRUE(
+      contains(table, "siblings  layer0-79 x80: 1.01 µs each, spread 110%, slowest layer17, 2.10x the median\n"))
+      << table;
+  EXPECT_EQ(row_lines(table).size(), 2U);
 }
 
 TEST(Table, FlatModelsShowWhatMattersMost) {
@@ -208,6 +248,7 @@ TEST(Table, DepthShowsWhatWasAskedFor) {
   options.depth = 0;
   EXPECT_EQ(row_lines(testing::sample_resnet50().table(options)).size(), 1U);
   options.depth = 9;
+  options.expand = true;
   EXPECT_EQ(row_lines(testing::sample_resnet50().table(options)).size(), testing::sample_resnet50().rows().size());
 }
 

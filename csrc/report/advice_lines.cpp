@@ -1,0 +1,23 @@
+// What to do about the waste, below the list of it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/header_and_footer.h"
+#include "report/utf8.h"
+
+namespace roofprof {
+
+std::string advice_lines(const Report& report, std::size_t width) {
+  constexpr std::size_t kMost = 5;
+  const auto advice = report.advice();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(advice.size(), kMost); ++i) {
+    const auto sentence = fmt::format("{} [{}]", printable(advice[i].text), advice[i].source);
+    text += labelled_paragraph(i == 0 ? "advice" : "", sentence, width);
+  }
+  return text.empty() ? "" : '\n' + text;
+}
+
+}  // namespace roofprof

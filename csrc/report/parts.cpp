@@ -1,0 +1,76 @@
+#include "report/parts.h"
+
+#include <stdexcept>
+
+#include "figures/wasters.h"
+#include "report/header_and_footer.h"
+#include "report/tables.h"
+#include "report/text_table.h"
+#include "values/profile_data.h"
+
+namespace roofprof {
+
+namespace {
+
+template <class Row>
+std::vector<std::string> names_of_usual(const Report& report, std::string_view by,
+                                        const std::vector<UsualColumn>& usual) {
+  TableOptions options;
+  options.by = by;
+  std::vector<std::string> names;
+  for (const auto& [column, layout] : choose_columns<Row>(report, options, usual)) names.push_back(column.name);
+  return names;
+}
+
+std::string lines_of(const Report& report, std::string_view part, std::string_view by) {
+  constexpr auto kWidth = static_cast<std::size_t>(kAnyWidth);
+  if (part == "heading") return heading_lines(report, kWidth);
+  if (part == "legend") return legend_lines(report, {.by = std::string(by), .expand = true}, kind_of(by), kWidth);
+  if (part == "roofs") return roof_lines(report, kWidth);
+  if (part == "coverage") return coverage_lines(report, kWidth);
+  throw std::invalid_argument("a report prints heading, legend, roofs and coverage, not '" + std::string(part) + "'");
+}
+
+}  // namespace
+
+std::vector<Paragraph> paragraphs_of(const Report& report, std::string_view part, std::string_view by) {
+  const std::string text = lines_of(report, part, by);
+  std::vector<Paragraph> paragraphs;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    if (auto [label, said] = split_paragraph(std::string_view(text).substr(start, end - start)); !said.empty()) {
+      paragraphs.push_back({std::move(label), std::move(said)});
+    }
+    start = end + 1;
+  }
+  return paragraphs;
+}
+
+std::vector<std::string> usual_columns_of(const Report& report, std::string_view by) {
+  switch (kind_of(by)) {
+    case TableKind::modules:
+      return names_of_usual<RooflineRow>(report, by, usual_module_columns());
+    case TableKind::regions:
+      return names_of_usual<RooflineRow>(report, by, usual_region_columns());
+    case TableKind::groups:
+      return names_of_usual<GroupRow>(report, by, usual_op_columns());
+    case TableKind::kernels:
+      return names_of_usual<KernelRow>(report, by, usual_kernel_columns());
+  }
+  return {};
+}
+
+std::vector<GroupRow> most_wasting(const Report& report) {
+  return top_wasters(report.data(), report.rows(), report.total(), kMostWasting);
+}
+
+std::vector<std::size_t> marked_rows(const Report& report) {
+  const auto marked = wasting_themselves(report.rows(), report.total());
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < report.rows().size(); ++i) {
+    if (marked.contains(&report.rows()[i])) indices.push_back(i);
+  }
+  return indices;
+}
+
+}  // namespace roofprof
