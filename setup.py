@@ -28,8 +28,9 @@ if int(setuptools.__version__.split(".")[0]) < 77:
 
 
 def project_version() -> str:
-    """The version that CMakeLists.txt declares."""
-    return re.search(r"project\(roofprof VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    """The version that C++ programs see."""
+    header = (ROOT / "csrc" / "include" / "roofprof" / "version.h").read_text()
+    return ".".join(re.findall(r"^#define ROOFPROF_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.MULTILINE))
 
 
 def torch_requirement() -> str:
@@ -116,7 +117,7 @@ class BuildWithCMake(build_ext):
 
 setup(
     version=project_version(),
-    install_requires=[torch_requirement()],
+    install_requires=[torch_requirement(), "tqdm>=4.60,<5", "tomli>=2,<3; python_version < '3.11'"],
     ext_modules=[Extension("roofprof._C", sources=[])],
     cmdclass={"build_ext": BuildWithCMake},
 )

@@ -11,8 +11,11 @@
 #include "roofprof/ceilings.h"
 #include "roofs/cache.h"
 #include "roofs/file.h"
+#include "roofs/given.h"
 #include "roofs/gpu/environment.h"
 #include "roofs/measure.h"
+#include "roofs/published.h"
+#include "values/possible_roofs.h"
 
 namespace py = pybind11;
 
@@ -31,6 +34,7 @@ Ceilings from_dict(const py::dict& from) {
   Ceilings ceilings;
   JsonReader json(text);
   read_value(json, ceilings);
+  if (const auto wrong = impossible_roof(ceilings); !wrong.empty()) throw std::invalid_argument(wrong);
   return ceilings;
 }
 
@@ -101,6 +105,13 @@ void bind_ceilings(py::module_& module) {
         return py::make_tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
       },
       py::arg("device"), py::arg("progress"), py::arg("again"));
+  module.def("given_ceilings", []() -> py::object {
+    auto given = given_ceilings();
+    if (!given) return py::none();
+    return py::make_tuple(std::move(given->ceilings), std::move(given->notes));
+  });
+  module.def("published_ceilings", &Ceilings::published, py::arg("name"));
+  module.def("published_for_driver_name", &published_for_driver_name, py::arg("driver_name"));
   module.def("ceilings_cache_folder", &ceilings_cache_folder);
   module.def(
       "load_ceilings",

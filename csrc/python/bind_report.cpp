@@ -4,8 +4,11 @@
 #include <pybind11/stl.h>
 
 #include <iterator>
+#include <utility>
 
 #include "bindings.h"
+#include "figures/run_times.h"
+#include "report/parts.h"
 #include "roofprof/report.h"
 #include "values/phrases.h"
 #include "values/profile_data.h"
@@ -42,17 +45,74 @@ void bind_coverage(py::module_& module) {
       });
 }
 
+void bind_advice(py::module_& module) {
+  py::class_<Advice>(module, "Advice")
+      .def_readonly("rule", &Advice::rule)
+      .def_readonly("module", &Advice::module)
+      .def_readonly("modules", &Advice::modules)
+      .def_readonly("ops", &Advice::ops)
+      .def_readonly("text", &Advice::text)
+      .def_property_readonly("figures",
+                             [](const Advice& self) {
+                               py::dict figures;
+                               for (const auto& [name, value] : self.figures) figures[py::str(name)] = value;
+                               return figures;
+                             })
+      .def_readonly("source", &Advice::source)
+      .def("__repr__", [](const Advice& self) { return "<Advice " + self.rule + ": " + self.text + ">"; });
+}
+
+void bind_siblings(py::module_& module) {
+  py::class_<Siblings>(module, "Siblings")
+      .def_readonly("name", &Siblings::name)
+      .def_readonly("paths", &Siblings::paths)
+      .def_readonly("count", &Siblings::count)
+      .def_readonly("rows", &Siblings::rows)
+      .def_property_readonly("mean", &Siblings::mean)
+      .def_readonly("spread", &Siblings::spread)
+      .def_readonly("slowest", &Siblings::slowest)
+      .def_readonly("slowest_ratio", &Siblings::slowest_ratio)
+      .def("__repr__",
+           [](const Siblings& self) { return "<Siblings '" + self.name + "' x" + std::to_string(self.count) + ">"; });
+}
+
+void bind_steps(py::module_& module) {
+  const auto seconds = [](double StepStatistics::* member) {
+    return [member](const StepStatistics& self) { return self.*member * 1e-9; };
+  };
+  py::class_<StepStatistics>(module, "StepStatistics")
+      .def_readonly("count", &StepStatistics::count)
+      .def_property_readonly("mean", seconds(&StepStatistics::mean_ns))
+      .def_property_readonly("median", seconds(&StepStatistics::median_ns))
+      .def_readonly("spread", &StepStatistics::spread)
+      .def_property_readonly("slowest",
+                             [](const StepStatistics& self) { return static_cast<double>(self.slowest_ns) * 1e-9; })
+      .def_readonly("slowest_index", &StepStatistics::slowest_index)
+      .def("__repr__",
+           [](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
+}
+
 }  // namespace
 
 void bind_report(py::module_& module) {
   bind_coverage(module);
+  bind_advice(module);
+  bind_siblings(module);
+  bind_steps(module);
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
       .def_property_readonly("rows", &Report::rows)
       .def_property_readonly("total", &Report::total)
       .def("row", &Report::row, py::arg("path"))
+      .def_property_readonly("siblings", &Report::siblings)
+      .def_property_readonly("advice", &Report::advice)
       .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
       .def_property_readonly("kernels", &Report::kernels)
+      .def_property_readonly("regions", &Report::regions)
+      .def("within", &Report::within, py::arg("region"))
+      .def_property_readonly("step_ns", &Report::step_times_ns)
+      .def_property_readonly("step_statistics", &Report::step_statistics)
+      .def_property_readonly("within_region", [](const Report& self) { return self.data().within; })
       .def_property_readonly("coverage", &Report::coverage)
       .def_property_readonly("ceilings", &Report::ceilings)
       .def_property_readonly("environment",
@@ -69,15 +129,31 @@ void bind_report(py::module_& module) {
       .def_property_readonly("steps", &Report::steps)
       .def_property_readonly("runs_ns", &Report::run_times_ns)
       .def_property_readonly("bare_ns", &Report::bare_times_ns)
+      .def("row_run_times_ns",
+           [](const Report& self) {
+             RowRunTimes times = row_run_times(self.data());
+             return std::pair(std::move(times.total), std::move(times.by_path));
+           })
       .def(
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
-             std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell) {
+             std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell, bool expand) {
             return self.table(
-                {depth, std::move(sort), std::move(columns), std::move(by), width, limit, legend, for_shell});
+                {depth, std::move(sort), std::move(columns), std::move(by), width, limit, legend, for_shell, expand});
           },
           py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"),
-          py::arg("legend"), py::arg("for_shell") = false)
+          py::arg("legend"), py::arg("for_shell") = false, py::arg("expand") = false)
+      .def(
+          "paragraphs",
+          [](const Report& self, const std::string& part, const std::string& by) {
+            std::vector<std::pair<std::string, std::string>> pairs;
+            for (const auto& [label, text] : paragraphs_of(self, part, by)) pairs.emplace_back(label, text);
+            return pairs;
+          },
+          py::arg("part"), py::arg("by") = "module")
+      .def("usual_columns", &usual_columns_of, py::arg("by"))
+      .def("most_wasting", &most_wasting)
+      .def("marked_rows", &marked_rows)
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
       .def("write_json", &Report::write_json, py::arg("path"))

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
+#include "report/columns.h"
 #include "roofprof/report.h"
 #include "values/fields.h"
 #include "values/phrases.h"
@@ -22,6 +23,7 @@ struct BoundField {
   std::string_view of;
   bool of_self;
   std::string type;
+  std::function<std::string(py::handle)> cell;  // of a row of that kind
 };
 
 template <class Keep>
@@ -83,11 +85,18 @@ std::string python_type(Unit unit) {
 }
 
 template <class Row>
+std::function<std::string(py::handle)> cell_text_of(const std::string& name) {
+  return [column = column_named(columns_of<Row>(), name)](py::handle row) {
+    return cell_of(column, row.cast<const Row&>()).text;
+  };
+}
+
+template <class Row>
 void bind_fields(py::class_<Row>& row, std::string_view of, std::vector<BoundField>& fields) {
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
     using Value = std::decay_t<decltype(value_of(std::declval<const Row&>()))>;
-    fields.push_back({&info, of, of_self, python_type<Value>(info.unit)});
     const std::string name = info.name_in(of_self);
+    fields.push_back({&info, of, of_self, python_type<Value>(info.unit), cell_text_of<Row>(name)});
     row.def_property_readonly(
         name.c_str(), [unit = info.unit, value_of](const Row& self) { return to_python(value_of(self), unit); });
     if constexpr (std::is_same_v<Value, ByDType>) {
@@ -134,6 +143,16 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
       .def_property_readonly(
           "is_text",
           [](const BoundField& self) { return is_textual(self.info->unit) && self.info->unit != Unit::flag; })
+      .def(
+          "cell", [](const BoundField& self, py::handle row) { return self.cell(row); }, py::arg("row"))
+      .def(
+          "text",
+          [](const BoundField& self, std::optional<double> value) {
+            const bool in_seconds = self.info->unit == Unit::nanoseconds;
+            if (value && in_seconds) *value *= 1e9;
+            return cell_text({value, ""}, self.info->unit);
+          },
+          py::arg("value"))
       .def("__repr__", [](const BoundField& self) {
         return "<Field '" + self.info->name_in(self.of_self) + "' of a " + std::string(self.of) + ">";
       });
@@ -157,6 +176,7 @@ void bind_rows(py::module_& module) {
       .def_readonly("phase", &GroupRow::phase)
       .def_readonly("op", &GroupRow::op)
       .def_readonly("module", &GroupRow::module)
+      .def_readonly("scope", &GroupRow::scope)
       .def_readonly("dtype", &GroupRow::dtype)
       .def_readonly("shapes", &GroupRow::shapes);
   group.def("__repr__", [](const GroupRow& self) {

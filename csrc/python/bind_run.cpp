@@ -47,7 +47,6 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
-  observed.steps = facts["steps"].cast<std::int64_t>();
   const MeasuredCeilings roofs{facts["ceilings"].cast<Ceilings>(),
                                facts["notes_on_roofs"].cast<std::vector<std::string>>()};
   return run::finish_report(self.run, std::move(observed), roofs);
@@ -73,6 +72,7 @@ void bind_run(py::module_& module) {
       .def(
           "stop_block", [](PythonRun& self, bool raised) { self.run.stop_block(raised); }, py::arg("raised"),
           Unlocked())
+      .def("step", [](PythonRun& self) { self.run.step(); })
       .def(
           "count",
           [](PythonRun& self, const py::object& target) {

@@ -20,10 +20,10 @@ void bind_session(py::module_& module) {
       .def(py::init<py::handle>(), py::arg("module"))
       .def(py::self == py::self);  // NOLINT(misc-redundant-expression)
   py::class_<PlacedModules, std::shared_ptr<PlacedModules>>(module, "PlacedModules")
-      .def(py::init([](const py::list& modules, const py::list& objects) {
-             return std::make_shared<PlacedModules>(read_modules(modules), objects);
+      .def(py::init([](const py::list& modules, const py::list& objects, const py::list& forwards) {
+             return std::make_shared<PlacedModules>(read_modules(modules), objects, forwards);
            }),
-           py::arg("modules"), py::arg("objects"));
+           py::arg("modules"), py::arg("objects"), py::arg("forwards"));
   py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
       .def(py::init([](std::shared_ptr<PlacedModules> tree) { return std::make_shared<ModuleHooks>(std::move(tree)); }),
            py::arg("tree"))

@@ -8,6 +8,7 @@ namespace roofprof::python {
 void bind_rows(pybind11::module_& module);
 void bind_notes(pybind11::module_& module);
 void bind_report(pybind11::module_& module);
+void bind_text(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_run(pybind11::module_& module);
@@ -17,6 +18,7 @@ void bind_costs(pybind11::module_& module);
 void bind_scopes(pybind11::module_& module);
 void bind_scripts(pybind11::module_& module);
 void bind_doctor(pybind11::module_& module);
+void bind_host(pybind11::module_& module);
 void bind_size_hints();
 
 }  // namespace roofprof::python

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_rows(module);
   roofprof::python::bind_notes(module);
   roofprof::python::bind_report(module);
+  roofprof::python::bind_text(module);
   roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);
   roofprof::python::bind_run(module);
@@ -14,5 +15,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_scopes(module);
   roofprof::python::bind_scripts(module);
   roofprof::python::bind_doctor(module);
+  roofprof::python::bind_host(module);
   roofprof::python::bind_size_hints();
 }

@@ -5,6 +5,7 @@
 
 #include "fingerprint.h"
 #include "observe/operators/tensor_bytes.h"
+#include "observe/own_calls.h"
 #include "observe/thread_state.h"
 #include "tensor_walk.h"
 #include "unobserved.h"
@@ -88,6 +89,20 @@ py::object make_callable(const char* name, const py::object& owner) {
   return py::reinterpret_steal<py::object>(PyCFunction_New(&definition, capsule.ptr()));
 }
 
+// Whether a function of that code is under way on this thread.
+bool runs_any_of(const py::list& codes) {
+  auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* here = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(here)));
+    for (const auto known : codes) {
+      if (known.is(code)) return true;
+    }
+    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(here)));
+  }
+  return false;
+}
+
 std::vector<const void*> addresses(const py::list& objects) {
   std::vector<const void*> result;
   for (const auto object : objects) result.push_back(object.is_none() ? nullptr : object.ptr());
@@ -96,13 +111,19 @@ std::vector<const void*> addresses(const py::list& objects) {
 
 }  // namespace
 
-PlacedModules::PlacedModules(std::vector<Module> modules_of_it, const py::list& objects_of_it)
-    : modules(std::move(modules_of_it)), index(modules, addresses(objects_of_it)), objects(objects_of_it) {}
+PlacedModules::PlacedModules(std::vector<Module> modules_of_it, const py::list& objects_of_it, py::list forwards_of_it)
+    : modules(std::move(modules_of_it)),
+      index(modules, addresses(objects_of_it)),
+      objects(objects_of_it),
+      forwards(std::move(forwards_of_it)) {}
 
 ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
     : tree_(std::move(tree)),
       session_(std::make_shared<observe::Session>(tree_->modules.size())),
-      modules_(tree_->modules) {}
+      modules_(tree_->modules) {
+  const py::object model = tree_->objects[index_of(kModel)];
+  session_->set_model(model.is_none() ? nullptr : model.ptr());
+}
 
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;
@@ -113,7 +134,26 @@ void ModuleHooks::enter(PyObject* module) {
   }
   auto place = index().place_of(module, state.scopes);
   if (!place && adopt(module)) place = index().place_of(module, state.scopes);
-  if (place) session_->enter(*place, module);
+  if (place && is_counted(module, *place)) session_->enter(*place, module);
+}
+
+bool ModuleHooks::is_counted(PyObject* module, ModuleId place) {
+  if (observe::thread_state().is_observed()) return true;
+  const auto in_model = [this] { return is_in_others_call() ? observe::InModel::yes : observe::InModel::no; };
+  if (observe::is_counted(*session_, place, in_model)) return true;
+  if (place != kModel) return false;
+  if (others_pass_ != session_->pass()) others_calls_.clear();
+  others_pass_ = session_->pass();
+  others_calls_.emplace(at::RecordFunction::currentThreadId(), module);
+  return false;
+}
+
+bool ModuleHooks::is_in_others_call() const {
+  const auto thread = at::RecordFunction::currentThreadId();
+  const auto call = others_calls_.lower_bound({thread, nullptr});
+  if (others_pass_ == session_->pass() && call != others_calls_.end() && call->first == thread) return true;
+  // It may have begun before the pass, or without a hook (model.forward).
+  return runs_any_of(tree_->forwards);
 }
 
 bool ModuleHooks::adopt(PyObject* wrapper) {
@@ -133,6 +173,10 @@ void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& modul
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
+  if (!others_calls_.empty()) {
+    const auto call = others_calls_.find({at::RecordFunction::currentThreadId(), module});
+    if (call != others_calls_.end()) others_calls_.erase(call);
+  }
   if (record_shapes) note_unobserved(module, arguments, keywords, output);
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;

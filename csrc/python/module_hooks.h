@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "observe/instrumented_copy.h"
@@ -20,11 +22,13 @@ namespace roofprof::python {
 // A model's tree, as all sessions of it use it: made once for as long as the tree stands.
 struct PlacedModules {
   // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
-  PlacedModules(std::vector<Module> modules, const pybind11::list& objects);
+  // `forwards`: the code of the model's own forward.
+  PlacedModules(std::vector<Module> modules, const pybind11::list& objects, pybind11::list forwards);
 
   std::vector<Module> modules;
   observe::ModuleIndex index;
   pybind11::list objects;  // kept alive: their addresses must not be given to other objects
+  pybind11::list forwards;
 };
 
 // Opens and closes a session's scopes as the model's modules are called, and keeps the sizes of what went in and out.
@@ -61,6 +65,10 @@ class ModuleHooks {
   std::vector<Module> modules() const;
 
  private:
+  // Whether a call that begins now on this thread belongs to what is observed.
+  bool is_counted(PyObject* module, ModuleId place);
+  // Whether this thread, whose scopes are none of the session's, is inside a call of the model itself.
+  bool is_in_others_call() const;
   // torch.compile may wrap a module of the tree after the profiler was made.
   bool adopt(PyObject* wrapper);
   void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
@@ -74,7 +82,10 @@ class ModuleHooks {
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
   std::vector<Module> modules_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
-  pybind11::list wrappers_;                               // kept alive, as the tree's objects
+  // Of the model, that were left out and have not ended: thread and module. Of one pass.
+  std::multiset<std::pair<std::uint64_t, const void*>> others_calls_;
+  std::uint64_t others_pass_ = 0;
+  pybind11::list wrappers_;  // kept alive, as the tree's objects
 };
 
 }  // namespace roofprof::python

@@ -5,7 +5,7 @@ namespace py = pybind11;
 namespace roofprof::python {
 
 PythonTarget::PythonTarget(run::ObservedRun& run, const py::object& target)
-    : SessionTarget(run),
+    : SessionTarget(run, target.attr("of_model").cast<bool>()),
       target_(target),
       model_(target.attr("model")),
       args_(target.attr("args")),
@@ -34,9 +34,10 @@ run::Compilations PythonTarget::compilations() const {
   return {watched.attr("count").cast<std::int64_t>(), watched.attr("seconds").cast<double>()};
 }
 
-std::optional<std::string> PythonTarget::described(const std::exception& error) const {
-  const auto* raised = dynamic_cast<const py::error_already_set*>(&error);
-  if (raised == nullptr) return std::string("RuntimeError: ") + error.what();
+std::optional<std::string> PythonTarget::described(const std::exception* error) const {
+  if (error == nullptr) return "what is no exception";
+  const auto* raised = dynamic_cast<const py::error_already_set*>(error);
+  if (raised == nullptr) return std::string("RuntimeError: ") + error->what();
   if (!raised->matches(PyExc_Exception)) return std::nullopt;  // KeyboardInterrupt, SystemExit
   return raised->type().attr("__name__").cast<std::string>() + ": " + py::str(raised->value()).cast<std::string>();
 }

@@ -23,7 +23,7 @@ class PythonTarget final : public run::SessionTarget {
   // Of code around the model what the executor ran is counted.
   bool by_executor() const override { return of_model_ && SessionTarget::by_executor(); }
   run::Compilations compilations() const override;
-  std::optional<std::string> described(const std::exception& error) const override;
+  std::optional<std::string> described(const std::exception* error) const override;
 
  private:
   void call() override;

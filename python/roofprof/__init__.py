@@ -21,19 +21,26 @@ from roofprof import _build_info, _torch_check  # noqa: F401 - said at once wher
 if TYPE_CHECKING:
     from roofprof._api import (
         Ceilings,
+        Comparison,
         Coverage,
         GroupRow,
+        Latency,
         Note,
         Report,
         RooflineProfiler,
         Row,
+        Sweep,
         Work,
+        compare,
         count,
         fields,
         op_cost,
         profile,
         scope,
         work,
+    )
+    from roofprof._api import (
+        time as time,
     )
 
 __version__ = _build_info.VERSION
@@ -43,15 +50,19 @@ cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
 
 __all__ = [
     "Ceilings",
+    "Comparison",
     "Coverage",
     "GroupRow",
+    "Latency",
     "Note",
     "Report",
     "RooflineProfiler",
     "Row",
+    "Sweep",
     "Work",
     "__version__",
     "cmake_prefix_path",
+    "compare",
     "count",
     "fields",
     "op_cost",
@@ -60,11 +71,13 @@ __all__ = [
     "work",
 ]
 
+_NOT_STARRED = {"time"}  # `from roofprof import *` leaves Python's own module of that name alone
+
 if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a type checker
 
     def __getattr__(name: str) -> object:
         """Load the rest, and torch with it, when it is first asked for: the shell answers many commands without."""
-        if name in __all__:
+        if name in __all__ or name in _NOT_STARRED:
             api = importlib.import_module("roofprof._api")
             globals().update({public: getattr(api, public) for public in api.__all__})
             return globals()[name]
@@ -75,7 +88,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
         return importlib.import_module(f"roofprof.{name}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_NOT_STARRED})
 
     if "torch" in sys.modules:  # nothing is left to save, and what does not fit is said at once
         __getattr__("profile")

@@ -6,24 +6,32 @@ import torch  # noqa: F401 - its libraries are loaded before the extension
 
 from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
+from roofprof._latency.measured import Latency
+from roofprof._latency.sweep import Sweep
+from roofprof.comparison import Comparison, compare
 from roofprof.op_costs import Work, op_cost
-from roofprof.profiler import RooflineProfiler, count, profile
+from roofprof.profiler import RooflineProfiler, count, profile, time
 from roofprof.report import Report
 from roofprof.scopes import scope, work
 
 __all__ = [
     "Ceilings",
+    "Comparison",
     "Coverage",
     "GroupRow",
+    "Latency",
     "Note",
     "Report",
     "RooflineProfiler",
     "Row",
+    "Sweep",
     "Work",
+    "compare",
     "count",
     "fields",
     "op_cost",
     "profile",
     "scope",
+    "time",
     "work",
 ]

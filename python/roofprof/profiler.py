@@ -15,9 +15,13 @@ from roofprof import _C, ceilings
 from roofprof._adapters.compiled import original
 from roofprof._adapters.exported import runnable
 from roofprof._adapters.walk import KnownModel, changed_facts, model_tree, notes_on
+from roofprof._latency.measured import Latency
+from roofprof._latency.plan import Plan
+from roofprof._latency.times_calls import TimesCalls
+from roofprof._latency.timing import Subject, time_call
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree
-from roofprof._run.progress import Progress
+from roofprof._progress import Progress
 from roofprof._run.target import Observer, Target
 from roofprof._state.reach import used_by
 from roofprof._state.snapshot import StateSnapshot
@@ -36,18 +40,20 @@ def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     try:
         return RooflineProfiler(model).run(*args, **kwargs)
     except TypeError as error:
-        _note_options(error, kwargs)
+        _note_options(error, kwargs, RooflineProfiler, "profile", "RooflineProfiler(model, {}=...).run(...)")
         raise
 
 
-def _note_options(error: TypeError, kwargs: dict[str, Any]) -> None:
+def _note_options(
+    error: TypeError, kwargs: dict[str, Any], taken_by: Callable[..., Any], short_form: str, long_form: str
+) -> None:
     """Where a model refuses a keyword that is an option of the profiler, add to its error where that belongs."""
-    options = list(inspect.signature(RooflineProfiler).parameters)[1:]
+    options = list(inspect.signature(taken_by).parameters)[1:]
     meant = [name for name in options if name in kwargs and f"keyword argument '{name}'" in str(error)]
     if meant and hasattr(error, "add_note"):  # Python 3.11
         error.add_note(
-            f"{meant[0]} went to the model, as all arguments of roofprof.profile do; for the profiler's option, write "
-            f"roofprof.RooflineProfiler(model, {meant[0]}=...).run(...)"
+            f"{meant[0]} went to the model, as all arguments of roofprof.{short_form} do; for the profiler's option, "
+            f"write roofprof.{long_form.format(meant[0])}"
         )
 
 
@@ -58,26 +64,35 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     since it mixes devices or misses data, is counted with fake tensors on the CPU: that leaves nothing behind, and a
     note says so. Raises RuntimeError where what is done depends on data, as in ``nonzero``.
     """
-    profiler = RooflineProfiler(model)
-    profiler._begin("count")
-    assert profiler.model is not None
-    with Progress():
-        profiler._count_call(profiler.model, args, kwargs, original(profiler.model), None)
-    return profiler.report()
+    return RooflineProfiler(model).count(*args, **kwargs)
 
 
-class RooflineProfiler:
+def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
+    """The latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
+
+    Nothing observes the calls, and the model is left as one plain call leaves it. All arguments are the model's:
+    options are those of ``RooflineProfiler(model).time(..., repeat=50)``. Raises whatever the model raises.
+    """
+    try:
+        return time_call(Subject(RooflineProfiler(model)._model_to_call()), args, kwargs, Plan())
+    except TypeError as error:
+        _note_options(error, kwargs, RooflineProfiler.time, "time", "RooflineProfiler(model).time(..., {}=...)")
+        raise
+
+
+class RooflineProfiler(TimesCalls):
     """Profiles a model, call by call or block by block.
 
     model: any callable, or a ``torch.export.ExportedProgram``; for a ``torch.nn.Module`` each submodule gets a row.
         None: a block's ops without a model.
     warmup: calls of :meth:`run` that are not timed.
-    repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds.
+    repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds; 0: one call is counted, and nothing is timed.
     device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
     counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
         L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and
         the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
-    ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: this machine's own, measured once.
+    ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
+        ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
     """
 
     def __init__(
@@ -95,15 +110,15 @@ class RooflineProfiler:
         for name, value in (("warmup", warmup), ("repeat", 1 if repeat is None else repeat)):
             if not isinstance(value, int):
                 raise TypeError(f"{name} must be a whole number, not {value!r}")
-        if warmup < 0 or (repeat is not None and repeat < 1):
-            raise ValueError(f"warmup must be 0 or more and repeat 1 or more, not warmup={warmup}, repeat={repeat}")
+        if warmup < 0 or (repeat is not None and repeat < 0):
+            raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
         self.model = model
         self.warmup = warmup
         self.repeat = repeat
         self._device = _checked_device(device)
         self._counters = counters
-        self._ceilings = None if ceilings is None else _given(ceilings)
+        self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
         self._known = KnownModel()
         self._forget("run", model_tree(None))  # the model may change until it is profiled
@@ -118,7 +133,6 @@ class RooflineProfiler:
         self._tree = tree
         self._observer = Observer(tree)
         self._scope = scope
-        self._steps = 0
         self._notes: list[_C.Note] = []
         self._locate(Location("cpu"), "off")
         self._report: Report | None = None
@@ -136,10 +150,13 @@ class RooflineProfiler:
         The model, the random number generators and the caller's containers are left as ONE plain call leaves them.
         Raises whatever the first call raises; :meth:`report` then gives what ran before, marked partial.
         """
-        if self.model is None:
-            raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
-        self._begin("run")
-        return self._repeated(self.model, args, kwargs, original(self.model))
+        model = self._model_to_call()
+        return self._called(model, args, kwargs, original(model), timed=True)
+
+    def count(self, /, *args: Any, **kwargs: Any) -> Report:
+        """Count exactly one call ``model(*args, **kwargs)``, as :func:`roofprof.count` does; nothing is timed."""
+        model = self._model_to_call()
+        return self._called(model, args, kwargs, original(model), timed=False)
 
     def run_step(self, step: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         """Profile ``step(*args, **kwargs)``, which calls the model, as :meth:`run` does a call of the model.
@@ -149,17 +166,27 @@ class RooflineProfiler:
         """
         if not callable(step):
             raise TypeError(f"step must be a callable that calls the model, and this is of type {type(step).__name__}")
-        self._begin("run")
-        self._observer.session.hide_script_calls()
-        return self._repeated(step, args, kwargs, (original(self.model), *used_by(step)))
+        return self._called(step, args, kwargs, (original(self.model), *used_by(step)), timed=True)
 
-    def _repeated(
-        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object
+    def _model_to_call(self) -> Callable[..., Any]:
+        if self.model is None:
+            raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
+        return self.model
+
+    def _called(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object, *, timed: bool
     ) -> Report:
+        """One call counts; further ones are timed, if they are wished for."""
+        timed = timed and self.repeat != 0
+        self._begin("run" if timed else "count")
+        if call is not self.model:
+            self._observer.session.hide_script_calls()
+        snapshot = StateSnapshot(reached, args, kwargs) if timed else None
         with Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
-            target = self._count_call(call, args, kwargs, reached, StateSnapshot(reached, args, kwargs))
-            target.progress = progress
-            self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
+            target = self._count_call(call, args, kwargs, reached, snapshot)
+            if timed:
+                target.progress = progress
+                self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
         return self.report()
 
     def _count_call(
@@ -184,6 +211,12 @@ class RooflineProfiler:
         self._run.count(target)
         self._notes += target.notes
         return target
+
+    def _timed(self) -> Subject:
+        """What :meth:`time` and :meth:`time_sweep` call, with nothing that observes it."""
+        if self._observer.session.active:
+            raise RuntimeError("this profiler's block is open, which would slow down what is timed: end it first")
+        return Subject(self._model_to_call(), self._device)
 
     # ---- a block
 
@@ -211,7 +244,7 @@ class RooflineProfiler:
         """Mark the end of one step of a training or inference loop inside the block."""
         if self._block is None:
             raise RuntimeError("prof.step() marks the steps of a `with prof:` block; there is none open")
-        self._steps += 1
+        self._run.step()
 
     def report(self) -> Report:
         """The report of the last run or block; of one that raised, what ran before.
@@ -239,7 +272,6 @@ class RooflineProfiler:
         facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
-            "steps": self._steps,
             "ceilings": roofs,
             "notes_on_roofs": notes_on_roofs,
         }
@@ -259,7 +291,10 @@ class RooflineProfiler:
             return _C.Ceilings(), [str(error)]
 
 
-def _given(roofs: _C.Ceilings | str | Path) -> tuple[_C.Ceilings, list[str]]:
+def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[str]] | None:
+    """With their notes; None: this machine's own are wished for."""
+    if roofs is None:
+        return ceilings.given_with_notes()
     if isinstance(roofs, (str, Path)):
         return ceilings.load_with_notes(roofs)
     if not isinstance(roofs, _C.Ceilings):

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._plots.notebook import html
+from roofprof._plots.plot import plot
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 
 _printed = itertools.count()  # reports so far
@@ -48,8 +51,29 @@ class Report:
         except IndexError as error:
             raise KeyError(str(error)) from None
 
+    @property
+    def siblings(self) -> list[_C.Siblings]:
+        """Groups of three or more equal modules below one parent, such as a transformer's layers, in the model's order.
+
+        Equal are whole subtrees, in types, shapes, work, calls and parameters; times may differ. ``table`` shows each
+        group as one line, the mean of its members.
+        """
+        return self._compiled.siblings
+
+    @property
+    def advice(self) -> list[_C.Advice]:
+        """What to do where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
+
+        Empty without times or roofs.
+        """
+        return self._compiled.advice
+
     def group(self, *keys: str) -> list[_C.GroupRow]:
-        """Sums over ops by any of "phase", "op", "module", "dtype", "shapes". Raises ValueError for other keys."""
+        """Sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
+
+        A "scope" is the innermost region that was open, "outer/inner"; "" where none was. Raises ValueError for other
+        keys.
+        """
         return self._compiled.group(list(keys))
 
     def by_operator(self) -> dict[str, _C.GroupRow]:
@@ -67,6 +91,26 @@ class Report:
     def by_phase(self) -> dict[str, _C.GroupRow]:
         """Sums for forward, backward, recompute and optimizer."""
         return {group.keys[0]: group for group in self.group("phase")}
+
+    @property
+    def regions(self) -> list[_C.Row]:
+        """A row for each region that :func:`roofprof.scope` opened, outer before inner; empty where none was.
+
+        Path "outer/inner", calls, wall time, and the figures of all that ran in it, whichever module it is of; self
+        figures are those outside of the regions inside it. "(no region)" is last, for what ran outside of all.
+        """
+        return self._compiled.regions
+
+    def within(self, region: str) -> Report:
+        """The report of what ran while a region of that name was open, regions inside it included.
+
+        "inner" is every region of that name, "outer/inner" those directly inside an "outer". Raises KeyError, naming
+        the closest, where there is none.
+        """
+        try:
+            return Report(self._compiled.within(region))
+        except IndexError as error:
+            raise KeyError(str(error)) from None
 
     @property
     def kernels(self) -> list[_C.KernelRow]:
@@ -115,6 +159,20 @@ class Report:
         return self._compiled.steps
 
     @property
+    def step_times(self) -> list[float]:
+        """Seconds that each step took by the host's clock, which waits for no device; of the first 10,000.
+
+        A step lasts from the end of the one before it, the first from the block's start. Empty where no step was marked
+        or nothing was timed.
+        """
+        return [ns * 1e-9 for ns in self._compiled.step_ns]
+
+    @property
+    def step_statistics(self) -> _C.StepStatistics | None:
+        """Mean, median, spread ((max - min) / median) and the slowest of :attr:`step_times`; None without them."""
+        return self._compiled.step_statistics
+
+    @property
     def run_times(self) -> list[float]:
         """Wall seconds of each timed run under observation."""
         return [ns * 1e-9 for ns in self._compiled.runs_ns]
@@ -136,19 +194,21 @@ class Report:
         limit: int = 0,
         *,
         legend: bool = True,
+        expand: bool = False,
     ) -> str:
         """The table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "op" or "kernel"; width in characters; limit: most rows
-        shown, 0 for all; legend: whether to say what the columns mean. Raises ValueError for a name that is not known,
-        listing those that are.
+        those to show, a list or "time, bytes"; by: "module", "scope", "op" or "kernel"; width in characters;
+        limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each of several
+        equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing those that
+        are.
         """
         if isinstance(columns, str):
             columns = [name.strip() for name in columns.split(",")]
         if (depth or 0) < 0 or limit < 0:
             raise ValueError(f"depth and limit must be 0 or more, not depth={depth}, limit={limit}")
-        return self._compiled.table(depth, sort, list(columns), by, width, limit, legend)
+        return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
 
     def __str__(self) -> str:
         """The table; with the legend for the first report that is printed in this process, each time it is."""
@@ -158,6 +218,24 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<roofprof.Report of {self.model} on {self.device}: {len(self.rows)} rows>"
+
+    # ---- pictures
+
+    def plot(
+        self, path: str | Path | None = None, by: str = "module", kind: str = "roofline", before: Report | None = None
+    ) -> Figure:
+        """A picture, as matplotlib's Figure; with a path it is written there, as SVG, PNG or PDF by the suffix.
+
+        by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
+        "time": the time that the bytes need against the time that the FLOPs need. before: an earlier report; arrows
+        lead from its dots to this one's. Raises ValueError for a count, which has no times, and for what cannot be
+        drawn. Needs matplotlib (``pip install roofprof[plot]``).
+        """
+        return plot(self, path, by, kind, before)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the roofline where there is one, and the table. Without scripts."""
+        return html(self)
 
     # ---- written and read
 
@@ -202,6 +280,16 @@ class Report:
             na_values={name: [""] for name in numbers},
         )
         return frame
+
+    def to_html(self, path: str | Path) -> None:
+        """One HTML file to look at, which needs no network; written whole or not at all.
+
+        Needs plotly (``pip install roofprof[html]``).
+        """
+        from roofprof._page import write_page
+        from roofprof._views.roofline import BY, roofline_view
+
+        write_page(self._compiled, {by: roofline_view(self, by) for by in BY}, path)
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:

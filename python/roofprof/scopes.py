@@ -62,6 +62,7 @@ def scope(name: str) -> Region:
     """A region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
 
     It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
+    All that runs inside, whichever module it is of, is in :meth:`Report.within` and :attr:`Report.regions`.
     Outside a profile it does nothing. Raises TypeError or ValueError if the name is not a str, or is empty.
     """
     return Region(name)

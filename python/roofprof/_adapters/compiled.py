@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
+from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
     from roofprof._model.hooks import ModuleHooks
@@ -50,7 +51,11 @@ def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
 
     Of user's types torch compiles the forward, of these the call with its look for hooks (torch's
     ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
+    A torch without that compiles nothing of theirs, and their calls go on as they were.
     """
+    dynamo = _dynamo()
+    if dynamo is None or not hasattr(dynamo.eval_frame.OptimizedModule, "_should_wrap_module_call_impl"):
+        return []
     compiled = compiled_places(tree)
     wrapped = {place for _, _, place in tree.wrappers}
     return [
@@ -102,7 +107,7 @@ class Compilations:
             return
         self._eager = True
         try:
-            with torch.compiler.set_stance("force_eager"):
+            with _forced_eager():
                 yield
         finally:
             self._eager = False
@@ -182,6 +187,9 @@ def _called_without(hooks: ModuleHooks, module: torch.nn.Module, call: Callable[
         return result
 
     return observed
+
+
+_forced_eager = SharedChange(lambda: torch.compiler.set_stance("force_eager"))
 
 
 def _dynamo() -> Any:

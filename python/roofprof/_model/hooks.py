@@ -14,6 +14,8 @@ from torch._library import custom_ops
 from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from roofprof._state.shared_change import SharedChange
+
 if TYPE_CHECKING:
     from roofprof import _C
 
@@ -98,6 +100,7 @@ def global_hooks(
             handle.remove()
 
 
+@SharedChange
 @contextlib.contextmanager
 def _through_the_dispatcher() -> Iterator[None]:
     """Since 2.15 torch calls Python's custom ops on tensors without its dispatcher, where nothing observes them."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +19,19 @@ from roofprof._model.hooks import global_hooks
 
 if TYPE_CHECKING:
     from roofprof._model.tree import ModelTree
-    from roofprof._run.progress import Progress
+    from roofprof._progress import Progress
     from roofprof._state.snapshot import StateSnapshot
 
 
 def _placed(tree: ModelTree) -> _C.PlacedModules:
-    return _C.PlacedModules(tree.modules, list(tree.objects))
+    return _C.PlacedModules(tree.modules, list(tree.objects), _forwards(tree.objects[0]))
+
+
+def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
+    """The code of its forward, by which a call of it is known that began before there was anyone to tell."""
+    given = [vars(model).get("forward"), getattr(type(model), "forward", None)] if model is not None else []
+    codes = [getattr(inspect.unwrap(forward), "__code__", None) for forward in given if forward is not None]
+    return [code for code in codes if isinstance(code, types.CodeType)]
 
 
 class Observer:

@@ -8,14 +8,19 @@ import sys
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
-from roofprof.cli import ceilings, doctor, ops, profile, show
+from roofprof.cli import ceilings, check, compare, doctor, html_page, ops, plot, profile, show, time
 from roofprof.cli.shared import CommandError, complain
 
 _EPILOG = """\
 examples:
   roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json
   roofprof profile my_model.py:build --inputs my_model.py:example_batch
+  roofprof time torchvision.models:resnet50 --input 8x3x224x224 --batch auto
   roofprof show r.json --by op --sort time
+  roofprof compare before.json after.json
+  roofprof check r.json --budget budget.toml
+  roofprof plot r.json -o r.svg
+  roofprof html r.json
   roofprof ceilings --device cuda
   roofprof ops softmax --family normalization
   roofprof doctor
@@ -23,7 +28,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, 2 after an error, 130 when interrupted."""
+    """Run the command and return its exit code: 0, 1 for a broken budget, 2 after an error, 130 when interrupted."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -51,6 +56,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (profile, show, ceilings, ops, doctor):
+    for command in (profile, time, show, html_page, plot, compare, check, ceilings, ops, doctor):
         command.add_parser(commands)
     return parser

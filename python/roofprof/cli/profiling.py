@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from roofprof import Note, RooflineProfiler, ceilings, count
+from roofprof._latency.batches import Arguments
 from roofprof.cli.loss import given_loss, load_loss, loss_of
 from roofprof.cli.shared import CommandError, check_output, complain, output, say
-from roofprof.cli.target import call_inputs, load_model, make_input, moved, parse_dtype
+from roofprof.cli.target import call_inputs, load_inputs, load_model, make_input, moved, parse_dtype
 from roofprof.report import Report
 
 
@@ -20,13 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     loss = load_loss(arguments.loss) if arguments.loss else None
     device = arguments.device
-    dtype = parse_dtype(arguments.dtype) if arguments.dtype else None
-    args, kwargs = _inputs(arguments, dtype or torch.float32, device)
-    model = load_model(arguments.target, arguments.args, device)
-    if isinstance(model, torch.nn.Module):
-        model = moved(model, arguments.target, device, dtype)
-        if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
-            model = model.train(arguments.train)
+    args, kwargs = inputs_of(arguments)
+    model = model_of(arguments, train=arguments.train)
     if arguments.count:
         return output(_counted(model, arguments.target, args, kwargs), arguments)
     say(f"profiling {arguments.target} on {device}")
@@ -59,26 +55,47 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Whatever can be said to be wrong before the model is built."""
     check_output(arguments)
-    if arguments.warmup < 0 or (arguments.repeat is not None and arguments.repeat < 1):
-        raise CommandError("--warmup must be 0 or more and --repeat 1 or more")
+    if arguments.warmup < 0 or (arguments.repeat or 0) < 0:
+        raise CommandError("--warmup and --repeat must be 0 or more")
     if arguments.count and arguments.train:
         raise CommandError("give either --count or --train, not both: --count makes one call without a backward")
     if arguments.loss and not arguments.train:
         raise CommandError("--loss is for --train, which goes back from it; give both or neither")
-    try:
-        torch.zeros(1, device=arguments.device)
-    except (RuntimeError, AssertionError) as error:
-        raise CommandError(f"device '{arguments.device}' cannot be used here: {str(error).splitlines()[0]}") from error
+    check_device(arguments.device)
     if arguments.ceilings:
         ceilings.load(arguments.ceilings)
 
 
-def _inputs(arguments: argparse.Namespace, dtype: torch.dtype, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def check_device(device: str) -> None:
+    """Raise CommandError where torch cannot use it."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise CommandError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
+
+
+def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[..., Any]:
+    """The target, on its device, in its dtype and mode."""
+    model = load_model(arguments.target, arguments.args, arguments.device)
+    if isinstance(model, torch.nn.Module):
+        model = moved(model, arguments.target, arguments.device, _dtype(arguments))
+        if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
+            model = model.train(train)
+    return model
+
+
+def inputs_of(arguments: argparse.Namespace) -> Arguments:
+    """What the target is called with."""
     if arguments.inputs and arguments.input:
         raise CommandError("give either --input or --inputs, not both")
     if arguments.inputs:
-        return call_inputs(arguments.inputs)
-    return tuple(make_input(text, dtype, device) for text in arguments.input or []), {}
+        return call_inputs(arguments.inputs, load_inputs(arguments.inputs))
+    dtype = _dtype(arguments) or torch.float32
+    return tuple(make_input(text, dtype, arguments.device) for text in arguments.input or []), {}
+
+
+def _dtype(arguments: argparse.Namespace) -> torch.dtype | None:
+    return parse_dtype(arguments.dtype) if arguments.dtype else None
 
 
 def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:

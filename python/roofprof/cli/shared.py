@@ -116,6 +116,7 @@ def _table(report: Report, arguments: argparse.Namespace) -> str:
         arguments.limit,
         arguments.legend,
         for_shell=True,
+        expand=arguments.expand,
     )
 
 
@@ -145,6 +146,34 @@ def whole_number(text: str) -> int:
     return value
 
 
+def add_target_options(parser: argparse.ArgumentParser) -> None:
+    """What is called, and with what; :mod:`roofprof.cli.profiling` loads it."""
+    parser.add_argument(
+        "target",
+        help="package.module:callable or file.py:callable (a module, or what makes one); or a TorchScript or .pt2 file",
+    )
+    parser.add_argument(
+        "--args",
+        metavar="ARGS",
+        help="what the target is called with, as Python literals, such as '\"resnet50\", num_classes=10'",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="SHAPE",
+        help="one positional input, such as 1x3x224x224 or 1x128:int64; repeat the option for further inputs",
+    )
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE.py:CALLABLE",
+        help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)",
+    )
+    parser.add_argument(
+        "--dtype",
+        help="dtype of the model's parameters and of --input's tensors (default: the model's own; float32)",
+    )
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Options of the commands that give a report."""
     parser.add_argument("--depth", type=whole_number, metavar="N", help="deepest module shown")
@@ -153,9 +182,15 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
     parser.add_argument(
-        "--by", choices=("module", "op", "kernel"), default="module", help="a row for each module, operator or kernel"
+        "--by",
+        choices=("module", "scope", "op", "kernel"),
+        default="module",
+        help="a row for each module, region of the code, operator or kernel",
     )
     parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="largest number of rows shown")
+    parser.add_argument(
+        "--expand", action="store_true", help="a row for each of several equal siblings, not one for all"
+    )
     parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from roofprof._adapters.exported import runnable
+from roofprof._latency.batches import Arguments, arguments_of
 from roofprof.cli.shared import CommandError, with_article
 
 
@@ -166,28 +167,23 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
         raise CommandError(f"an input of shape {shape} cannot be made on {device}: {_first_line(error)}") from error
 
 
-def call_inputs(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What ``file.py:callable`` returns, as arguments of the model.
-
-    A pair of a tuple and a dict is positional arguments and keywords, another tuple is positional arguments, anything
-    else is the one argument.
-    """
+def load_inputs(target: str) -> Callable[..., Any]:
+    """The callable that ``file.py:callable`` names, which returns the inputs."""
     function = load_object(target)
     if not callable(function):
         raise CommandError(
             f"{target} is {with_article(type(function).__name__)}; a callable that returns the inputs is needed"
         )
+    return function  # type: ignore[no-any-return]
+
+
+def call_inputs(target: str, function: Callable[..., Any], *batch: int) -> Arguments:
+    """What it returns, as arguments of the model."""
     try:
-        value = function()
+        value = function(*batch)
     except Exception as error:
-        raise CommandError(f"{target}() failed: {type(error).__name__}: {error}") from error
-    match value:
-        case (tuple() as args, dict() as kwargs):
-            return args, kwargs
-        case tuple():
-            return value, {}
-        case _:
-            return (value,), {}
+        raise CommandError(f"{target}({', '.join(map(str, batch))}) failed: {type(error).__name__}: {error}") from error
+    return arguments_of(value)
 
 
 def _first_line(error: BaseException) -> str:

@@ -23,9 +23,11 @@ ARROWS = {
     "ops": VALUES,
     "join": VALUES,
     "figures": VALUES,
+    "figures/siblings": VALUES | {"figures"},
+    "figures/advice": VALUES | {"figures", "figures/siblings"},
     "json": VALUES,
     "listing": VALUES | {"ops", "json"},
-    "report": VALUES | {"figures", "json"},
+    "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json"},
     "observe/rule": VALUES,
     "observe/operators": VALUES | {"ops", "observe/rule"},
     "observe/modules": VALUES | {"observe/operators"},
@@ -47,6 +49,7 @@ ARROWS = {
     "interpose": VALUES | {"observe"},
     "python": VALUES
     | {
+        "figures",
         "run",
         "report",
         "json",
@@ -62,7 +65,7 @@ ARROWS = {
     | OBSERVING,
 }
 # Tested with nothing but a C++ compiler.
-STD_ONLY = {"values", "ops", "listing", "observe/rule", "join", "figures", "json"}
+STD_ONLY = {"values", "ops", "listing", "observe/rule", "join", "figures", "figures/siblings", "figures/advice", "json"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")
 CUDA = re.compile(r"(cuda|cupti|nvml|nvperf)", re.IGNORECASE)
 CUPTI = re.compile(r"(cupti|nvperf)", re.IGNORECASE)
@@ -205,19 +208,41 @@ PYTHON_ARROWS = {
     "_state": {"_C"},
     "_model": {"_C", "_state"},
     "_adapters": {"_C", "_state", "_model"},
-    "_run": {"_C", "_state", "_model", "_adapters"},
+    "_progress": set(),
+    "_run": {"_C", "_state", "_model", "_adapters", "_progress"},
     "published_peaks": {"_C"},
-    "ceilings": {"_C", "published_peaks"},
+    "ceilings": {"_C", "published_peaks", "_progress"},
     "_fields": {"_C"},
-    "report": {"_C", "_fields"},
+    "report": {"_C", "_fields", "_plots", "_views", "_page"},
+    "comparison": {"_C", "_fields", "report"},
+    "budget": {"_C", "_fields", "comparison", "report"},
+    "_files": set(),
+    "_views": {"_C"},
+    "_page": {"_C", "_fields", "_files", "_views"},
+    "_plots": {"_fields", "_files", "_views"},
     "op_costs": {"_C"},
     "scopes": {"_C", "op_costs"},
-    "profiler": {"_C", "_state", "_model", "_adapters", "_run", "ceilings", "report"},
+    "profiler": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "ceilings", "report", "_latency"},
     "_torch_check": {"_build_info"},
-    "_api": {"_C", "_fields", "op_costs", "scopes", "report", "profiler"},
+    "_api": {"_C", "_fields", "comparison", "op_costs", "scopes", "report", "profiler", "_latency"},
     "roofprof": {"_api", "_build_info", "_torch_check"},
     "compat": {"roofprof", "_state"},
-    "cli": {"roofprof", "_C", "_build_info", "_state", "_adapters", "published_peaks", "ceilings", "report"},
+    "pytest_plugin": {"roofprof", "budget"},
+    "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_plots"},
+    "cli": {
+        "roofprof",
+        "_C",
+        "_build_info",
+        "_state",
+        "_adapters",
+        "published_peaks",
+        "ceilings",
+        "report",
+        "comparison",
+        "budget",
+        "_plots",
+        "_latency",
+    },
     "__main__": {"cli"},
 }
 MODULES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -48,6 +49,55 @@ def test_a_program_finds_roofprof_before_torch(programs, installed, name):
             assert library.parent == installed / "lib"
         elif library.name.startswith("libtorch"):
             assert library.parent == TORCH / "lib"
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="there is no pkg-config")
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_pkg_config_alone_serves_a_program(installed, tmp_path, monkeypatch, compiler):
+    """The program uses the API as a user would, torch and fmt included, and checks what it gets."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(installed / "lib" / "pkgconfig"))
+    flags = run("pkg-config", "--cflags", "--libs", "roofprof").stdout.split()
+    run(compiler, PROGRAMS / "user.cpp", *flags, "-o", tmp_path / "user")
+    printed = run(tmp_path / "user").stdout
+    assert printed.startswith(f"roofprof {_build_info.VERSION}\n")
+    assert printed.count("roofprof  Net on cpu") == 2
+    assert "a block of 5 steps: " in printed
+    assert "a step on average: " in printed
+    assert "ATTENTION" not in printed  # calls of torch's modules are seen: the libraries' order is right
+    assert printed.splitlines()[-1].startswith("no published peaks of 'RTX 9999' are known; there are those of ")
+    assert run("pkg-config", "--modversion", "roofprof").stdout.strip() == _build_info.VERSION
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="there is no pkg-config")
+def test_fmt_included_before_needs_a_definition_that_the_header_names(installed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(installed / "lib" / "pkgconfig"))
+    flags = run("pkg-config", "--cflags", "--libs", "roofprof").stdout.split()
+    source = tmp_path / "early.cpp"
+    source.write_text(
+        "#include <fmt/format.h>\n#include <roofprof/fmt.h>\n"
+        'void print(const roofprof::Report& report) { fmt::print("{}", report); }\nint main() {}\n'
+    )
+    refused = run("g++", source, *flags, "-o", tmp_path / "early", check=False)
+    assert "fmt was included before: define FMT_HEADER_ONLY for the whole program" in refused.stderr
+    run("g++", "-DFMT_HEADER_ONLY", source, *flags, "-o", tmp_path / "early")
+    run("g++", "-DROOFPROF_FMT_LINKED", "-c", source, *flags, "-o", tmp_path / "early.o")
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="there is no pkg-config")
+def test_a_plugin_is_exact_where_the_library_is_loaded_first(installed, tmp_path, monkeypatch):
+    """One that was linked without the intercepting library, into a program that knows nothing of torch."""
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(installed / "lib" / "pkgconfig"))
+    flags = run("pkg-config", "--cflags", "--libs", "roofprof").stdout.replace("-lroofprof_nn", "").split()
+    run("g++", "-shared", "-fPIC", PROGRAMS / "plugin.cpp", *flags, "-o", tmp_path / "plugin.so")
+    run("g++", "-DMAIN", PROGRAMS / "plugin.cpp", "-ldl", "-o", tmp_path / "program")
+    program = [tmp_path / "program", tmp_path / "plugin.so"]
+    assert "calls of torch::nn modules are not seen" in run(*program).stdout
+    first = [f"LD_LIBRARY_PATH={TORCH / 'lib'}", f"LD_PRELOAD={installed / 'lib' / 'libroofprof_nn.so'}"]
+    printed = run("env", *first, *program).stdout
+    assert "ATTENTION" not in printed
+    assert "~" not in printed
 
 
 def test_only_programs_load_what_stands_before_torch():
@@ -104,8 +154,8 @@ def test_the_wheel_serves_programs_and_takes_the_torch_beside_it(tmp_path):
     package = site / "roofprof"
     headers = package / "include" / "roofprof"
     assert {path.relative_to(headers) for path in headers.rglob("*.h")} == HEADERS
-    assert {path.name for path in (package / "lib").iterdir()} == {"libroofprof.so", "libroofprof_nn.so"}
-    assert not list(site.rglob("*test*"))
+    assert {path.name for path in (package / "lib").iterdir()} == {"libroofprof.so", "libroofprof_nn.so", "pkgconfig"}
+    assert [path.name for path in site.rglob("*test*")] == ["pytest_plugin.py"]
 
     (site / "torch").symlink_to(TORCH)
     configure(PROGRAMS, tmp_path / "build", package / "share" / "cmake")  # as roofprof.cmake_prefix_path says it

@@ -20,6 +20,17 @@ def report():
     return given_roofs.profiler(nn.Sequential(nn.Linear(16, 8), nn.ReLU()), repeat=3).run(torch.rand(4, 16))
 
 
+def test_a_figure_as_tables_write_it(report):
+    flops = roofprof.fields["flops"]
+    assert flops.cell(report.total) == flops.text(report.total.flops) == "1.09k"  # 4 x (2 x 16 x 8 + 8) + 4 x 8
+    assert roofprof.fields["time"].text(1.2e-3) == "1.20ms"
+    assert roofprof.fields["dram_bytes"].cell(report.total) == roofprof.fields["intensity"].text(None) == "n/a"
+    assert roofprof.fields["type"].cell(report.row("0")) == "Linear"
+    assert roofprof.fields.of("group")["calls"].cell(report.by_operator()["aten::linear"]) == "1"
+    with pytest.raises(RuntimeError):
+        flops.cell(report.by_operator()["aten::linear"])
+
+
 def test_a_figure_by_its_name():
     field = roofprof.fields["intensity"]
     assert (field.name, field.heading, field.aliases, field.of) == ("intensity", "AI", (), "row")

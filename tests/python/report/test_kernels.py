@@ -117,6 +117,7 @@ def test_measured_figures_of_kernels_and_rows(report):
     gemm = report.kernels[0]
     flops = 2 * 2 * 8 * 4
     assert gemm.flops == flops
+    assert gemm.achieved_flops == pytest.approx(flops / 600e-9)
     assert gemm.dram_bytes == 3200
     assert gemm.dram_intensity == pytest.approx(flops / 3200)
     assert gemm.l2_intensity == pytest.approx(flops / 6400)
@@ -191,7 +192,7 @@ def test_shown_in_the_shell(report, tmp_path, capsys):
     assert "        3  head     sm_50      maxwell_sgemm" in shown
     assert "simulated GPU" in shown
     assert cli.main(["show", str(path), "--by", "kernel", "--csv", str(csv)]) == 0
-    assert csv.read_text().splitlines()[1].startswith("maxwell_sgemm,kernel,,head,forward,aten::linear,4x2x1,128x1x1,")
+    assert csv.read_text().splitlines()[1].startswith("maxwell_sgemm,kernel,,head,forward,,aten::linear,4x2x1,128x1x1,")
     assert cli.main(["show", str(path), "--csv", str(csv)]) == 0
     assert csv.read_text().startswith("path,type,")
 

@@ -76,6 +76,13 @@ def test_lower_bounds_of_leaves_and_parents(report):
     assert report.total.lower_bound_time == pytest.approx(report.row("").lower_bound_time)
 
 
+def test_the_two_sides_of_the_lower_bound(report):
+    for row in report.rows:
+        shares = [shares_of(op) for op in below(report, row.path)]
+        assert row.compute_time == pytest.approx(sum(round(share[0] * 1e9) for share in shares) * 1e-9, abs=1e-15)
+        assert row.memory_time == pytest.approx(sum(round(share[1] * 1e9) for share in shares) * 1e-9, abs=1e-15)
+
+
 def test_groups_by_module_op_and_shapes_say_the_same(report):
     by_module: dict[str, float] = {}
     for group in report.group("module", "op", "shapes", "phase"):
@@ -195,6 +202,8 @@ def test_dtype_without_a_roof_is_unknown():
     row = report.row("0")
     assert row.bound == "unknown"
     assert row.lower_bound_time is None
+    assert row.compute_time is None
+    assert row.memory_time is None
     assert row.wasted_time is None
     assert row.percent_of_roof is None
     assert row.time > 0

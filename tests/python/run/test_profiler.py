@@ -48,6 +48,28 @@ class Counted(nn.Module):
 # ---- how often the model is called
 
 
+def is_counted(report):
+    """As by count: no times, no roofs."""
+    assert report.total.macs == MACS
+    assert report.total.time is None
+    assert report.run_times == []
+    assert not report.ceilings
+    assert "one call, counted only" in report.table()
+    assert report.to_dict()["scope"] == "count"
+    return True
+
+
+def test_without_repeats_one_call_is_counted(monkeypatch):
+    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda _device: pytest.fail("roofs are measured"))
+    model = Counted()
+    assert is_counted(RooflineProfiler(model, repeat=0).run(x()))
+    assert is_counted(RooflineProfiler(model).count(x()))
+    assert is_counted(RooflineProfiler(model, repeat=0).run_step(lambda value: model(value), x()))
+    assert model.calls == 3
+    with pytest.raises(TypeError, match="no model to run"):
+        RooflineProfiler(None).count(x())
+
+
 @pytest.mark.parametrize(("warmup", "repeat"), [(0, 1), (1, 1), (2, 3), (0, 7)])
 def test_calls_are_one_plus_warm_up_plus_a_pair_for_each_repeat(warmup, repeat):
     model = Counted()
@@ -291,7 +313,7 @@ def test_nothing_profiled_yet():
     ("options", "error"),
     [
         ({"warmup": -1}, ValueError),
-        ({"repeat": 0}, ValueError),
+        ({"repeat": -1}, ValueError),
         ({"counters": "maybe"}, ValueError),
         ({"ceilings": "/no/such/file.json"}, ValueError),
         ({"ceilings": 5}, TypeError),

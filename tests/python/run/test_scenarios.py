@@ -85,6 +85,8 @@ def test_pythons_door_does_what_the_table_says(scenario, python):
 @EACH
 def test_both_doors_report_the_same(scenario, python, cpp):
     needs_fakes(scenario)
+    if scenario.model == "interrupts":
+        pytest.skip("only Python has errors that end a program")
     ours, theirs = python[scenario.name], cpp[scenario.name]
     for fact in ("calls", "raised", "seen", "input"):
         assert ours[fact] == theirs[fact], fact

@@ -11,7 +11,7 @@ BEGIN = "# Rows: what follows is written by tests/python/support/row_stubs.py.\n
 END = "# Rows end here.\n"
 CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow"}
 # What ops are grouped by.
-KEYS = ("phase", "op", "module", "dtype", "shapes")
+KEYS = ("phase", "op", "module", "scope", "dtype", "shapes")
 # What a list of operations by dtype is shown as, too.
 VIEWS = ("flops_by_dtype", "int_ops_by_dtype")
 

@@ -211,6 +211,11 @@ def one_run(**options: Any) -> dict[str, Any]:
     return facts(profiler(model(), **options).run(torch.ones(2, 4)))
 
 
+def whole_report() -> dict[str, Any]:
+    """One run with counters, to be read by ``Report.from_dict``."""
+    return profiler(model()).run(torch.ones(2, 4)).to_dict()
+
+
 def training() -> dict[str, Any]:
     net = model()
     optimizer = Step(net.parameters())
@@ -219,6 +224,32 @@ def training() -> dict[str, Any]:
         net(torch.ones(2, 4)).sum().backward()
         optimizer.step()
     return facts(prof.report())
+
+
+def regions(**options: Any) -> dict[str, Any]:
+    """A region with one call of the model and one with two, and one call outside."""
+    net = model()
+
+    def step(x: torch.Tensor) -> None:
+        with roofprof.scope("prefill"):
+            net(x)
+        with roofprof.scope("decode"):
+            net(x)
+            net(x)
+        net(x)
+
+    report = profiler(net, **options).run_step(step, torch.ones(2, 4))
+    parts = {name: report.within(name) for name in ("prefill", "decode")}
+    again = roofprof.Report.from_dict(report.to_dict()).within("decode")
+    return {
+        "whole": facts(report),
+        "parts": {name: facts(part) for name, part in parts.items()},
+        "regions": json.loads(report.to_json())["regions"],
+        "same from JSON": again == parts["decode"],
+        "groups": {group.scope: group.time for group in report.group("scope")},
+        "utilization": [row.utilization for row in (report.total, parts["decode"].total)],
+        "scopes": sorted(kernel.scope for kernel in report.kernels),
+    }
 
 
 def scripted() -> dict[str, Any]:
@@ -247,6 +278,8 @@ def what_goes_well() -> dict[str, Any]:
         "counters": one_run(),
         "counters of modules": one_run(counters="modules"),
         "training": training(),
+        "regions": regions(),
+        "regions, counters of modules": regions(counters="modules"),
         "a script": scripted(),
         "raising": raising(),
         "after raising": one_run(),
@@ -271,7 +304,11 @@ def what_goes_wrong() -> dict[str, Any]:
     fakes().set("cupti_version", 26)
     attempt("too old", cupti="older/libcupti.so.12")
     fakes().fail("cuptiSubscribe", 39)
+    os.environ["NSYS_PROFILING_SESSION_ID"] = "7"
     attempt("another profiler")
+    del os.environ["NSYS_PROFILING_SESSION_ID"]
+    fakes().fail("cuptiSubscribe", 39)
+    attempt("a subscriber alone")
     fakes().set("permitted", 0)
     attempt("no permission")
     fakes().fail("cuptiRangeProfilerEnable", 26)

@@ -1,0 +1,24 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """What was there stays until all is written. Raises OSError where the file cannot be made."""
+    target = Path(path).resolve()  # behind a link
+    if target.exists() and not target.is_file():  # a pipe, /dev/null; of a folder this says what it is
+        target.write_bytes(content)
+        return
+    part = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}")
+    try:
+        part.write_bytes(content)
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o777)
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Latency and throughput of a model's calls, and sweeps over batch sizes."""

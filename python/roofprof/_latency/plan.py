@@ -1,0 +1,78 @@
+"""How often calls are made and with which batches; what cannot be meant is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LARGEST_UNASKED = 1 << 16  # batch
+
+
+class RefusedError(ValueError):
+    """A call that cannot be timed as it was wished for, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often a call is made, and how much is in it. Raises TypeError or ValueError for what cannot be meant."""
+
+    warmup: int = 50
+    repeat: int = 200
+    seconds: float | None = 30.0
+    samples: int | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("warmup", 0), ("repeat", 1), ("samples", 1), ("tokens", 1)):
+            value = getattr(self, name)
+            if value is None and name in {"samples", "tokens"}:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be a whole number, not {_shown(value)}{_KEYWORD}")
+            if value < least:
+                raise RefusedError(f"{name} must be {least} or more, not {value}")
+        if self.seconds is not None:
+            if not isinstance(self.seconds, (int, float)) or isinstance(self.seconds, bool):
+                raise TypeError(f"seconds must be a number or None, not {_shown(self.seconds)}{_KEYWORD}")
+            if not self.seconds > 0:
+                raise RefusedError(f"seconds must be more than 0, not {self.seconds}")
+
+
+_KEYWORD = "; to hand a keyword of that name to the model, time a lambda that does"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 40 else f"something of type {type(value).__name__}"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which are wished for: "auto", or sizes. Raises TypeError or ValueError for anything else."""
+
+    wished: str | Sequence[int]
+
+    def __post_init__(self) -> None:
+        if self.wished == "auto":
+            return
+        if isinstance(self.wished, str) or not isinstance(self.wished, Sequence):
+            raise TypeError(f"batches must be 'auto' or a list of whole numbers, not {self.wished!r}")
+        for batch in self.wished:
+            if not isinstance(batch, int) or isinstance(batch, bool):
+                raise TypeError(f"a batch must be a whole number, not {batch!r}")
+            if batch < 1:
+                raise RefusedError(f"a batch must be 1 or more, not {batch}")
+        if not self.wished:
+            raise RefusedError("batches must have at least one")
+
+    @property
+    def auto(self) -> bool:
+        """Whether one doubling follows the other."""
+        return self.wished == "auto"
+
+    @property
+    def sizes(self) -> list[int]:
+        """All that may be measured, smallest first."""
+        if isinstance(self.wished, str):
+            return [1 << power for power in range(LARGEST_UNASKED.bit_length())]
+        return sorted(set(self.wished))

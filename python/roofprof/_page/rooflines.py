@@ -1,0 +1,116 @@
+"""Rooflines as a page embeds them: the views of ``_views``, each dot with the row that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from roofprof import _C
+from roofprof._fields import fields
+from roofprof._page.tables import AnyRow, exact
+from roofprof._views.kinds import STYLES
+from roofprof._views.roofline import Dot, LeftOut, RooflineView
+
+Views: TypeAlias = Mapping[str, RooflineView]
+
+MOST_DOTS = 1000  # those that take most time; more would be a cloud, and slow to draw
+_KINDS = {"module": "row", "op": "group", "kernel": "kernel"}  # of row
+_TOLD = ("intensity", "achieved_flops", "time", "total", "bound", "percent_of_roof", "wasted_time")
+_SHAPES = {"triangle": "triangle-up"}  # as plotly.js names them
+
+
+def rooflines(report: _C.Report, views: Views) -> dict[str, Any]:
+    """By what the dots are; only those that have dots."""
+    return {by: _roofline(view, _rows_of(report, view)) for by, view in views.items() if view.dots}
+
+
+def why_none(views: Views) -> list[str]:
+    """Why there is no dot at all; empty where there is one."""
+    if any(view.dots for view in views.values()):
+        return []
+    return [_left_out(left, "module") for left in views["module"].left_out] if "module" in views else []
+
+
+def _roofline(view: RooflineView, rows: Sequence[tuple[int, AnyRow]]) -> dict[str, Any]:
+    dots = sorted(zip(view.dots, rows, strict=True), key=lambda dot: -dot[0].time)
+    shown = dots[:MOST_DOTS]
+    said = [_left_out(left, view.by) for left in view.left_out]
+    if len(dots) > len(shown):
+        time = fields["time"].text(sum(dot.time for dot, _ in dots[MOST_DOTS:]))
+        said.insert(0, f"Dots are the {MOST_DOTS:,} that take most time; {len(dots) - MOST_DOTS:,} more take {time}")
+    unit = {roof.name: roof.unit for roof in view.roofs}
+    rate = fields["achieved_flops"]
+    return {
+        "roofs": [
+            {"kind": roof.kind, "rate": roof.rate, "text": f"{roof.name} {rate.text(roof.rate)}{roof.unit}"}
+            for roof in view.roofs
+        ],
+        "ridges": [
+            {
+                "intensity": ridge.intensity,
+                "rate": ridge.rate,
+                "text": fields["intensity"].text(ridge.intensity),
+                "between": [ridge.compute, ridge.memory],
+            }
+            for ridge in view.ridges
+            if ridge.compute in unit
+        ],
+        "kinds": [
+            {"name": kind, "colour": STYLES[kind][0], "shape": _SHAPES.get(STYLES[kind][1], STYLES[kind][1])}
+            for kind in STYLES
+            if any(dot.kind == kind for dot, _ in shown)
+        ],
+        "longest": exact(max(dot.time for dot in view.dots)),
+        "dots": [_dot(dot, index, row, _KINDS[view.by]) for dot, (index, row) in shown],
+        "said": said,
+    }
+
+
+def _dot(dot: Dot, index: int, row: AnyRow, kind: str) -> dict[str, Any]:
+    return {
+        "row": index,
+        "label": dot.label,
+        "kind": dot.kind,
+        "intensity": dot.intensity,
+        "rate": dot.rate,
+        "time": dot.time,
+        "measured": dot.measured,
+        "levels": dot.levels,
+        "told": _told(dot, row, kind),
+    }
+
+
+def _told(dot: Dot, row: AnyRow, kind: str) -> list[tuple[str, str]]:
+    """What a tooltip says, as tables print it: of a module's own ops, unless the dot has all of the module."""
+    figures = fields.of(kind)
+    own = "self_" if isinstance(row, _C.Row) and row.self_achieved_flops == dot.rate else ""
+    cells = [figures[own + name] for name in _TOLD if own + name in figures]
+    told = [(field.heading.removeprefix("self "), field.cell(row)) for field in cells]
+    measured = [(f"{level} AI", fields["intensity"].text(intensity)) for level, intensity in dot.levels]
+    bytes_are = "measured by counters" if dot.measured else "each op's inputs and outputs once"
+    return [("kind", dot.kind), *told, *measured, ("bytes", bytes_are)]
+
+
+def _left_out(left: LeftOut, by: str) -> str:
+    noun = {"module": "module", "op": "operator", "kernel": "kernel"}[by]
+    time = f", {fields['time'].text(left.time)}" if left.time else ""
+    return f"Without a dot: {left.count:,} {noun}{'' if left.count == 1 else 's'}{time} ({left.reason})"
+
+
+def _rows_of(report: _C.Report, view: RooflineView) -> list[tuple[int, AnyRow]]:
+    """The row of each dot, and its index in the page's table."""
+    if view.by == "kernel":
+        # The dots are some of the kernels, in their order.
+        kernels = iter(enumerate(report.kernels))
+        return [next(pair for pair in kernels if _is_of(dot, pair[1])) for dot in view.dots]
+    rows: Iterable[tuple[str, AnyRow]]
+    if view.by == "op":
+        rows = ((group.keys[0], group) for group in report.group(["op"]))
+    else:
+        rows = ((row.path, row) for row in report.rows)
+    known = {key: (index, row) for index, (key, row) in enumerate(rows)}
+    return [known[dot.key] for dot in view.dots]
+
+
+def _is_of(dot: Dot, kernel: _C.KernelRow) -> bool:
+    return (kernel.name, kernel.total, kernel.dram_intensity) == (dot.label, dot.time, dot.intensity)

@@ -1,0 +1,118 @@
+// What does not move: heading, total, coverage and notes, advice, roofs, environment, conventions.
+
+/** The figures of the total that open a report, as far as it has them. */
+const HEADLINE = ["time", "flops", "macs", "bytes", "params", "intensity", "achieved_flops", "bound",
+  "percent_of_roof", "wasted_time", "dram_bytes", "utilization"];
+
+function showHeading() {
+  for (const [index, [label, text]] of page.heading.entries()) {
+    if (index === 0) byId("title").textContent = text;
+    else if (label) byId("banners").append(make("p", { className: "banner" }, make("strong", {}, label), ` ${text}`));
+    else byId("run").append(make("p", {}, text));
+  }
+}
+
+function showTotal() {
+  const { byName } = tables.get("module");
+  for (const column of HEADLINE.map((name) => byName.get(name))) {
+    if (!column?.total || column.total[0] === "n/a") continue;
+    const [text, raw] = column.total;
+    const title = column.textual || raw === null ? "" : `${raw} ${column.unit}`;
+    byId("total").append(make("div", { title: column.meaning }, make("dt", {}, column.heading),
+      make("dd", { title }, text)));
+  }
+}
+
+// ---- coverage and notes
+
+const LEVELS = ["attention", "warning", "info"]; // the gravest first
+
+function showCoverage() {
+  const { sentences, notes, uncosted, unobserved, uncalled } = page.coverage;
+  const section = byId("coverage");
+  section.append(...sentences.map((sentence) => make("p", {}, sentence)));
+  if (uncosted.length) {
+    const rows = uncosted.map(([op, calls, share, modules]) => [nameOf(op), calls, share,
+      make("span", {}, ...modules.flatMap((name, index) => [index ? ", " : "", nameOf(name)]))]);
+    section.append(make("details", {}, make("summary", {}, plural(uncosted.length, "op without a known cost",
+      "ops without a known cost")), plainTable(["op", "calls", "of the op time", "modules"], rows, new Set([1, 2]))));
+  }
+  if (unobserved.length) {
+    const rows = unobserved.map(([name, calls]) => [nameOf(name), calls]);
+    section.append(make("details", {}, make("summary", {}, `${plural(unobserved.length, "kind")} of work that ` +
+      "bypassed the dispatcher"), plainTable(["what", "calls"], rows, new Set([1]))));
+  }
+  if (uncalled.length) section.append(listing(`${plural(uncalled.length, "module")} never called`,
+    uncalled.map(modulePath)));
+  const ranked = [...notes].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+  if (ranked.length) section.append(make("ul", { className: "notes" }, ...ranked.map(noteLine)));
+}
+
+function noteLine({ level, code, text, count, where }) {
+  const more = count > 1 ? ` (${count} times)` : "";
+  const places = where.filter((path) => !text.includes(path) || path === "").map(modulePath);
+  return make("li", { className: `note ${level}` }, make("span", { className: "level" }, level), " ",
+    make("span", {}, text + more), " ", make("code", {}, code),
+    places.length ? listing(`in ${plural(places.length, "module")}`, places, 200) : null);
+}
+
+// ---- advice, and where most time goes
+
+function showAdvice() {
+  if (!page.advice.length) return;
+  byId("advice").hidden = false;
+  byId("advice").append(make("ul", { className: "notes" }, ...page.advice.map(({ rule, module, text, source, modules }) =>
+    make("li", { className: "note" }, nameOf(modulePath(module)), `: ${text}`, " ", make("code", {}, rule),
+      source ? make("span", { className: "said" }, ` (${source})`) : null,
+      modules.length > 1 ? listing(`in ${plural(modules.length, "module")}`, modules.map(modulePath), 200) : null))));
+}
+
+/** `onModule(row)` is called with the module's row when its name is chosen. */
+function showWasters(onModule) {
+  if (!page.wasters) return;
+  const rowOf = tables.get("module").rowOf;
+  byId("wasters").hidden = false;
+  const rows = page.wasters.rows.map(([module, ...rest]) => {
+    const label = nameOf(modulePath(module));
+    return [rowOf.has(module) ? button(label, () => onModule(rowOf.get(module)), { className: "link" }) : label,
+      ...rest];
+  });
+  byId("wasters").append(plainTable(page.wasters.headings, rows, new Set([2, 4, 5])));
+}
+
+// ---- below the tables
+
+function showRoofs() {
+  const { device, said, headings, rows, curve } = page.roofs;
+  if (!rows.length && !said.length) return;
+  byId("roofs").hidden = false;
+  if (device) byId("roofs").append(make("p", {}, device));
+  if (!rows.length) byId("roofs").append(...said.map((sentence) => make("p", {}, sentence)));
+  else byId("roofs").append(plainTable(headings, rows, new Set([1, 2, 3])));
+  if (curve.rows.length) {
+    byId("roofs").append(make("details", {}, make("summary", {}, "Bandwidth by working set"),
+      plainTable(curve.headings, curve.rows, new Set(curve.headings.keys()))));
+  }
+}
+
+function showEnvironment() {
+  byId("environment").append(make("dl", { className: "pairs" }, ...page.environment.flatMap(([name, value]) =>
+    [make("dt", {}, name), make("dd", {}, value)])));
+}
+
+function showConventions() {
+  const names = { module: "Modules", op: "Operators", kernel: "Kernels" };
+  const said = new Set();
+  for (const [by, table] of tables) {
+    const fresh = table.legend.filter((sentence) => !said.has(sentence));
+    for (const sentence of fresh) said.add(sentence);
+    if (fresh.length) {
+      byId("conventions").append(make("h3", {}, names[by]),
+        make("ul", { className: "legend" }, ...fresh.map((sentence) => make("li", {}, sentence))));
+    }
+  }
+  byId("conventions").append(make("h3", {}, "Cells"), make("ul", { className: "legend" },
+    ...["n/a: not known or not defined, never 0", "a cell's tooltip has the figure in full, in its unit",
+      "the bars behind times are as long as the figure, against the longest of the column"]
+      .map((sentence) => make("li", {}, sentence))));
+}

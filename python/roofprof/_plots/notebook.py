@@ -1,0 +1,37 @@
+"""A report in a notebook: the roofline as SVG within the page, and the table as text. Nothing in it is run."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Protocol
+
+from roofprof._plots.plot import content, plot
+from roofprof._views.reads import ViewedReport
+
+
+class ShownReport(ViewedReport, Protocol):
+    """A report that prints itself."""
+
+    def table(self) -> str: ...
+
+
+_TABLE_STYLE = "white-space: pre; overflow-x: auto; font-size: 12px; line-height: 1.3; text-align: left"
+
+
+def html(report: ShownReport) -> str:
+    """The picture, if matplotlib is there and the report was timed, then the table."""
+    return f'<div>{_picture(report)}<pre style="{_TABLE_STYLE}">{escape(report.table())}</pre></div>'
+
+
+def _picture(report: ViewedReport) -> str:
+    if report.total.time is None:
+        return ""
+    try:
+        figure = plot(report)
+    except ImportError:
+        return ""
+    # An <img> shows it by itself: the ids of several pictures on one page cannot meet.
+    from base64 import b64encode
+
+    svg = b64encode(content(figure, "svg")).decode()
+    return f'<img alt="roofline" style="max-width: 640px; width: 100%" src="data:image/svg+xml;base64,{svg}">'

@@ -1,0 +1,296 @@
+"""Budgets: limits for a report's total and modules, read from TOML, and which of them a report breaks."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from roofprof import _C
+from roofprof._fields import fields
+from roofprof.budget.lines import Keys, TomlError, read
+from roofprof.budget.quantities import NUMBER, example, parsed
+from roofprof.comparison.differences import differences
+from roofprof.report import Report
+
+# Not of a row: of the report as a whole.
+_UNCOSTED = "uncosted_ops"
+_PEAK_MEMORY = "peak_memory"
+_WITHOUT = {
+    _PEAK_MEMORY: "the report has no peak memory: roofprof did not measure it",
+}
+_HOLDS = {
+    "<=": lambda value, bound: value <= bound,
+    ">=": lambda value, bound: value >= bound,
+    "<": lambda value, bound: value < bound,
+    ">": lambda value, bound: value > bound,
+    "==": lambda value, bound: value == bound,
+}
+
+
+class BudgetError(ValueError):
+    """What is wrong with a budget: one sentence that names the file and the line."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit of a budget."""
+
+    where: str | None  # which modules, as a glob on paths; None: the total
+    figure: str
+    sign: str  # "<=", ">=", "<", ">", "=="
+    amount: float  # in the unit of the row's attribute; of a relative limit the factor
+    relative: bool  # to the same figure of the baseline
+    text: str  # as the budget has it
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A limit that a report does not keep."""
+
+    limit: Limit
+    path: str | None  # of the row; None: the total
+    reason: str  # which figure it has and by how much that is too much, or why there is none
+
+    def __str__(self) -> str:
+        where = "total" if self.path is None else self.path or "(model)"
+        return f"{where}: {self.limit.figure} {self.limit.text}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of holding a report against a budget."""
+
+    checked: int  # how many figures
+    broken: tuple[Broken, ...]
+    remarks: tuple[str, ...] = ()  # what the reader of relative limits must know
+
+    @property
+    def kept(self) -> bool:
+        """Whether no limit is broken."""
+        return not self.broken
+
+    def __str__(self) -> str:
+        kept = f"{self.checked} figures are within the budget"
+        head = kept if self.kept else f"{len(self.broken)} of {self.checked} figures break the budget"
+        return "\n".join([*self.remarks, *map(str, self.broken), head])
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits, as a TOML file has them; ``docs/budgets.md`` shows one."""
+
+    limits: tuple[Limit, ...]
+    name: str = "budget"
+    _lines: Mapping[Keys, int] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def load(path: str | Path) -> Budget:
+        """From a file. Raises OSError, or BudgetError that names the file and the line."""
+        try:
+            return Budget.parse(Path(path).read_text(encoding="utf-8"), str(path))
+        except UnicodeDecodeError:
+            raise BudgetError(f"{path}: line 1: a budget is TOML, which is text in UTF-8") from None
+
+    @staticmethod
+    def parse(text: str, name: str = "budget") -> Budget:
+        """From the text of such a file."""
+        try:
+            values, lines = read(text)
+        except TomlError as error:
+            raise BudgetError(f"{name}: {error}") from None
+        return Budget(tuple(_limits(values, lines, name)), name, lines)
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> Budget:
+        """From the same as a dict: ``{"total": {"time": "<= 20 ms"}}``."""
+        return Budget(tuple(_limits(dict(values), {}, "budget")))
+
+    def check(self, report: Report, baseline: Report | None = None) -> Outcome:
+        """Hold a report against it.
+
+        A figure that the report does not have breaks its limit. Raises BudgetError for a glob that matches no module,
+        and for limits relative to a baseline without one.
+        """
+        checked, broken = 0, list[Broken]()
+        for limit in self.limits:
+            if limit.relative and baseline is None:
+                raise self._error(limit, f"'{limit.text}' is relative to a baseline, and none was given")
+            for path, row in self._rows(limit, report):
+                checked += 1
+                if reason := _reason(limit, path, row, report, baseline):
+                    broken.append(Broken(limit, path, reason))
+        relative = any(limit.relative for limit in self.limits)
+        remarks = (
+            tuple(f"the baseline differs in {d}" for d in differences(baseline, report))
+            if relative and baseline
+            else ()
+        )
+        return Outcome(checked, tuple(broken), remarks)
+
+    def _rows(self, limit: Limit, report: Report) -> Iterator[tuple[str | None, _C.Row]]:
+        if limit.where is None:
+            yield None, report.total
+            return
+        rows = [row for row in report.rows if fnmatchcase(row.path, limit.where)]
+        if not rows:
+            close = difflib.get_close_matches(limit.where, [row.path for row in report.rows], n=3, cutoff=0)
+            raise self._error(
+                limit, f"no module matches '{limit.where}'; the closest are {', '.join(map(repr, close))}"
+            )
+        for row in rows:
+            yield row.path, row
+
+    def _error(self, limit: Limit, sentence: str) -> BudgetError:
+        return _error(self.name, limit.line, sentence)
+
+
+def _error(name: str, line: int, sentence: str) -> BudgetError:
+    return BudgetError(f"{name}: line {line}: {sentence}" if line else f"{name}: {sentence}")
+
+
+# ---- reading
+
+
+def _limits(values: dict[str, Any], lines: Mapping[Keys, int], name: str) -> Iterator[Limit]:
+    def line(*keys: str) -> int:
+        return next((lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in lines), 0)
+
+    def table(value: Any, *keys: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _error(name, line(*keys), f"'{'.'.join(keys)}' must be a table of limits")
+        return value
+
+    if unknown := [key for key in values if key not in {"total", "modules"}]:
+        raise _error(name, line(unknown[0]), f"no table '{unknown[0]}': there are [total] and [modules.\"GLOB\"]")
+    for figure, value in table(values.get("total", {}), "total").items():
+        yield from _read(None, figure, value, name, line("total", figure))
+    for where, limits in table(values.get("modules", {}), "modules").items():
+        for figure, value in table(limits, "modules", where).items():
+            yield from _read(where, figure, value, name, line("modules", where, figure))
+    if not any(table(limits) for limits in [values.get("total", {}), *values.get("modules", {}).values()]):
+        raise _error(name, 1, "a budget needs a limit, such as [total] time = '<= 20 ms'")
+
+
+def _read(where: str | None, figure: str, value: Any, name: str, line: int) -> Iterator[Limit]:
+    known = _figure(figure, where, name, line)
+    for text in value if isinstance(value, list) and value else [value]:
+        found = re.fullmatch(r"\s*(<=|>=|==|<|>)\s*(\S.*?)\s*", text) if isinstance(text, str) else None
+        if not found:
+            wanted = "'<= 0'" if known is None else f"'<= {example(known)}' or '<= 1.05 base'"
+            raise _error(name, line, f"{figure} = {text!r} is no limit; write it as in {figure} = {wanted}")
+        sign, amount = found[1], found[2]
+        if base := re.fullmatch(rf"({NUMBER})\s*(?:x\s*)?base", amount):
+            yield Limit(where, figure, sign, float(base[1].replace("_", "")), True, text.strip(), line)
+            continue
+        try:
+            bound = float(amount) if known is None else parsed(amount, known)
+        except ValueError as error:
+            sentence = f"'{amount}' is no number" if known is None else str(error)
+            raise _error(name, line, f"{figure} = '{text}': {sentence}") from None
+        yield Limit(where, figure, sign, bound, False, text.strip(), line)
+
+
+def _figure(figure: str, where: str | None, name: str, line: int) -> _C.Field | None:
+    """What `roofprof.fields` says of it; None: of the report as a whole, a plain number."""
+    if figure == _UNCOSTED:
+        if where is not None:
+            raise _error(name, line, f"{_UNCOSTED} can be limited in [total] only")
+        return None
+    if figure == _PEAK_MEMORY:
+        return fields.of("row")["bytes"]
+    numbers = {one.name: one for one in fields.of("row").values() if _is_number(one)}
+    if figure in numbers:
+        return numbers[figure]
+    names = [*numbers, _UNCOSTED, _PEAK_MEMORY]
+    close = difflib.get_close_matches(figure, names, n=3, cutoff=0.3) or ["time", "flops", "bytes"]
+    kind = "is no number" if figure in fields.of("row") else "is no figure"
+    raise _error(name, line, f"'{figure}' {kind} that can be limited; the closest are {', '.join(close)}")
+
+
+def _is_number(one: _C.Field) -> bool:
+    return not one.is_text and one.type.removesuffix(" | None") in {"int", "float"}
+
+
+# ---- holding a report against it
+
+
+def _reason(limit: Limit, path: str | None, row: _C.Row, report: Report, baseline: Report | None) -> str:
+    """Why the limit is broken; "" where it is kept."""
+    value, missing = _value(limit, row, report, limit.sign)
+    if value is None:
+        return missing
+    bound = limit.amount
+    if limit.relative:
+        assert baseline is not None
+        base, missing = _of_baseline(limit, path, baseline)
+        if base is None:
+            return missing
+        bound *= base
+    if _HOLDS[limit.sign](value, bound):
+        uncertain = limit.sign != ">=" and _lower(limit) and row.incomplete
+        return _uncertain(limit, "at least") if uncertain else _at_most(limit, row)
+    text = _text(limit)
+    apart = value - bound
+    percent = f" ({100 * apart / abs(bound):+.3g}%)" if bound else ""
+    if bound > 0 and value > 10 * bound:
+        percent = f" ({value / bound:,.1f} x)"
+    of = f", which is {limit.amount:g} x {text(bound / limit.amount)}" if limit.relative and limit.amount else ""
+    much = f"{text(abs(apart))} too {'much' if apart > 0 else 'little'}" if apart else "which is not enough"
+    return f"it is {text(value)}, {much}{percent}{of}"
+
+
+def _lower(limit: Limit) -> bool:
+    known = fields.of("row").get(limit.figure)
+    return known is not None and known.limit == ">="
+
+
+def _at_most(limit: Limit, row: _C.Row) -> str:
+    known = fields.of("row").get(limit.figure)
+    upper = known is not None and known.limit == "<=" and row.incomplete and limit.sign not in {"<=", "<"}
+    return _uncertain(limit, "at most") if upper else ""
+
+
+def _uncertain(limit: Limit, how: str) -> str:
+    return f"not known: {limit.figure} is {how} what is shown, because an op without a known cost is in it"
+
+
+def _text(limit: Limit) -> Any:
+    known = fields.of("row").get(limit.figure)
+    return known.text if known else lambda value: f"{value:g}"
+
+
+def _value(limit: Limit, row: _C.Row, report: Report, sign: str) -> tuple[float | None, str]:
+    """The figure, or why there is none."""
+    del sign
+    if limit.figure == _UNCOSTED:
+        return float(len(report.coverage.uncosted)), ""
+    if limit.figure in _WITHOUT:
+        return None, _WITHOUT[limit.figure]
+    value = getattr(row, limit.figure)
+    if value is not None and not math.isnan(value):
+        return float(value), ""
+    needs = ", ".join(fields.of("row")[limit.figure].needs)
+    return None, f"the report has no {limit.figure} here" + (f": it needs {needs}" if needs else "")
+
+
+def _of_baseline(limit: Limit, path: str | None, baseline: Report) -> tuple[float | None, str]:
+    row = baseline.total
+    if path is not None:
+        found = [row for row in baseline.rows if row.path == path]
+        if not found:
+            return None, f"the baseline has no module '{path}'"
+        row = found[0]
+    value, missing = _value(limit, row, baseline, limit.sign)
+    if value is not None and row.incomplete and _lower(limit):
+        return (
+            None,
+            f"not known: the baseline's {limit.figure} is a lower limit, as an op without a known cost is in it",
+        )
+    return value, missing and f"in the baseline, {missing}"

@@ -1,0 +1,58 @@
+"""``roofprof check``: a report against a budget, for CI."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("check", help="hold a report against a budget; exit code 1 where it breaks a limit")
+    parser.set_defaults(command=run)
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("--budget", type=Path, required=True, metavar="FILE", help="the limits, as TOML")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
+    parser.add_argument("--write", action="store_true", help="make that budget from the report")
+    parser.add_argument(
+        "--margin", type=_percent, default=0.1, metavar="PERCENT", help="of times, with --write (default: 10)"
+    )
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say which limits are broken, and by how much."""
+    if arguments.write:
+        return _write(arguments)
+    from roofprof.budget import Budget
+    from roofprof.report import Report
+
+    budget = Budget.load(arguments.budget)
+    baseline = Report.from_json(arguments.baseline) if arguments.baseline else None
+    outcome = budget.check(Report.from_json(arguments.report), baseline)
+    print_text(str(outcome))
+    return 0 if outcome.kept else 1
+
+
+def _write(arguments: argparse.Namespace) -> int:
+    check_can_be_written(arguments.budget)
+    if arguments.budget.exists():
+        raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
+    from roofprof.budget.written import budget_of
+    from roofprof.report import Report
+
+    arguments.budget.write_text(budget_of(Report.from_json(arguments.report), arguments.margin), encoding="utf-8")
+    say(f"written to {arguments.budget}")
+    return 0
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no percentage") from None
+    if not 0 <= value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} must be 0 or more")
+    return value / 100

@@ -1,0 +1,57 @@
+"""``roofprof compare``: two reports beside each other."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    add_width,
+    check_can_be_written,
+    print_text,
+    say,
+    whole_number,
+    width,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("compare", help="say what changed from one report to another")
+    parser.set_defaults(command=run)
+    parser.add_argument("before", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("after", type=Path, help="another one")
+    parser.add_argument("--all", dest="every", action="store_true", help="show the modules without a change too")
+    parser.add_argument(
+        "--limit", type=whole_number, default=0, metavar="N", help="most modules shown, the largest changes of time"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write it as one HTML page")
+    add_width(parser)
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read both files, write what was asked for, and print what changed."""
+    if arguments.limit < 0:
+        raise CommandError("--limit must be 0 or more")
+    written = [path for path in (arguments.json, arguments.html) if path]
+    for path in written:
+        check_can_be_written(path)
+    named = [path.resolve() for path in (arguments.before, arguments.after, *written)]
+    if len({*named[2:]} - {*named[:2]}) < len(written):
+        raise CommandError("give --json and --html a file of their own")
+    from roofprof.comparison import compare
+    from roofprof.report import Report
+
+    before, after = (Report.from_json(path) for path in (arguments.before, arguments.after))
+    comparison = compare(before, after, names=(str(arguments.before), str(arguments.after)))
+    for path, write in ((arguments.json, comparison.to_json), (arguments.html, comparison.to_html)):
+        if path:
+            write(path)
+            say(f"written to {path}")
+    print_text(comparison.table(width(arguments), arguments.limit, every=arguments.every).rstrip("\n"))
+    return 0

@@ -1,0 +1,34 @@
+"""``roofprof html``: a report's file as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("html", help="write a report's JSON file as one HTML page")
+    parser.set_defaults(command=run)
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: REPORT with .html)")
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the file, and write the page."""
+    path: Path = arguments.output or arguments.report.with_suffix(".html")
+    if path == arguments.report:
+        raise CommandError(f"the page would replace the report '{path}': name another file with -o")
+    check_can_be_written(path)
+    from roofprof.report import Report
+
+    report = Report.from_json(arguments.report)
+    try:
+        report.to_html(path)
+    except ImportError as error:
+        raise CommandError(str(error)) from error
+    say(f"written to {path}")
+    return 0

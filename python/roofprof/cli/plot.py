@@ -1,0 +1,47 @@
+"""``roofprof plot``: a report's file as a picture."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+
+_DESCRIPTION = """\
+A report as a picture, SVG, PNG or PDF by the file's suffix. The roofline has FLOP/s over FLOPs per byte under the roofs
+of the machine; "--kind time" has the time that the bytes need over the time that the FLOPs need.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("plot", help="draw a report's JSON file as a roofline", description=_DESCRIPTION)
+    parser.set_defaults(command=run)
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the picture's file (default: the report's name with .svg)"
+    )
+    parser.add_argument(
+        "--by", choices=("module", "op", "kernel"), default="module", help="a dot for each module, operator or kernel"
+    )
+    parser.add_argument("--kind", choices=("roofline", "time"), default="roofline", help="which plot")
+    parser.add_argument("--before", type=Path, metavar="REPORT", help="an earlier report: arrows lead from its dots")
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the reports, and draw."""
+    from roofprof._plots.plot import check
+    from roofprof.report import Report
+
+    path = arguments.output or arguments.report.with_suffix(".svg")
+    check(path, arguments.by, arguments.kind)
+    check_can_be_written(path)
+    report = Report.from_json(arguments.report)
+    before = Report.from_json(arguments.before) if arguments.before else None
+    try:
+        report.plot(path, by=arguments.by, kind=arguments.kind, before=before)
+    except ImportError as error:
+        raise CommandError(str(error)) from error
+    say(f"written to {path}")
+    return 0

@@ -1,0 +1,120 @@
+"""What ``roofprof time`` does once its options are read."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from roofprof import Latency, RooflineProfiler, Sweep
+from roofprof._latency.plan import RefusedError
+from roofprof.cli.profiling import check_device, inputs_of, model_of
+from roofprof.cli.shared import CommandError, check_can_be_written, print_text, say
+from roofprof.cli.target import call_inputs, load_inputs
+
+T = TypeVar("T")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Time, print and write."""
+    batches = _check(arguments)
+    timed = _sweep(arguments, batches) if batches else _one(arguments)
+    if arguments.json:
+        timed.to_json(arguments.json)
+        say(f"written to {arguments.json}")
+    if arguments.plot and isinstance(timed, Sweep):
+        timed.plot(arguments.plot)
+        say(f"drawn in {arguments.plot}")
+    print_text(str(timed))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> str | list[int]:
+    """Whatever can be said to be wrong before the model is built; gives the batches of a sweep, "" for none."""
+    check_device(arguments.device)
+    for path in (arguments.json, arguments.plot):
+        if path:
+            check_can_be_written(path)
+    if arguments.plot and not arguments.batch:
+        raise CommandError("--plot draws a sweep over batch sizes: give --batch too, such as --batch auto")
+    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
+        raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
+    if arguments.batch and arguments.samples:
+        raise CommandError("--samples is of one call, and --batch says how many samples calls have: give one of them")
+    if arguments.batch in (None, "auto"):
+        return arguments.batch or ""
+    try:
+        return [int(size) for size in arguments.batch.split(",")]
+    except ValueError:
+        raise CommandError(f"--batch takes 'auto' or whole numbers such as 1,2,4, not '{arguments.batch}'") from None
+
+
+def _one(arguments: argparse.Namespace) -> Latency:
+    args, kwargs = inputs_of(arguments)
+    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    seconds = 30.0 if arguments.seconds is None else arguments.seconds
+    say(
+        f"timing {arguments.target} on {arguments.device}: {arguments.repeat} calls after {arguments.warmup} for "
+        f"warm-up, within {seconds:g} s"
+    )
+    return _called(
+        arguments,
+        lambda: profiler.time(
+            *args,
+            warmup=arguments.warmup,
+            repeat=arguments.repeat,
+            seconds=seconds,
+            samples=arguments.samples,
+            tokens=arguments.tokens,
+            **kwargs,
+        ),
+    )
+
+
+def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> Sweep:
+    function = load_inputs(arguments.inputs) if arguments.inputs and not arguments.input else None
+    if function is not None and _takes_a_batch(function):
+        args: tuple[Any, ...] = ()
+        kwargs: dict[str, Any] = {"inputs": lambda batch: call_inputs(arguments.inputs, function, batch)}
+    else:
+        args, kwargs = inputs_of(arguments)
+    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    seconds = 120.0 if arguments.seconds is None else arguments.seconds
+    say(f"timing {arguments.target} on {arguments.device} at several batch sizes, within {seconds:g} s")
+    return _called(
+        arguments,
+        lambda: profiler.time_sweep(
+            *args,
+            batches=batches,
+            warmup=arguments.warmup,
+            repeat=arguments.repeat,
+            seconds=seconds,
+            tokens=arguments.tokens,
+            **kwargs,
+        ),
+    )
+
+
+def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
+    """What it gives; a model's own error with the target's name."""
+    try:
+        with torch.no_grad():
+            return time()
+    except (CommandError, RefusedError):
+        raise
+    except Exception as error:
+        raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error
+
+
+def _takes_a_batch(function: Callable[..., Any]) -> bool:
+    """Whether it has to be given something: then it makes the inputs of a batch size."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.default is inspect.Parameter.empty and p.kind in positional for p in parameters)

@@ -1,0 +1,126 @@
+"""Which times changed: a test within the runs of two reports, and a guard for what runs of one process cannot show."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+ALPHA = 0.05
+TEST = (
+    "permutation test of the runs: Welch's t of the logarithms of their times, held against the largest t of all rows "
+    "in each arrangement (Westfall and Young's max-T, which corrects for the number of rows); exact up to "
+    "1,000 arrangements, else over 999 at random"
+)
+GUARD = (
+    "the medians must lie further apart than the row's spreads (longest - shortest run) in both reports together, "
+    "where a row counts with the median row's relative spread at least, and 10 / n times as far where a report has "
+    "n < 10 runs: processes differ by more than the runs of one of them do"
+)
+_MOST_EXACT = 1_000
+_ROWS_AT_ONCE = 256
+_USUAL_RUNS = 10
+
+Runs = Sequence[int]  # nanoseconds of each run
+
+
+class Finding(NamedTuple):
+    """What is known of one row's time."""
+
+    verdict: str  # "faster", "slower", "same", "not tested"
+    p: float | None = None  # adjusted for all rows; None: not tested
+    noise: float | None = None  # seconds; a change within it is called none
+    reason: str = ""  # of "not tested"
+
+
+def judge(before: Mapping[str, Runs], after: Mapping[str, Runs]) -> dict[str, Finding]:
+    """Of each row that both have. The family that p is adjusted for is all of them together."""
+    runs = max((len(times) for times in before.values()), default=0), max(map(len, after.values()), default=0)
+    whole = [key for key in before if key in after and (len(before[key]), len(after[key])) == runs]
+    timed = [key for key in whole if statistics.median(before[key]) > 0 and statistics.median(after[key]) > 0]
+    found = {key: Finding("not tested", reason="it ran in some of the runs only") for key in before if key in after}
+    found |= {key: Finding("not tested", reason="it took no time") for key in whole}
+    if reason := _too_few(*runs):
+        return found | {key: Finding("not tested", reason=reason) for key in timed}
+    step = math.gcd(*(t for times in (before, after) for key in timed for t in times[key]))
+    adjusted = _adjusted([before[key] for key in timed], [after[key] for key in timed], step)
+    factor = max(1.0, _USUAL_RUNS / min(runs))
+    usual = [_usual_spread([times[key] for key in timed]) for times in (before, after)]
+    for key, p in zip(timed, adjusted, strict=True):
+        spreads = (_noise(times[key], least) for times, least in zip((before, after), usual, strict=True))
+        noise = factor * (sum(spreads) + 2 * step)
+        change = statistics.median(after[key]) - statistics.median(before[key])
+        called = p <= ALPHA and abs(change) > noise
+        verdict = "same" if not called else "slower" if change > 0 else "faster"
+        found[key] = Finding(verdict, p, noise * 1e-9)
+    return found
+
+
+def _too_few(before: int, after: int) -> str:
+    if min(before, after) < 2:
+        return "one run"
+    if math.comb(before + after, before) * ALPHA < (2 if before == after else 1):
+        return f"too few runs ({before} and {after}): chance alone arranges them so in more than 1 of 20 cases"
+    return ""
+
+
+def _spread(times: Runs) -> int:
+    return max(times) - min(times)
+
+
+def _usual_spread(rows: Sequence[Runs]) -> float:
+    """What the median row has, relative to its time: a small one is luck where the runs are few."""
+    return statistics.median([_spread(times) / statistics.median(times) for times in rows] or [0.0])
+
+
+def _noise(times: Runs, least: float) -> float:
+    return max(_spread(times), least * statistics.median(times))
+
+
+def _adjusted(before: Sequence[Runs], after: Sequence[Runs], step: int) -> list[float]:
+    """Of each row p: the share of arrangements in which any row has as large a t."""
+    if not before:
+        return []
+    first, second = len(before[0]), len(after[0])
+    taken = _arrangements(first, first + second)
+    largest = torch.zeros(len(taken), dtype=torch.float64)
+    observed = []
+    for start in range(0, len(before), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        times = torch.tensor([[*a, *b] for a, b in zip(before[rows], after[rows], strict=True)], dtype=torch.float64)
+        t = _welch(times.clamp(min=1).T, taken, first, second, step)
+        largest = torch.maximum(largest, t.max(dim=1).values)
+        observed.append(t[0])
+    ordered = largest.sort().values
+    below = torch.searchsorted(ordered, torch.cat(observed) * (1 - 1e-9))
+    return [float(share) for share in 1 - below / len(taken)]
+
+
+def _welch(times: torch.Tensor, taken: torch.Tensor, first: int, second: int, step: int) -> torch.Tensor:
+    """|t| of each row in each arrangement; times: runs x rows."""
+    # The clock's step, and what floating point leaves of equal times, bound how well a variance is known.
+    least = (step / times.median(dim=0).values) ** 2 / 12 + 1e-18
+    logs = times.log()
+    logs = logs - logs.mean(dim=0)
+    sums, squares = taken @ logs, taken @ logs.square()
+    others, other_squares = logs.sum(dim=0) - sums, logs.square().sum(dim=0) - squares
+    mean, other_mean = sums / first, others / second
+    variance = ((squares - sums * mean) / (first - 1)).clamp(min=0) + least
+    other_variance = ((other_squares - others * other_mean) / (second - 1)).clamp(min=0) + least
+    return (mean - other_mean).abs() / (variance / first + other_variance / second).sqrt()
+
+
+def _arrangements(first: int, runs: int) -> torch.Tensor:
+    """Which runs are taken for the first report's: a line of 0 and 1 for each arrangement, the observed one first."""
+    if math.comb(runs, first) <= _MOST_EXACT:
+        chosen = torch.tensor(list(itertools.combinations(range(runs), first)))
+    else:
+        generator = torch.Generator().manual_seed(0)  # the same answer each time, and nobody else's numbers
+        order = torch.rand(_MOST_EXACT, runs, generator=generator).argsort(dim=1)
+        chosen = order[:, :first]
+        chosen[0] = torch.arange(first)
+    return torch.zeros(len(chosen), runs, dtype=torch.float64).scatter_(1, chosen, 1.0)

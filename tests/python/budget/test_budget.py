@@ -1,0 +1,207 @@
+"""Budgets: what they may hold, which reports break them, the command and its exit codes."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+from given_roofs import profiler
+from torch import nn
+
+import roofprof
+from roofprof.budget import Budget, BudgetError
+from roofprof.budget.quantities import parsed, readable
+from roofprof.budget.written import budget_of
+from roofprof.cli import main
+
+X = torch.rand(4, 16)
+# 4 samples, 16 x 8 weights: 512 MACs; with the bias 32 operations more.
+MACS, FLOPS, PARAMS = 512, 2 * 512 + 32, 16 * 8 + 8
+
+
+@pytest.fixture(scope="module")
+def report():
+    return profiler(nn.Sequential(nn.Linear(16, 8), nn.Softplus()), repeat=4).run(X)
+
+
+@pytest.fixture(scope="module")
+def counted():
+    return roofprof.count(nn.Sequential(nn.Linear(16, 8), nn.Tanh()), X)
+
+
+def checked(report, text, baseline=None):
+    return Budget.parse(textwrap.dedent(text)).check(report, baseline)
+
+
+@pytest.mark.parametrize(
+    ("figure", "text", "value"),
+    [
+        ("time", "20 ms", 0.02),
+        ("time", "1.5us", 1.5e-6),
+        ("time", "2 \u00b5s", 2e-6),
+        ("flops", "8.2 G", 8.2e9),
+        ("flops", "8.2 GFLOPs", 8.2e9),
+        ("macs", "1_000", 1000),
+        ("params", "25.6M", 25.6e6),
+        ("bytes", "430 MB", 430e6),
+        ("bytes", "1 MiB", 2**20),
+        ("achieved_flops", "300 GFLOP/s", 3e11),
+        ("achieved_bandwidth", "10 GB/s", 1e10),
+        ("percent_of_roof", "40 %", 40),
+        ("percent_of_roof", "40", 40),
+        ("time_spread", "10 %", 0.1),
+        ("intensity", "1.5", 1.5),
+    ],
+)
+def test_amounts(figure, text, value):
+    assert parsed(text, roofprof.fields.of("row")[figure]) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("figure", "text"), [("time", "20"), ("time", "20 MB"), ("bytes", "5"), ("flops", "5 ms")])
+def test_amounts_without_the_right_unit_are_refused(figure, text):
+    with pytest.raises(ValueError, match="write it as in"):
+        parsed(text, roofprof.fields.of("row")[figure])
+
+
+@pytest.mark.parametrize("value", [0, 7, 9_999, 12_345, 8_223_456_789, 25_557_032])
+def test_readable_amounts_are_no_less_and_hardly_more(value):
+    field = roofprof.fields.of("row")["flops"]
+    assert value <= parsed(readable(value, field, up=True), field) <= value * 1.001
+
+
+def test_a_budget_that_is_kept(counted):
+    outcome = checked(
+        counted,
+        f"""
+        [total]
+        macs = "== {MACS}"
+        params = "<= {PARAMS}"
+        uncosted_ops = "<= 0"
+        [modules."0"]
+        flops = ["<= {FLOPS}", ">= {FLOPS}"]
+        """,
+    )
+    assert outcome.kept
+    assert outcome.checked == 5
+    assert str(outcome) == "5 figures are within the budget"
+
+
+def test_a_broken_limit_says_which_and_by_how_much(counted):
+    outcome = checked(counted, '[modules."0"]\nmacs = "<= 500"\n[total]\nparams = ">= 1 k"')
+    assert [(broken.path, broken.limit.figure) for broken in outcome.broken] == [(None, "params"), ("0", "macs")]
+    assert str(outcome).splitlines() == [
+        "total: params >= 1 k: it is 136, 864 too little (-86.4%)",
+        "0: macs <= 500: it is 512, 12 too much (+2.4%)",
+        "2 of 2 figures break the budget",
+    ]
+
+
+def test_a_figure_that_the_report_lacks_breaks_its_limit(counted, report):
+    outcome = checked(counted, '[total]\ntime = "<= 1 s"\npercent_of_roof = ">= 0 %"\npeak_memory = "<= 1 GB"')
+    assert [broken.reason for broken in outcome.broken] == [
+        "the report has no time here: it needs time",
+        "the report has no percent_of_roof here: it needs time, roofs",
+        "the report has no peak memory: roofprof did not measure it",
+    ]
+    assert not checked(report, '[total]\ndram_bytes = "<= 1 GB"').kept
+    assert checked(report, '[total]\ntime = "<= 100 s"\nwasted_time = "<= 100 s"\npercent_of_roof = ">= 0"').kept
+
+
+def test_a_lower_limit_is_no_proof(counted):
+    data = counted.to_dict()
+    data["ops"][0]["costed"] = False
+    unknown = roofprof.Report.from_dict(data)
+    assert unknown.total.incomplete
+    outcome = checked(unknown, '[total]\nmacs = "<= 1 G"\nuncosted_ops = "<= 0"')
+    assert "not known: macs is at least what is shown" in outcome.broken[0].reason
+    assert outcome.broken[1].reason == "it is 1, 1 too much"
+    assert checked(unknown, '[total]\nflops = ">= 1"').kept
+
+
+def test_limits_relative_to_a_baseline(counted):
+    double = roofprof.count(nn.Sequential(nn.Linear(16, 16), nn.Tanh()), X)
+    text = '[total]\nmacs = "<= 1.5 base"\n[modules."0"]\nparams = "<= 2 x base"'
+    assert checked(counted, text, counted).kept
+    outcome = checked(double, text, counted)
+    assert [str(broken) for broken in outcome.broken] == [
+        "total: macs <= 1.5 base: it is 1.02k, 256 too much (+33.3%), which is 1.5 x 512"
+    ]
+    other = roofprof.count(nn.Linear(16, 8), X)
+    assert checked(counted, '[modules."0"]\nmacs = "<= 1 base"', other).broken[0].reason == (
+        "the baseline has no module '0'"
+    )
+    with pytest.raises(BudgetError, match=r"line 2: '<= 1.5 base' is relative to a baseline, and none was given"):
+        checked(counted, text)
+
+
+def test_globs_match_paths(counted):
+    outcome = checked(counted, '[modules."*"]\nmacs = "< 0"\n[modules.""]\nmacs = "< 0"')
+    assert [broken.path for broken in outcome.broken] == ["", "0", "1", ""]
+    with pytest.raises(BudgetError, match=r"budget: line 4: no module matches 'layer\*'; the closest are"):
+        checked(counted, '[total]\nmacs = "< 0"\n[modules."layer*"]\nmacs = "< 0"')
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ("[total\n", 1, "Expected"),
+        ('[total]\nmacs = "<= 1\n', 2, ""),
+        ('[total]\n\nmac = "<= 1"', 3, "'mac' is no figure that can be limited; the closest are macs"),
+        ('[total]\nmacs = "<= 1"\nbound = "<= 1"', 3, "'bound' is no number"),
+        ('[total]\nmacs = "<= 1"\ntime = "<= 20"', 3, "time needs a unit; write it as in '20 ms'"),
+        ("# one\n[total]\nmacs = 5", 3, "is no limit; write it as in macs = '<= 8.2 G'"),
+        ('[total]\nmacs = [\n  "<= 1",\n  "~ 5",\n]', 2, "is no limit"),
+        ('[totals]\nmacs = "<= 1"', 1, "no table 'totals'"),
+        ('[total]\nmacs = "<= 1"\n[modules]\nlayer = "<= 1"', 4, "must be a table"),
+        ('[modules."a.b"]\n"time" = "<= 1 h"', 2, "'h' is no unit of time"),
+        ('[modules."a"]\nuncosted_ops = "<= 1"', 2, "in [total] only"),
+        ("", 1, "a budget needs a limit"),
+    ],
+)
+def test_what_is_wrong_with_a_budget_names_its_line(text, line, sentence, tmp_path, capsys):
+    path = tmp_path / "budget.toml"
+    path.write_text(text)
+    with pytest.raises(BudgetError) as error:
+        Budget.load(path)
+    assert str(error.value).startswith(f"{path}: line {line}: ")
+    assert sentence in str(error.value)
+
+
+def test_a_written_budget_is_kept_by_its_report(report, counted):
+    for one in (report, counted):
+        text = budget_of(one)
+        outcome = Budget.parse(text).check(one)
+        assert outcome.kept, str(outcome)
+        assert "#" in text
+    assert "time" in budget_of(report)
+    assert 'time = "' not in budget_of(counted)
+    doubled = report.to_dict()
+    for time in doubled["times"]:
+        time["self_ns"] = [2 * ns for ns in time["self_ns"]]
+    outcome = Budget.parse(budget_of(report)).check(roofprof.Report.from_dict(doubled))
+    assert {broken.limit.figure for broken in outcome.broken} == {"time", "percent_of_roof"}
+
+
+def test_the_command(counted, tmp_path, capsys):
+    report, budget = tmp_path / "r.json", tmp_path / "budget.toml"
+    counted.to_json(report)
+    call = ["check", str(report), "--budget", str(budget)]
+    assert main([*call, "--write"]) == 0
+    assert main(call) == 0
+    assert "within the budget" in capsys.readouterr().out
+    assert main([*call, "--write"]) == 2
+    assert "is there already" in capsys.readouterr().err
+    budget.write_text('[total]\nmacs = "<= 500"\n')
+    assert main(call) == 1
+    assert "total: macs <= 500: it is 512, 12 too much (+2.4%)" in capsys.readouterr().out
+    budget.write_text('[total]\nmacs = "<= 1 base"\n')
+    assert main(call) == 2
+    assert "line 2" in capsys.readouterr().err
+    assert main([*call, "--baseline", str(report)]) == 0
+    budget.write_text("[total]\nmacs = 1\n")
+    assert main(call) == 2
+    error = capsys.readouterr().err
+    assert f"{budget}: line 2: " in error
+    assert error.count("\n") == 1
+    assert main(["check", str(report), "--budget", str(tmp_path / "none.toml")]) == 2

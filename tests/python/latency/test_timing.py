@@ -1,0 +1,395 @@
+"""Calls timed without an observer: how long, how often, and what they leave behind."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+import torch
+from given_roofs import profiler
+from leavers import CASES
+from sameness import assert_nothing_observes, difference, generators, seed
+from torch import nn
+
+import roofprof
+from roofprof import _C, RooflineProfiler
+
+QUICK = {"warmup": 2, "repeat": 3}
+
+
+def timed(model, *args, **kwargs):
+    return RooflineProfiler(model).time(*args, **{"warmup": 1, "repeat": 12} | kwargs)
+
+
+class Sleeps(nn.Module):
+    """Takes so long, and no processor."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
+    def forward(self, value):
+        time.sleep(self.seconds)
+        return value + 1
+
+
+class Spins(Sleeps):
+    """Takes so much of one processor."""
+
+    def forward(self, value):
+        end = time.thread_time() + self.seconds
+        while time.thread_time() < end:
+            sum(range(20_000))  # in the process's own code; the look at the clock is the system's
+        return value + 1
+
+
+class CountsCalls(nn.Module):
+    calls = 0
+
+    def forward(self, value, **more):
+        type(self).calls += 1
+        return value
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    monkeypatch.setattr(CountsCalls, "calls", 0)
+    return CountsCalls
+
+
+# ---- times
+
+
+def test_a_model_that_sleeps_takes_as_long_as_it_sleeps():
+    latency = timed(Sleeps(0.02), torch.zeros(4, 2))
+    assert latency.min >= 0.02
+    assert latency.p10 <= latency.median <= latency.p90 <= latency.max
+    assert latency.samples_per_second == pytest.approx(4 / latency.median)
+
+
+def test_times_are_those_of_the_clock(monkeypatch):
+    """Each call moves the clock by the next of these; all else takes no time."""
+    clock = [0]
+    took = itertools.chain([5, 7], range(1_000, 2_000_001, 1_000))  # first call, warm-up; 1 to 2,000 us
+
+    class Moves(nn.Module):
+        def forward(self, value):
+            clock[0] += next(took)
+            return value
+
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: clock[0])
+    model = Moves()
+    latency = RooflineProfiler(model).time(torch.zeros(2, 1), warmup=1, repeat=200)
+    assert latency.times_ns == tuple(range(1_000, 200_001, 1_000))
+    assert latency.warmup == 2
+    assert latency.median == pytest.approx(100.5e-6)
+    assert latency.p10 == pytest.approx(20.9e-6)
+    assert latency.p90 == pytest.approx(180.1e-6)
+    assert latency.p99 == pytest.approx(198.01e-6)
+    assert latency.samples_per_second == pytest.approx(2 / 100.5e-6)
+
+
+def test_sleeping_takes_no_processor_and_spinning_takes_one():
+    asleep = timed(Sleeps(0.02), torch.zeros(1))
+    assert asleep.real_time >= 0.24
+    assert asleep.user_time + asleep.system_time < 0.1 * asleep.real_time
+    spinning = timed(Spins(0.02), torch.zeros(1))
+    assert spinning.user_time + spinning.system_time == pytest.approx(12 * 0.02, rel=0.25)
+    assert spinning.user_time > spinning.system_time
+    share = (spinning.user_ns + spinning.system_ns) / (sum(spinning.wall_times_ns) * spinning.processors)
+    assert spinning.cpu_utilization == pytest.approx(100 * share)
+    assert spinning.processors == _C.usable_processors()
+
+
+def test_processors_are_those_of_the_affinity():
+    import os
+
+    allowed = os.sched_getaffinity(0)
+    assert 0 < _C.usable_processors() <= len(allowed)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert _C.usable_processors() <= 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_threads_are_the_users(one_thread):
+    assert timed(nn.Linear(4, 4), torch.rand(2, 4)).environment["torch_threads"] == 1
+
+
+# ---- how often
+
+
+def test_fifty_calls_warm_up_and_two_hundred_are_timed(counted):
+    latency = roofprof.time(counted(), torch.zeros(3))
+    assert counted.calls == 1 + 50 + 200
+    assert len(latency.times_ns) == 200
+    assert latency.warmup == 51
+    assert latency.p99 is not None
+    assert not latency.notes
+
+
+def test_a_slow_model_is_stopped_with_a_sentence():
+    latency = RooflineProfiler(Sleeps(0.05)).time(torch.zeros(1), seconds=0.5)
+    assert 2 <= len(latency.times_ns) <= 10
+    (note,) = latency.notes
+    assert note.code == "timing-stopped"
+    calls = f"after {latency.warmup} calls for warm-up and {len(latency.times_ns)} of 200 timed ones"
+    assert f"0.5 seconds were over {calls}" in note
+    assert calls in " ".join(str(latency).split())
+
+
+def test_one_call_is_timed_however_slow_it_is(counted):
+    latency = RooflineProfiler(Sleeps(0.02)).time(torch.zeros(1), seconds=0.001)
+    assert len(latency.times_ns) == 1
+    assert latency.p10 is None
+
+
+def test_without_a_limit_all_calls_are_made(counted):
+    RooflineProfiler(counted()).time(torch.zeros(1), warmup=0, repeat=5, seconds=None)
+    assert counted.calls == 6
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_calls_that_compile_are_warm_up(backend):
+    model = torch.compile(nn.Linear(4, 4), backend=backend)
+    latency = timed(model, torch.rand(2, 4), warmup=0, repeat=5)
+    assert len(latency.times_ns) == 5
+    assert latency.max < 1
+
+
+# ---- how much is in a call
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "samples"),
+    [
+        ((torch.zeros(8, 3),), {}, 8),
+        (({"image": torch.zeros(4, 3), "boxes": [torch.zeros(4)], "scale": torch.tensor(2.0), "name": "x"},), {}, 4),
+        ((), {"ids": torch.zeros(2, 16, dtype=torch.int64), "mask": torch.zeros(2, 16)}, 2),
+        ((torch.zeros(1, 128, requires_grad=True),), {}, 1),
+    ],
+)
+def test_samples_are_the_leading_dimension_of_all_inputs(args, kwargs, samples):
+    latency = roofprof.RooflineProfiler(lambda *_, **__: None).time(*args, **QUICK, **kwargs)
+    assert latency.samples == samples
+    assert latency.samples_from == "the leading dimension of the inputs"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [
+        ((torch.zeros(8, 3), torch.zeros(5, 3)), "the inputs' leading dimensions are 5, 8"),
+        ((3, torch.tensor(1.0)), "no input is a tensor with dimensions"),
+        ((torch.zeros(0, 3),), "the inputs are empty"),
+    ],
+)
+def test_samples_that_are_not_clear_are_asked_for(inputs, why):
+    prof = RooflineProfiler(lambda *_: None)
+    latency = prof.time(*inputs, **QUICK)
+    assert latency.samples is None
+    assert latency.samples_per_second is None
+    assert why in latency.not_available["samples_per_second"]
+    assert prof.time(*inputs, **QUICK, samples=5).samples == 5
+
+
+def test_tokens_are_given():
+    latency = timed(Sleeps(0.001), torch.zeros(2, 16, dtype=torch.int64), tokens=32)
+    assert latency.tokens_per_second == pytest.approx(32 / latency.median)
+    assert "32 tokens in each" in " ".join(str(latency).split())
+
+
+# ---- what is left behind
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_all_is_as_one_plain_call_leaves_it(case):
+    def state_after(call):
+        make_model, make_inputs = CASES[case]
+        seed()
+        model = make_model()
+        args, kwargs = make_inputs()
+        seed()
+        call(model, args, kwargs)
+        return {
+            "model": model,
+            "state_dict": dict(model.state_dict()),
+            "inputs": (args, kwargs),
+            "generators": generators(),
+            "grad mode": torch.is_grad_enabled(),
+        }
+
+    grad_mode = torch.is_grad_enabled()
+    after_time = state_after(lambda model, args, kwargs: RooflineProfiler(model).time(*args, **QUICK, **kwargs))
+    torch.set_grad_enabled(grad_mode)
+    after_call = state_after(lambda model, args, kwargs: model(*args, **kwargs))
+    torch.set_grad_enabled(grad_mode)
+    assert difference(after_time, after_call) is None
+
+
+class RaisesAt(nn.Module):
+    """Raises in its k-th call, after it changed what is within its reach."""
+
+    calls = 0
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, batch):
+        type(self).calls += 1
+        self.seen += 1
+        batch.pop("image")
+        if type(self).calls == self.at:
+            raise ERROR
+        return self.seen
+
+
+ERROR = KeyError("lost agent")
+
+
+@pytest.mark.parametrize("at", [1, 2, 4, 6], ids=["first", "warm-up", "timed", "last timed"])
+def test_an_exception_of_any_call_comes_through_and_leaves_one_call_behind(at, monkeypatch):
+    monkeypatch.setattr(RaisesAt, "calls", 0)
+    model, batch = RaisesAt(at), {"image": torch.zeros(1, 3)}
+    prof = RooflineProfiler(model)
+    with pytest.raises(KeyError) as raised:
+        prof.time(batch, **QUICK)
+    assert raised.value is ERROR
+    assert model.calls == at
+    assert model.seen == 1
+    assert not batch
+    assert_nothing_observes()
+    RaisesAt.at = 0
+    model.at = 0
+    assert prof.time({"image": torch.zeros(1, 3)}, **QUICK).samples == 1  # it can be used again
+
+
+def test_the_report_of_a_run_stays():
+    prof = profiler(nn.Linear(4, 2))
+    report = prof.run(torch.rand(3, 4))
+    prof.time(torch.rand(3, 4), **QUICK)
+    assert prof.report() == report
+
+
+def test_nothing_observes_what_is_timed():
+    tables = nn.modules.module._global_forward_pre_hooks
+    seen = []
+
+    class Looks(nn.Module):
+        def forward(self, value):
+            seen.append(len(tables))
+            return value
+
+    timed(Looks(), torch.zeros(1))
+    assert set(seen) == {0}
+
+
+# ---- what cannot be timed
+
+
+def test_what_cannot_be_timed_is_refused_in_a_sentence():
+    linear = nn.Linear(4, 2)
+    with pytest.raises(ValueError, match=r"cannot be timed: tensors on the meta device hold no data"):
+        roofprof.time(linear.to("meta"), torch.zeros(1, 4, device="meta"))
+    with pytest.raises(ValueError, match="use up an iterator among its inputs; give it a list"):
+        roofprof.time(sum, iter([1, 2]))
+    with pytest.raises(TypeError, match="has no model to run"):
+        RooflineProfiler(None).time()
+    prof = RooflineProfiler(nn.Identity())
+    with prof, pytest.raises(RuntimeError, match="block is open"):
+        prof.time(torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"warmup": -1}, ValueError, "warmup must be 0 or more, not -1"),
+        ({"repeat": 0}, ValueError, "repeat must be 1 or more, not 0"),
+        ({"repeat": 2.5}, TypeError, "repeat must be a whole number, not 2.5"),
+        ({"seconds": 0}, ValueError, "seconds must be more than 0, not 0"),
+        ({"samples": 0}, ValueError, "samples must be 1 or more, not 0"),
+        (
+            {"tokens": torch.zeros(40, 40)},
+            TypeError,
+            "of type Tensor; to hand a keyword of that name to the",
+        ),
+    ],
+)
+def test_wrong_options_are_refused_before_the_model_is_called(options, error, words, counted):
+    with pytest.raises(error, match=words):
+        RooflineProfiler(counted()).time(torch.zeros(1), **options)
+    assert counted.calls == 0
+
+
+def test_all_keywords_of_the_short_form_are_the_models(counted):
+    latency = roofprof.time(counted(), torch.zeros(2), repeat=3)
+    assert len(latency.times_ns) == 200
+    with pytest.raises(TypeError, match="unexpected keyword argument 'repeat'") as raised:
+        roofprof.time(nn.Identity(), torch.zeros(2), repeat=3)
+    if hasattr(raised.value, "__notes__"):
+        assert "RooflineProfiler(model).time(..., repeat=...)" in raised.value.__notes__[0]
+
+
+# ---- a GPU, imitated: no GPU has run this
+
+
+class FakeDevice:
+    """A stream on which each call takes 3 ms, begun at once; the host's part takes 1 ms."""
+
+    def __init__(self):
+        self.host = 0  # ns
+        self.done = 0
+        self.waits = 0
+
+    def launch(self):
+        self.host += 1_000_000
+        self.done = max(self.done, self.host) + 3_000_000
+
+    def synchronize(self, device=None):
+        self.waits += 1
+        self.host = max(self.host, self.done)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    fake = FakeDevice()
+
+    class Event:
+        def __init__(self, enable_timing=False):
+            assert enable_timing
+
+        def record(self, stream):
+            assert stream == "stream"
+            self.at = max(fake.host, fake.done)
+
+        def elapsed_time(self, end):
+            return (end.at - self.at) / 1e6
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "stream")
+    monkeypatch.setattr(torch.cuda, "synchronize", fake.synchronize)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: fake.host)
+    return fake
+
+
+def test_a_gpus_calls_are_timed_by_events_and_queued_ones_overlap(device):
+    class Launches(nn.Module):
+        def forward(self, value):
+            device.launch()
+            return value
+
+    latency = RooflineProfiler(Launches(), device="cuda").time(torch.zeros(8, 1), warmup=5, repeat=100)
+    assert latency.clock == "device events"
+    assert set(latency.times_ns) == {4_000_000}  # 1 ms until it begins, 3 ms of work
+    assert set(latency.wall_times_ns) == {4_000_000}
+    assert latency.samples_per_second == pytest.approx(8 / 4e-3)
+    # 50 calls back to back: the host's parts of all but the first hide behind the device's work.
+    assert latency.queued_calls == 50
+    assert latency.queued_ns == 1_000_000 + 50 * 3_000_000
+    assert latency.queued_samples_per_second == pytest.approx(50 * 8 / 0.151)
+    assert latency.not_available["gpu_utilization"]
+    assert device.waits == 2 * (1 + 5 + 100) + 2

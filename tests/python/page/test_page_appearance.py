@@ -1,0 +1,194 @@
+"""How the page looks: dark and light, narrow, on paper; what its policy forbids; names that are hostile."""
+
+from __future__ import annotations
+
+import re
+
+import chromium
+import given_roofs
+import pytest
+import torch
+from torch import nn
+
+import roofprof
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    "\"'`\\${alert(4)}",
+    "__proto__",
+    "constructor",
+    "hasOwnProperty",
+    "\u202eevil\u202c \u05d0\u05d1",
+    "<b>%{x}</b> {{data}} {{script}}",
+    "a" * 500,
+    "\U0001f525 \u00b5\u2028\u2029",
+    "&lt;script&gt;",
+]
+
+
+class Hostile(nn.Module):
+    """Layers of any name: add_module refuses dots and the empty one alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in HOSTILE:
+            self.add_module(name, nn.Linear(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+Hostile.__name__ = "</title><script>alert('model')</script>"
+
+
+@pytest.fixture
+def hostile():
+    return given_roofs.profiler(Hostile()).run(torch.rand(2, 4))
+
+
+def test_names_are_text(show, hostile):
+    opened = show(hostile)
+    opened.page.get_by_role("button", name="Unfold all").click()
+    assert opened.paths() == ["", *HOSTILE]
+    assert [row[0] for row in opened.rows()] == [Hostile.__name__, *HOSTILE]
+    assert Hostile.__name__ in opened.page.inner_text("h1")
+    assert opened.page.title().startswith(Hostile.__name__)
+    assert opened.page.locator("main script, main img, main b").count() == 0
+    for name in HOSTILE:
+        opened.line(name).click()
+        assert opened.marked() == [name]
+        assert opened.rings() == 1
+        assert opened.page.evaluate("document.querySelector('#marked bdi').textContent") == name
+    for dot in opened.dots():
+        opened.page.mouse.move(dot["left"], dot["top"])
+    opened.page.wait_for_selector("#tip:not([hidden])")
+    assert opened.page.evaluate("document.querySelector('#tip bdi').textContent") in HOSTILE
+    opened.page.get_by_label("Filter modules by text").fill("<script>")
+    assert "__proto__" not in opened.paths()
+
+
+def test_hostile_names_break_no_other_report(show, hostile):
+    # In notes, ops, environment, roofs.
+    report = hostile.to_dict()
+    report["environment"] = {"__proto__": "<script>alert(5)</script>", "constructor": "</script>"}
+    report["notes"] = [
+        {
+            "level": "warning",
+            "code": "x",
+            "where": HOSTILE,
+            "text": "<img src=x onerror=alert(6)> </script>",
+            "count": 2,
+        }
+    ]
+    for op in report["ops"]:
+        op["op"] = "</script><script>alert(7)</script>"
+    for roof in report["ceilings"]["memory"]:
+        roof["level"] = f"<a href='javascript:alert(8)'>{roof['level']}</a>"
+        roof["provenance"]["method"] = "<img src=x onerror=alert(9)>"
+    opened = show(roofprof.Report.from_dict(report))
+    assert opened.rows("ops")[0][0] == "</script><script>alert(7)</script>"
+    assert "<img src=x onerror=alert(6)>" in opened.page.inner_text(".notes")
+    assert "<script>alert(5)</script>" in opened.page.inner_text("#environment")
+    assert "<img src=x onerror=alert(9)>" in opened.page.inner_text("#roofs")
+    assert "<a href='javascript:alert(8)'>" in opened.page.inner_text("#plot")
+    assert opened.page.locator("#plot a, main img").count() == 0
+
+
+def test_the_policy_forbids_what_is_not_in_the_file(browser, report, tmp_path):
+    path = tmp_path / "page.html"
+    report.to_html(path)
+    opened = chromium.Opened(browser, path)
+    answered = []
+    opened.page.on("requestfinished", lambda request: answered.append(request.url))
+    opened.page.evaluate("""() => {
+        document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.mine = 1' }));
+        document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.mine = 2">');
+        document.body.append(Object.assign(document.createElement('img'), { src: 'http://127.0.0.1:9/x.png' }));
+        document.body.append(Object.assign(document.createElement('iframe'), { src: 'http://127.0.0.1:9/' }));
+    }""")
+    assert opened.page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'loaded', () => 'refused')") == "refused"
+    assert opened.page.evaluate("window.mine") is None
+    assert any("Content Security Policy" in complaint for complaint in opened.complaints)
+    assert not answered
+    opened.page.close()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', path.read_text())[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy and "http" not in policy
+
+
+# ---- looks
+
+
+def ground(opened) -> str:
+    return opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def ink(opened) -> str:
+    """Of the plot's axes."""
+    return opened.page.evaluate("getComputedStyle(document.querySelector('#plot .xtick text')).fill")
+
+
+def lightness(colour: str) -> float:
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+def test_light_and_dark_and_a_change_between(show, report):
+    opened = show(report, color_scheme="dark")
+    assert lightness(ground(opened)) < 60 and lightness(ink(opened)) > 180
+    opened.page.emulate_media(color_scheme="light")
+    opened.page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
+    assert lightness(ink(opened)) < 60
+    opened.page.emulate_media(color_scheme="dark")
+    opened.page.wait_for_function("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'")
+    assert lightness(ink(opened)) > 180
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(show, report, scheme):
+    opened = show(report, color_scheme=scheme)
+    value = "name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()"
+
+    def luminance(name: str) -> float:
+        text = opened.page.evaluate(value, name)
+        parts = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def contrast(one: str, other: str) -> float:
+        low, high = sorted((luminance(one), luminance(other)))
+        return (high + 0.05) / (low + 0.05)
+
+    for under in ("ground", "panel", "marked", "bar"):
+        assert contrast("text", under) >= 7, under
+    for name in ("soft", "link", "warn", "grave"):  # WCAG's AA
+        assert contrast(name, "ground") >= 4.5 and contrast(name, "panel") >= 4.5, name
+
+
+@pytest.mark.parametrize("which", ["report", "hostile"])
+def test_nothing_is_wider_than_a_narrow_screen(show, request, which):
+    opened = show(request.getfixturevalue(which), viewport={"width": 400, "height": 800})
+    opened.choose_every_column()
+    opened.page.evaluate("document.querySelectorAll('details:not(.chooser)').forEach(part => (part.open = true))")
+    for state in ("closed", "open"):
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= 400, state
+        opened.page.evaluate("document.querySelectorAll('details').forEach(part => (part.open = true))")
+    assert opened.page.evaluate("document.querySelector('#modules .box').scrollWidth") > 400  # it scrolls inside
+
+
+def test_on_paper_it_is_light_and_has_all_rows(show, report):
+    opened = show(report, color_scheme="dark")
+    opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    opened.page.emulate_media(media="print")
+    assert ground(opened) == "rgb(255, 255, 255)"
+    assert lightness(ink(opened)) < 60
+    assert not opened.page.locator("#modules .tools").is_visible()
+    box = "document.querySelector('#modules .box')"
+    assert opened.page.evaluate(f"getComputedStyle({box}).maxHeight") == "none"
+    opened.page.emulate_media(media="screen")
+    opened.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert lightness(ink(opened)) > 180
+    assert opened.page.pdf().startswith(b"%PDF")

@@ -1,0 +1,187 @@
+"""Pages of every kind of report: counts, one module, partial ones, of GPUs, of C++, of 10,000 modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import given_roofs
+import pytest
+import simulated_gpu
+import torch
+from cpp_project import BUILD
+from torch import nn
+
+import roofprof
+from roofprof import cli
+
+LARGEST = 15_000_000  # bytes
+
+
+def test_a_count_has_no_roofline_and_says_why(show, report, lenet, image, tmp_path):
+    counted = roofprof.count(lenet, image)
+    opened = show(counted)
+    assert "no time was measured" in opened.page.inner_text("#roofline")
+    assert not opened.page.locator("#plot-box").is_visible()
+    assert {"macs", "flops", "bytes"} < set(opened.columns())
+    assert not {"time", "wasted_time", "percent_of_roof"} & set(opened.columns())
+    assert not opened.page.locator("#wasters").is_visible()
+    opened.line("").click()  # nothing to mark in a plot
+    assert opened.marked() == [""]
+    counted.to_html(tmp_path / "count.html")
+    assert (tmp_path / "count.html").stat().st_size < 200_000  # without the plotting library
+
+
+def test_times_without_roofs(show, lenet, image):
+    opened = show(given_roofs.profiler(lenet, ceilings=given_roofs.roofs({}, {})).run(image))
+    assert opened.dots()
+    assert "none given" in opened.page.inner_text("#roofs")
+
+
+def test_one_module(show):
+    opened = show(given_roofs.profiler(nn.Linear(8, 8)).run(torch.rand(4, 8)))
+    assert opened.paths() == [""]
+    assert opened.rows()[0][0] == "Linear"
+    assert [dot["row"] for dot in opened.dots()] == [0]
+    assert opened.page.get_by_label("Flat").count() == 0
+
+
+def test_a_model_that_raised(show):
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise KeyError("the user's own")
+
+    prof = given_roofs.profiler(nn.Sequential(nn.Linear(8, 8), Raises()))
+    with pytest.raises(KeyError):
+        prof.run(torch.rand(4, 8))
+    opened = show(prof.report())
+    assert "PARTIAL" in opened.page.inner_text("#banners")
+
+
+def test_what_was_not_counted_is_said_first(show):
+    @torch.library.custom_op("page::unknown", mutates_args=())
+    def unknown(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy() + 1)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return unknown(self.used(x))
+
+    report = given_roofs.profiler(Model().requires_grad_(requires_grad=False)).run(torch.rand(2, 4))
+    assert report.coverage.uncosted
+    opened = show(report)
+    said = opened.page.inner_text("#coverage")
+    assert "page::unknown" in said and "unused" in opened.page.evaluate(
+        "document.querySelector('#coverage').textContent"
+    )
+    for note in report.coverage.notes:
+        assert note.text in said and note.code in said
+    flops = roofprof.fields["flops"].cell(report.total)
+    assert flops.startswith(">=") and flops in opened.page.inner_text("#total")
+    order = opened.page.evaluate("[...document.querySelectorAll('section:not([hidden])')].map(part => part.id)")
+    assert order[0] == "coverage" and order[-3:] == ["roofs", "environment", "conventions"]
+
+
+@pytest.fixture(scope="module")
+def of_gpu():
+    """Of a simulated GPU with counters."""
+    return roofprof.Report.from_dict(simulated_gpu.simulated("whole_report"))
+
+
+def test_of_a_gpu_with_counters(show, of_gpu):
+    opened = show(of_gpu)
+    assert {"dram_bytes", "dram_intensity", "utilization"} <= set(opened.columns())
+    kernels = of_gpu.kernels
+    assert [row[0] for row in opened.rows("kernels")] == [kernel.name for kernel in kernels]
+    opened.choose_every_column("kernels")
+    fields = roofprof.fields.of("kernel")
+    for row, kernel in zip(opened.rows("kernels"), kernels, strict=True):
+        assert row[1:] == [fields[name].cell(kernel) for name in opened.columns("kernels")]
+    assert [row[1] for row in opened.rows("kernels")]
+    paths = [row.path for row in of_gpu.rows]
+    measured = {paths[dot["row"]]: dot["x"] for dot in opened.dots()}
+    assert measured["0"] == of_gpu.row("0").self_dram_intensity
+
+
+def test_of_a_cpp_program(show, tmp_path):
+    path = tmp_path / "report.json"
+    program = os.environ.get("ROOFPROF_TEST_PROFILER", BUILD / "tests" / "cpp" / "test_profiler")
+    subprocess.run(
+        [program, "--gtest_filter=RooflineProfiler.WritesTheReport*"],
+        env=os.environ | {"ROOFPROF_WRITE_REPORT": str(path)},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    report = roofprof.Report.from_json(path)
+    opened = show(report)
+    assert opened.paths() == [row.path for row in report.rows]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.act, self.down, self.norm = nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.norm(self.down(self.act(self.up(x))))
+
+
+def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
+    model = nn.Sequential(*[nn.Sequential(*[Block() for _ in range(20)]) for _ in range(100)])
+    report = given_roofs.profiler(model, warmup=0, repeat=1).run(torch.rand(2, 8))
+    assert len(report.rows) > 10_000
+    start = time.monotonic()
+    report.to_html(tmp_path / "large.html")
+    written = time.monotonic() - start
+    assert (tmp_path / "large.html").stat().st_size < LARGEST
+    opened = show(report)
+    ready, drawn = opened.page.evaluate("['ready', 'drawn'].map(n => performance.getEntriesByName(n)[0].startTime)")
+    record_property("written_s", written)
+    record_property("ready_ms", ready)
+    record_property("drawn_ms", drawn)
+    assert len(opened.dots()) == 1000
+    said = opened.page.inner_text("#roofline")
+    assert "Dots are the 1,000 that take most time" in said
+    # Rows that are not in the document are counted, and can be had.
+    opened.page.get_by_role("button", name="Unfold all").click()
+    assert len(opened.rows()) == 300
+    assert f"{len(report.rows) - 300:,} more rows below" in opened.page.inner_text("#modules .more")
+    opened.page.get_by_role("button", name="Show 300 more").click()
+    assert len(opened.rows()) == 600
+    opened.page.get_by_label("Filter modules by text").fill("99.19.norm")
+    assert opened.paths() == ["", "99", "99.19", "99.19.norm"]
+    opened.page.get_by_label("Filter modules by text").fill("")
+    dot = min(opened.dots(), key=lambda dot: dot["x"])
+    opened.page.mouse.click(dot["left"], dot["top"])
+    opened.page.wait_for_selector("#modules tr[aria-selected=true]")
+
+
+# ---- without a browser
+
+
+def test_the_command(report, tmp_path, capsys):
+    path = tmp_path / "r.json"
+    report.to_json(path)
+    assert cli.main(["html", str(path)]) == 0
+    page = tmp_path / "r.html"
+    assert "written to" in capsys.readouterr().err
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert cli.main(["html", str(path), "-o", str(tmp_path / "other.html")]) == 0
+    assert (tmp_path / "other.html").read_text() == page.read_text()
+    assert cli.main(["html", str(path), "-o", str(path)]) == 2
+    assert "would replace the report" in capsys.readouterr().err
+    assert cli.main(["html", str(path), "-o", str(tmp_path / "none" / "r.html")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_without_plotly_it_says_what_to_install(report, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
+    with pytest.raises(ImportError, match=r"roofprof\[html\]"):
+        report.to_html(tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+    roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_html(tmp_path / "count.html")  # has nothing to draw

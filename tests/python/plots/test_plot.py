@@ -1,0 +1,316 @@
+"""Pictures of reports: where dots, roofs and labels are, what is written, and what is said where there is nothing."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import sys
+import time
+
+import given_roofs
+import pytest
+import torch
+from reports_by_hand import Did, as_dict, report_of, with_counters
+from torch import nn
+
+import roofprof
+from roofprof import cli
+from roofprof._plots.labels import box_around, overlap
+from roofprof._views.roofline import roofline_view
+
+matplotlib = pytest.importorskip("matplotlib")
+
+TFLOPS, GB = 1e12, 1e9
+GTX_1080_TI = given_roofs.roofs({"fp32": 11.3 * TFLOPS}, {"DRAM": (484 * GB, 0)})
+CASE_5 = {
+    "mobilenet": Did(flops=7 * GB, bytes=1 * GB, seconds=7 / 3300),
+    "vgg16": Did(flops=25 * GB, bytes=1 * GB, seconds=25 / 11000),
+}
+
+
+@pytest.fixture(scope="module")
+def case_5():
+    return report_of(CASE_5, GTX_1080_TI)
+
+
+def dots(figure):
+    """Their places in the picture."""
+    return [tuple(place) for dots in figure.axes[0].collections for place in dots.get_offsets()]
+
+
+def lines(figure):
+    return {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
+
+
+def texts(figure):
+    axes = figure.axes[0]
+    return [text for text in [*axes.texts, *figure.texts] if text.get_text()]
+
+
+def words(figure):
+    return "\n".join(text.get_text() for text in texts(figure))
+
+
+# ---- geometry (seeds.md, case 5)
+
+
+def test_the_artists_are_where_the_closed_forms_say(case_5):
+    figure = case_5.plot()
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("FLOPs per byte", "FLOP/s")
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    mobilenet, vgg16 = sorted(dots(figure))
+    assert mobilenet == (pytest.approx(7), pytest.approx(3.3e12, rel=1e-5))
+    assert vgg16 == (pytest.approx(25), pytest.approx(11e12, rel=1e-5))
+    drawn = lines(figure)
+    (x0, y0), (x1, y1) = drawn["DRAM"]
+    assert y0 / x0 == pytest.approx(484e9)
+    assert (x1, y1) == (pytest.approx(23.35, abs=0.005), pytest.approx(11.3e12))
+    (start, height), (_, same) = drawn["fp32"]
+    assert start == pytest.approx(23.35, abs=0.005)
+    assert height == same == pytest.approx(11.3e12)
+    labels = words(figure)
+    for label in ("23.3", "fp32 11.3 TFLOP/s", "DRAM 484 GB/s", "mobilenet", "vgg16"):
+        assert label in labels
+
+
+def test_area_is_time(case_5):
+    sizes = sorted(float(size) for dots in case_5.plot().axes[0].collections for size in dots.get_sizes())
+    assert sizes[0] / sizes[1] == pytest.approx((7 / 3300) / (25 / 11000), rel=1e-4)
+
+
+def test_the_time_roofline(case_5):
+    figure = case_5.plot(kind="time")
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time that the FLOPs need", "time that the bytes need")
+    assert axes.get_xlim() == axes.get_ylim()
+    mobilenet, vgg16 = sorted(dots(figure))
+    assert mobilenet == (pytest.approx(7 / 11300, abs=1e-9), pytest.approx(1 / 484, abs=1e-9))
+    assert vgg16 == (pytest.approx(25 / 11300, abs=1e-9), pytest.approx(1 / 484, abs=1e-9))
+    assert lines(figure)["both alike"] == [[axes.get_xlim()[0]] * 2, [axes.get_xlim()[1]] * 2]
+
+
+def test_arrows_lead_from_before_to_after(case_5):
+    slower = {name: Did(did.flops, did.bytes, 4 * did.seconds) for name, did in CASE_5.items()}
+    before = report_of(slower | {"gone": Did(1e9, 1e9, 1e-3)}, GTX_1080_TI)
+    figure = case_5.plot(before=before)
+    arrows = [text for text in figure.axes[0].texts if not text.get_text()]
+    ends = sorted((tuple(arrow.xyann), tuple(arrow.xy)) for arrow in arrows)
+    for (was, now), (intensity, rate) in zip(ends, ((7, 3.3e12), (25, 11e12)), strict=True):
+        assert was == (pytest.approx(intensity), pytest.approx(rate / 4, rel=1e-5))
+        assert now == (pytest.approx(intensity), pytest.approx(rate, rel=1e-5))
+    assert "1 only before" in words(figure)
+
+
+def test_measured_bytes_fill_dots_and_levels_are_joined():
+    device_report = with_counters()
+    figure = device_report.plot()
+    filled = [len(dot.get_facecolor()) > 0 for dot in figure.axes[0].collections]
+    assert filled == [True, False]
+    levels = [line.get_xydata().tolist() for line in figure.axes[0].lines if line.get_marker() == "|"]
+    assert levels == [[[4, pytest.approx(6.4e9)], [16, pytest.approx(6.4e9)], [64, pytest.approx(6.4e9)]]]
+    assert "Filled: bytes were measured" in words(figure)
+    assert device_report.plot(by="kernel").axes[0].collections
+
+
+# ---- labels
+
+
+def demo_like():
+    """As many dots close together as in a ResNet."""
+    blocks = {f"layer{i}.{j}.conv": Did(1e9 * (1 + i), 1e8, 0.01 + 0.0001 * j) for i in range(4) for j in range(30)}
+    return report_of({name.replace(".", "_"): did for name, did in blocks.items()})
+
+
+def boxes(figure):
+    """Of all text in the axes, around the text alone and along its slope."""
+    figure.canvas.draw()
+    extent = matplotlib.text.Text.get_window_extent  # an annotation's own has its arrow, too
+    found = []
+    for text in figure.axes[0].texts:
+        if not text.get_text():
+            continue
+        angle, outer = text.get_rotation(), extent(text)
+        text.set_rotation(0)
+        inner = extent(text)
+        text.set_rotation(angle)
+        center = ((outer.x0 + outer.x1) / 2, (outer.y0 + outer.y1) / 2)
+        found.append((text.get_text(), box_around(center, inner.width, inner.height, angle)))
+    return found
+
+
+LONG = "a_very_long_name_of_a_module_that_nobody_would_type_" * 2
+REPORTS = {
+    "case 5": lambda: report_of(CASE_5, GTX_1080_TI),
+    "many close together": demo_like,
+    "at one place": lambda: report_of({f"layer{i}": Did(1e9, 1e7, 0.02 + i * 1e-5) for i in range(8)}),
+    "a short roof": lambda: report_of({"conv": Did(1e9, 1e8, 0.02), "relu": Did(1e8, 1e9, 0.2)}),
+    "one module": lambda: report_of({"only": Did(1e9, 1e8, 0.01)}),
+    "long names": lambda: report_of({f"{LONG}{i}": Did(1e9, 1e8, 0.01) for i in range(5)}),
+    "several dtypes and levels": lambda: mixed(),
+    "a GPU with counters (simulated)": with_counters,
+    "a model": lambda: given_roofs.profiler(
+        nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 30 * 30, 10))
+    ).run(torch.rand(1, 3, 32, 32)),
+}
+
+
+def mixed():
+    net = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64).double())
+    net.forward = lambda value: net[1](net[0](value).double())
+    levels = {"L1": (8e11, 1 << 15), "L2": (5e11, 1 << 20), "L3": (3e11, 16 << 20), "DRAM": (2e11, 0)}
+    return given_roofs.profiler(net, ceilings=given_roofs.roofs({"fp32": 1e11, "fp64": 8e10}, levels)).run(
+        torch.ones(8, 64)
+    )
+
+
+def test_ten_thousand_modules_are_drawn_in_seconds():
+    report = as_dict({"x": Did(1e9, 1e8, 0.01)})
+    index = next(place for place, module in enumerate(report["modules"]) if module["path"] == "x")
+    for part in range(10_000):
+        report["modules"].append(report["modules"][index] | {"path": f"m{part}"})
+        place = {"module": len(report["modules"]) - 1}
+        report["ops"].append(report["ops"][0] | place)
+        report["times"].append(report["times"][-1] | place | {"self_ns": [10**6 + 100 * part]})
+    report = roofprof.Report.from_dict(report)
+    began = time.process_time()
+    figure = report.plot()
+    assert len(dots(figure)) == 10_001
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("kind", ["roofline", "time"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_labels_do_not_overlap(name, kind):
+    report = REPORTS[name]()
+    figure = report.plot(kind=kind)
+    found = boxes(figure)
+    for (one, box), (other, another) in itertools.combinations(found, 2):
+        assert not overlap(box, another), (one, other)
+    window = figure.axes[0].get_window_extent()
+    for label, box in found:
+        assert all(window.x0 <= x <= window.x1 and window.y0 <= y <= window.y1 for x, y in box), label
+    view = roofline_view(report)
+    labels = words(figure)
+    if kind == "time":
+        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.wasters[:5]) == min(5, len(view.wasters))
+    else:
+        for roof in view.roofs:
+            assert f"{roof.name} " in labels, roof
+        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.wasters[:5]) == min(5, len(view.wasters))
+
+
+def test_boxes_that_overlap_are_told():
+    upright = box_around((0, 0), 10, 4)
+    assert overlap(upright, box_around((9, 3), 10, 4))
+    assert not overlap(upright, box_around((11, 0), 10, 4))
+    assert not overlap(box_around((0, 0), 20, 2, 45), box_around((0, 10), 20, 2, 45))
+    assert overlap(box_around((0, 0), 20, 2, 45), box_around((0, 10), 20, 2, -45))
+    assert box_around((0, 0), 10, 2, 90)[0] == (pytest.approx(1), pytest.approx(-5))
+
+
+# ---- what is said
+
+
+def test_the_title_says_model_dots_and_machine(case_5):
+    shown = words(case_5.plot(by="op"))
+    assert "Sequential: roofline, a dot is an operator" in shown
+    assert str(case_5.environment["device"]) in shown
+    assert "measured" not in words(case_5.plot()).partition("Roofs: ")[2].partition(".")[0]
+
+
+def test_a_count_is_refused():
+    with pytest.raises(ValueError, match="the report is a count, without times and roofs to draw: profile the model"):
+        roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).plot()
+
+
+def test_a_picture_without_dots_says_why():
+    shown = words(report_of({"copy": Did(0, 1e9, 1)}).plot())
+    assert "No dot has a place here.\n" in shown
+    assert "1: no FLOPs: they only move data" in shown
+
+
+def test_a_picture_without_roofs_says_so():
+    report = report_of({"a": Did(1e9, 1e8, 0.01)}, given_roofs.roofs({}, {}))
+    assert "No roofs are known" in words(report.plot())
+    shown = words(report.plot(kind="time"))
+    assert "Left out: 1 whose roofs are not known" in shown
+
+
+def test_names_are_text_and_no_formula():
+    report = as_dict({"x": Did(1e9, 1e8, 0.01)})
+    next(module for module in report["modules"] if module["path"] == "x")["path"] = "$\\frac{<script>"
+    report = roofprof.Report.from_dict(report)
+    file = io.BytesIO()
+    report.plot().savefig(file, format="svg")
+    assert b"<script" not in file.getvalue()
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PDF", b"%PDF")])
+def test_files_by_suffix(case_5, tmp_path, suffix, begin):
+    path = tmp_path / f"r.{suffix}"
+    case_5.plot(path)
+    content = path.read_bytes()
+    assert content.startswith(begin)
+    case_5.plot(path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_suffixes_and_options_are_refused(case_5, tmp_path):
+    for name in ("r.jpg", "r", "svg"):
+        with pytest.raises(ValueError, match=r"ends in .svg, .png or .pdf"):
+            case_5.plot(tmp_path / name)
+    with pytest.raises(ValueError, match="of kind roofline and time, not 'pie'"):
+        case_5.plot(kind="pie")
+    with pytest.raises(ValueError, match="by module or op"):
+        case_5.plot(kind="time", by="kernel")
+    with pytest.raises(ValueError, match="not by 'layer'"):
+        case_5.plot(by="layer")
+    with pytest.raises(FileNotFoundError):
+        case_5.plot(tmp_path / "missing" / "r.svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pyplot_is_left_alone(case_5):
+    from matplotlib import pyplot as plt
+
+    plt.switch_backend("Agg")
+    theirs = plt.figure()
+    settings = copy.deepcopy(dict(matplotlib.rcParams))
+    with matplotlib.rc_context({"axes.facecolor": "red", "text.usetex": True}):
+        figure = case_5.plot()
+        assert matplotlib.rcParams["text.usetex"]
+    assert figure.axes[0].get_facecolor() == (1, 1, 1, 1)
+    assert plt.get_fignums() == [theirs.number]
+    assert plt.gcf() is theirs
+    assert dict(matplotlib.rcParams) == settings
+    plt.close(theirs)
+
+
+def test_without_matplotlib_it_says_what_to_install(case_5, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.style", None)
+    with pytest.raises(ImportError, match=r"needs matplotlib: run `pip install matplotlib`, or take roofprof\[plot\]"):
+        case_5.plot()
+
+
+# ---- the command
+
+
+def test_the_command(case_5, tmp_path, capsys):
+    path = tmp_path / "r.json"
+    case_5.to_json(path)
+    assert cli.main(["plot", str(path)]) == 0
+    assert f"written to {tmp_path / 'r.svg'}" in capsys.readouterr().err
+    out = tmp_path / "time.png"
+    assert cli.main(["plot", str(path), "-o", str(out), "--kind", "time", "--by", "op", "--before", str(path)]) == 0
+    assert out.read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    assert cli.main(["plot", str(path), "-o", str(tmp_path / "r.gif")]) == 2
+    assert "ends in .svg, .png or .pdf" in capsys.readouterr().err
+    assert cli.main(["plot", str(tmp_path / "none.json")]) == 2

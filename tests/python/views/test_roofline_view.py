@@ -1,0 +1,227 @@
+"""The geometry of rooflines, by the closed forms of the model: ridge = peak / bandwidth, roof = min(peak, AI x B)."""
+
+from __future__ import annotations
+
+import given_roofs
+import pytest
+import torch
+from reports_by_hand import Did, as_dict, report_of, with_counters
+from torch import nn
+
+import roofprof
+from roofprof import _C
+from roofprof._views.kinds import OTHER, STYLES, kinds_of
+from roofprof._views.roofline import roofline_view
+
+TFLOPS, GB = 1e12, 1e9
+# The published figures of the case, and what was said of them.
+GTX_1080_TI = given_roofs.roofs({"fp32": 11.3 * TFLOPS}, {"DRAM": (484 * GB, 0)})
+A100 = given_roofs.roofs({"fp32": 19.5 * TFLOPS}, {"DRAM": (1555 * GB, 0)})
+MOBILENET = Did(flops=7 * GB, bytes=1 * GB, seconds=7 * GB / (3.3 * TFLOPS))
+VGG16 = Did(flops=25 * GB, bytes=1 * GB, seconds=25 * GB / (11 * TFLOPS))
+
+
+@pytest.fixture(scope="module")
+def case_5():
+    return roofline_view(report_of({"mobilenet": MOBILENET, "vgg16": VGG16}, GTX_1080_TI))
+
+
+def test_the_ridge_of_a_gtx_1080_ti(case_5):
+    (ridge,) = case_5.ridges
+    assert (ridge.compute, ridge.memory) == ("fp32", "DRAM")
+    assert ridge.intensity == pytest.approx(23.35, abs=0.005)
+    assert ridge.rate == 11.3 * TFLOPS
+
+
+def test_the_ridge_of_an_a100():
+    (ridge,) = roofline_view(report_of({"vgg16": VGG16}, A100)).ridges
+    assert ridge.intensity == pytest.approx(12.5, abs=0.05)
+
+
+def test_the_published_peaks_give_the_ridges_of_the_cards():
+    for card, intensity in {"GTX 1080 Ti": 23.35, "A100 PCIe 40GB": 12.5}.items():
+        view = roofline_view(report_of({"vgg16": VGG16}, roofprof.Ceilings.published(card)))
+        assert [ridge.intensity for ridge in view.ridges] == [pytest.approx(intensity, rel=0.01)]
+
+
+def test_mobilenet_is_under_the_slope_and_vgg16_past_the_ridge(case_5):
+    mobilenet, vgg16 = case_5.dots
+    (ridge,) = case_5.ridges
+    (memory,) = case_5.memory_roofs
+    assert (mobilenet.key, vgg16.key) == ("mobilenet", "vgg16")
+    assert mobilenet.intensity == pytest.approx(7)
+    assert vgg16.intensity == pytest.approx(25)
+    assert mobilenet.intensity < ridge.intensity < vgg16.intensity
+    # At most 3.3 TFLOP/s: the slope's height at 7 FLOPs per byte, cut to a digit.
+    assert mobilenet.intensity * memory.rate == pytest.approx(3.388 * TFLOPS)
+    assert mobilenet.rate == pytest.approx(3.3 * TFLOPS, rel=1e-5)
+    assert mobilenet.rate < mobilenet.intensity * memory.rate
+    assert vgg16.rate == pytest.approx(11 * TFLOPS, rel=1e-5)
+    assert vgg16.rate < ridge.rate
+
+
+def test_what_the_two_sides_of_the_bound_need(case_5):
+    mobilenet, vgg16 = case_5.dots
+    assert mobilenet.compute_time == pytest.approx(7 / 11.3e3, abs=1e-9)
+    assert mobilenet.memory_time == pytest.approx(1 / 484, abs=1e-9)
+    assert vgg16.compute_time > vgg16.memory_time
+
+
+def test_every_level_has_a_slope_and_every_dtype_that_is_used_a_roof():
+    view = roofline_view(report_of({"a": Did(1e9, 1e9, 1)}))
+    assert [roof.name for roof in view.compute_roofs] == ["fp32"]  # there are roofs for fp64 and int8 as well
+    assert [roof.name for roof in view.memory_roofs] == ["L2", "L3", "DRAM"]
+    assert [roof.unit for roof in view.roofs] == ["FLOP/s", "B/s", "B/s", "B/s"]
+    assert [ridge.intensity for ridge in view.ridges] == [1e11 / rate for rate, _ in given_roofs.LEVELS.values()]
+    assert view.roofs[0].provenance == "given, by hand"
+
+
+def test_rates_of_integers_are_no_flops():
+    view = roofline_view(report_of({"a": Did(0, 1e9, 1, op="quantized::conv2d", int_ops=4e9)}, int8_roofs()))
+    (dot,) = view.dots
+    assert (dot.intensity, dot.rate, dot.kind) == (4, 4e9, "quantized")
+
+
+def int8_roofs():
+    return given_roofs.roofs({"int64": 1e12}, {"DRAM": (1e10, 0)})
+
+
+# ---- dots
+
+
+class Block(nn.Module):
+    """Has ops of its own beside its children's."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.move = nn.Flatten()
+
+    def forward(self, x):
+        return self.move((self.conv(x) + x).transpose(2, 3).contiguous())
+
+
+@pytest.fixture(scope="module")
+def report():
+    return given_roofs.profiler(nn.Sequential(Block(), nn.Identity())).run(torch.rand(1, 3, 32, 32))
+
+
+def test_each_op_is_in_one_dot(report):
+    view = roofline_view(report)
+    assert [dot.label for dot in view.dots] == ["0 (own ops)", "0.conv"]
+    times = {op: group.time for (module, op), group in report.by_module_and_operator().items() if module == "0"}
+    longest = "elementwise" if times["aten::add"] > max(times["aten::clone"], 0) else "movement"
+    assert [dot.kind for dot in view.dots] == [longest, "convolution"]
+    done = sum(dot.rate * dot.time for dot in view.dots)
+    assert done == pytest.approx(report.total.flops)
+    for dot in view.dots:
+        row = report.row(dot.key)
+        assert (dot.intensity, dot.rate) == (row.self_intensity, row.self_achieved_flops)
+        assert (dot.time, dot.wasted_time) == (row.self_time, row.self_wasted_time)
+        assert not dot.measured and not dot.levels and not dot.incomplete
+
+
+def test_rows_and_left_out_are_all_rows(report):
+    view = roofline_view(report)
+    assert {left.reason: left.count for left in view.left_out} == {"no work of their own": 3}
+    assert len(view.dots) + sum(left.count for left in view.left_out) == len(report.rows)
+    drawn = sum(dot.time for dot in view.dots) + sum(left.time for left in view.left_out)
+    assert drawn == pytest.approx(report.total.time)
+
+
+def test_by_operator(report):
+    view = roofline_view(report, by="op")
+    assert {dot.key: dot.label for dot in view.dots} == {"aten::add": "add", "aten::conv2d": "conv2d"}
+    left_out = {left.reason: left for left in view.left_out}
+    assert {reason: left.count for reason, left in left_out.items()} == {
+        "no FLOPs: they only move data": 1,
+        "no work of their own": len(report.by_operator()) - 3,  # views
+    }
+    moved = left_out["no FLOPs: they only move data"]
+    assert moved.time == sum(group.time for group in report.by_operator().values() if group.bytes and not group.flops)
+
+
+def test_the_worst_come_first(report):
+    wasted = [dot.wasted_time for dot in roofline_view(report).wasters]
+    assert wasted == sorted(wasted, reverse=True)
+
+
+def test_a_count_has_no_dots():
+    view = roofline_view(roofprof.count(nn.Linear(4, 4), torch.rand(2, 4)))
+    assert not view.dots and not view.roofs and not view.ridges
+    assert [(left.reason, left.count) for left in view.left_out] == [("no time was measured", 1)]
+
+
+def test_work_that_is_not_known_has_no_place_and_a_part_of_it_is_a_limit():
+    report = as_dict({"known": Did(1e9, 1e9, 1), "unknown": Did(0, 0, 1), "partly": Did(1e9, 1e9, 1)})
+    report["ops"][1] |= {"costed": False}
+    report["ops"].append(report["ops"][2] | {"costed": False, "op": "mylib::op", "work": report["ops"][1]["work"]})
+    view = roofline_view(roofprof.Report.from_dict(report))
+    assert [(dot.key, dot.incomplete) for dot in view.dots] == [("known", False), ("partly", True)]
+    assert ("FLOPs not known", 1) in [(left.reason, left.count) for left in view.left_out]
+
+
+def test_compiled_code_is_one_dot():
+    plain = as_dict({"a": Did(1e9, 1e9, 0), "b": Did(1e9, 1e9, 0)})
+    for module in plain["modules"]:
+        if module["path"] in {"a", "b"}:
+            module["compiled_region"] = 0
+    for entry in plain["times"]:
+        entry["self_ns"] = [10**9 if entry["module"] == 0 else 0]
+    report = roofprof.Report.from_dict(plain)
+    view = roofline_view(report)
+    (dot,) = view.dots
+    assert (dot.key, dot.kind, dot.time, dot.rate) == ("", "compiled region", 1, 2e9)
+    assert [(left.reason, left.count) for left in view.left_out] == [
+        ("inside compiled code, which has one dot for all of it", 2)
+    ]
+
+
+def test_what_cannot_be_asked_for(report):
+    with pytest.raises(ValueError, match="a dot by module, op, kernel, not by 'layer'"):
+        roofline_view(report, by="layer")
+
+
+# ---- counters (simulated: no GPU has run this)
+
+
+def test_measured_bytes_and_levels():
+    report = with_counters()
+    for by, key in (("module", "gemm"), ("kernel", None)):
+        dot = roofline_view(report, by=by).dots[0]
+        assert dot.key == key or by == "kernel"
+        assert dot.measured
+        assert dot.intensity == pytest.approx(64)
+        assert dot.levels == (("L1", pytest.approx(4)), ("L2", pytest.approx(16)), ("DRAM", pytest.approx(64)))
+        assert dot.rate == pytest.approx(6.4e9)
+    assert roofline_view(report, by="kernel").wasters[0].wasted_time is None
+
+
+def test_no_slope_for_the_host_link():
+    roofs = given_roofs.roofs({"fp32": 1e12}, {"DRAM": (1e11, 0), "host link": (1e10, 0)})
+    assert [roof.name for roof in roofline_view(report_of({"a": Did(1e9, 1e9, 1)}, roofs)).memory_roofs] == ["DRAM"]
+
+
+# ---- kinds
+
+
+def test_kinds_of_operators():
+    kinds = {
+        "aten::conv2d": "convolution",
+        "aten::convolution_backward": "convolution",
+        "aten::addmm": "matmul",
+        "aten::relu_": "activation",
+        "aten::scaled_dot_product_attention": "attention",
+        "compiled region": "compiled region",
+        "aten::special_log_ndtr": "elementwise",
+        "aten::diagonal_copy": "movement",
+        "mylib::never_heard_of": OTHER,
+        "no operator": OTHER,
+    }
+    assert kinds_of(kinds) == kinds
+
+
+def test_every_family_has_a_style_of_its_own():
+    families = {cost["family"] for cost in _C.op_costs()}
+    assert families <= set(STYLES)
+    assert len(set(STYLES.values())) == len(STYLES)
