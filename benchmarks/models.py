@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,20 @@ class AddChain(nn.Module):
         y = x
         for _ in range(self.length):
             y = y + x
+        return y
+
+
+class Repeated(nn.Module):
+    """Calls of one function or module with the same input."""
+
+    def __init__(self, call: Callable[[Tensor], Tensor], times: int = 500) -> None:
+        super().__init__()
+        self.call, self.times = call, times
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x
+        for _ in range(self.times):
+            y = self.call(x)
         return y
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 import torchvision
 from common import environment, paired_ratio, print_table, seconds
-from models import AddChain, Gpt2
+from models import AddChain, Gpt2, Repeated
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -44,6 +44,7 @@ class Workload:
     inputs: Tensor
     steps: int
     rounds: int
+    calls: int | None = None  # that a step makes of one function; None: its ops are counted
 
     def step(self) -> object:
         return self.model(self.inputs)
@@ -62,8 +63,18 @@ def workloads(*, quick: bool) -> list[Workload]:
     few = 4 if quick else 1
     resnet = torchvision.models.resnet18().eval()
     tokens = torch.randint(0, 50257, (1, 32))
+    bias, weight = torch.randn(16), torch.randn(16, 16)
+    repeated = {
+        "addmm": Repeated(lambda x: torch.addmm(bias, x, weight)),
+        "t": Repeated(torch.t),
+        "Linear": Repeated(nn.Linear(16, 16)),
+    }
     return [
         Workload("2000 adds of 16 elements", AddChain(2000), torch.randn(16), steps=10, rounds=40 // few),
+        *(
+            Workload(f"500 of {name}, 1x16", model, torch.randn(1, 16), steps=10, rounds=40 // few, calls=500)
+            for name, model in repeated.items()
+        ),
         Workload("resnet18, 1x3x64x64", resnet, torch.randn(1, 3, 64, 64), steps=5, rounds=40 // few),
         Workload("resnet18, 1x3x224x224", resnet, torch.randn(1, 3, 224, 224), steps=2, rounds=20 // few),
         Workload("GPT-2 small, 32 tokens", Gpt2().eval(), tokens, steps=2, rounds=20 // few),
@@ -136,14 +147,15 @@ def measure(workload: Workload, clock: Clock) -> dict[str, Timing]:
 def report(workload: Workload, timings: dict[str, Timing]) -> None:
     with CountOps() as counter:
         workload.step()
+    ops = workload.calls or counter.ops
     plain = timings["plain"]
-    print(f"\n{workload.name}: {counter.ops} ops, {workload.rounds} rounds")
+    print(f"\n{workload.name}: {ops} {'calls' if workload.calls else 'ops'}, {workload.rounds} rounds")
     rows = []
     for name, timing in timings.items():
         inside = timing.inside or timing.whole
         ratios = [a / b for a, b in zip(inside, plain.inside, strict=True)]
         low, _, high = statistics.quantiles(ratios, n=4)
-        added = statistics.median(a - b for a, b in zip(inside, plain.inside, strict=True)) / counter.ops * 1e6
+        added = statistics.median(a - b for a, b in zip(inside, plain.inside, strict=True)) / ops * 1e6
         against_plain = [f"{statistics.median(ratios):.3f}", f"{low:.3f} to {high:.3f}", f"{added:.2f}"]
         whole = f"{paired_ratio(timing.whole, plain.inside):.3f}"
         time = f"{statistics.median(inside) * 1e3:.3f}"

@@ -18,13 +18,15 @@ OUT = Path("out")
 
 
 def show(name: str, model: torch.nn.Module, *args: object) -> None:
-    """Profiles one call, prints its table and keeps its JSON and CSV."""
+    """Profiles one call, prints its table and keeps its JSON, CSV, picture and page."""
     print(f"\n=== {name} ===\n", flush=True)
     report = roofprof.profile(model, *args)
     print(report)
     OUT.mkdir(exist_ok=True)
     report.to_json(OUT / f"{name}.json")
     report.to_csv(OUT / f"{name}.csv")
+    report.plot(OUT / f"{name}.svg")
+    report.to_html(OUT / f"{name}.html")
 
 
 def main() -> None:
@@ -33,7 +35,8 @@ def main() -> None:
     with torch.no_grad():
         show("resnet50", torchvision.models.resnet50(weights=None).eval(), torch.randn(1, 3, 224, 224))
         show("cooperative_perception", CooperativePerception().eval(), example_batch())
-    print(f"\nThe same figures, as JSON and CSV: {', '.join(str(path) for path in sorted(OUT.iterdir()))}")
+    print("\nThe same figures, as JSON, CSV, a roofline (.svg) and a page (.html):")
+    print(*(f"  {path}" for path in sorted(OUT.iterdir())), sep="\n")
     print("Read a report again with `.venv/bin/roofprof show out/resnet50.json --by op`.")
 
 
