@@ -70,8 +70,8 @@ OwnThread::OwnThread(const Session& session) : outer_(std::exchange(run_here, &s
 OwnThread::~OwnThread() { run_here = outer_; }
 
 OwnCall::OwnCall(Session& session, bool of_model)
-    : call_(std::make_shared<OwnCallData>(session.shared_from_this(), of_model ? session.model() : nullptr,
-                                          ++calls_made)),
+    : call_(std::make_shared<OwnCallData>(
+          OwnCallData{session.shared_from_this(), of_model ? session.model() : nullptr, ++calls_made})),
       outer_(made_here) {
   made_here = call_.get();
   auto& calls = own_calls();
