@@ -46,7 +46,8 @@ class FurtherCalls {
  private:
   // What the calls threw, if it is for a note. Throws what is not. (A cancelled thread throws nothing that has an
   // address: gcc binds the reference to null.)
-  [[gnu::no_sanitize("null")]] std::optional<std::string> what_raises(const std::function<void()>& calls) const {
+  __attribute__((no_sanitize("null"))) std::optional<std::string> what_raises(
+      const std::function<void()>& calls) const {
     try {
       calls();
       return std::nullopt;
