@@ -191,7 +191,8 @@ def test_roofs_of_another_machine_are_measured_anew_and_kept(monkeypatch, tmp_pa
     other = keep(ceilings.cache_dir(), ROOFS, processor="another")
     measured = ceilings.for_device()
     assert measured != roofs
-    assert "roofs of this machine: " in capsys.readouterr().err
+    _, notes = ceilings.for_device_with_notes()
+    assert capsys.readouterr().err == "".join(f"roofs of this machine: {note}\n" for note in notes)
     new = set(ceilings.cache_dir().iterdir()) - {other}
     assert ceilings.for_device() == measured
     if measured.busy_share:  # something else ran beside this test
