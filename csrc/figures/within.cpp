@@ -112,7 +112,9 @@ std::vector<bool> existing_regions(const ProfileData& data) {
   for (const auto& bucket : data.ops) exists[static_cast<std::size_t>(bucket.region)] = true;
   for (const auto& kernel : data.kernels) exists[static_cast<std::size_t>(kernel.region)] = true;
   for (const auto& counters : data.module_counters) exists[static_cast<std::size_t>(counters.region)] = true;
+  const auto rows = existing_rows(data);
   for (const auto& time : data.times) {
+    if (!rows[index_of(time.module)]) continue;
     const auto ran = [](const auto& times) { return std::ranges::any_of(times, [](auto ns) { return ns > 0; }); };
     if (time.calls > 0 || ran(time.self_ns) || ran(time.host_self_ns)) {
       exists[static_cast<std::size_t>(time.region)] = true;

@@ -108,6 +108,7 @@ ProfileData join(Observed observed) {
   data.modules = std::move(host.modules);
   data.ops = std::move(host.ops);
   data.times = std::move(host.times);
+  data.token_calls = std::move(observed.token_calls);
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);

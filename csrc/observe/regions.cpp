@@ -86,6 +86,14 @@ RegionId Regions::find_or_add_path(RegionId around, std::string_view name) {
   return id;
 }
 
+bool Regions::is_open(RegionId path, std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  for (; path != kNoRegion; path = paths_[static_cast<std::size_t>(path - 1)].parent) {
+    if (paths_[static_cast<std::size_t>(path - 1)].name == name) return true;
+  }
+  return false;
+}
+
 std::vector<RegionInside> Regions::all_paths() const {
   const std::lock_guard lock(mutex_);
   return paths_;
@@ -139,6 +147,21 @@ void open_region(std::string_view name, const void* token) {
   const auto row = regions.find_or_add(state.now().module, name);
   const auto path = regions.find_or_add_path(state.region, name);
   if (row || std::cmp_not_equal(path, state.region)) state.open_region(row, static_cast<std::uint16_t>(path), token);
+}
+
+bool name_call(const Session& session, const void* module, std::string_view name) {
+  auto& state = thread_state();
+  if (!state.is_observed() || state.session.get() != &session || state.in_owned_work()) return false;
+  const auto& call = state.scopes.back();
+  if (call.kind != ScopeKind::module || call.token != module || call.opens_region) return false;
+  const auto path = state.session->regions().find_or_add_path(state.region, name);
+  if (std::cmp_not_equal(path, state.region)) state.name_call(static_cast<std::uint16_t>(path));
+  return true;
+}
+
+bool is_region_open(std::string_view name) {
+  const auto& state = thread_state();
+  return state.is_observed() && state.session->regions().is_open(state.region, name);
 }
 
 void close_region(const void* token) {

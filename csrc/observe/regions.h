@@ -34,6 +34,8 @@ class Regions {
   // The path of a region of that name inside of that other; the other itself where it has that name, or is inside of
   // one that has, and where there are too many.
   RegionId find_or_add_path(RegionId around, std::string_view name);
+  // Whether a region of that name is open where that path is.
+  bool is_open(RegionId path, std::string_view name) const;
   // By id.
   std::vector<Region> all() const;
   // By id, from 1 on.
@@ -77,6 +79,12 @@ std::uint16_t region_handed_over(const Session& session);
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().
 void open_region(std::string_view name, const void* token);
 void close_region(const void* token);
+
+// Makes a region of the call of `module` that has just begun on this thread, in that session: all of the call belongs
+// to it, and it has no row of its own. False where that is not the innermost call here.
+bool name_call(const Session& session, const void* module, std::string_view name);
+// Whether a region of that name is open on this thread.
+bool is_region_open(std::string_view name);
 
 // As open_region, for a range of torch's (torch.profiler.record_function, RECORD_USER_SCOPE); its address is the token.
 // Ranges that torch opens itself are no regions.

@@ -72,17 +72,32 @@ void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, con
   const auto [module, phase, around] = now();
   if (!open(*session, row.value_or(module), phase, ScopeKind::region, token)) return;
   auto& scope = scopes.back();
-  scope.region_before = around;
-  if (id != around) {
-    scope.opens_region = true;
-    scope.opened = last_switch;
-    region = id;
-    handover.begin(session, pass, id);
-    if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, phase, region, 0}));
-  }
+  if (id != around) begin_region(scope, id);
+  if (!row) return;
   const std::lock_guard guard(table->lock);
-  if (scope.opens_region) ++table->regions()[id].calls;
-  if (row) table->count_call(owner_of(scope));
+  table->count_call(owner_of(scope));
+}
+
+void ThreadState::begin_region(Scope& scope, std::uint16_t id) {
+  scope.region_before = region;
+  scope.opens_region = true;
+  scope.opened = last_switch;
+  region = id;
+  handover.begin(session, pass, id);
+  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, scope.phase, region, 0}));
+  const std::lock_guard guard(table->lock);
+  ++table->regions()[id].calls;
+}
+
+void ThreadState::name_call(std::uint16_t id) {
+  auto& call = scopes.back();
+  {
+    const std::lock_guard guard(table->lock);
+    --table->clock(owner_of(call)).calls;
+  }
+  begin_region(call, id);
+  const std::lock_guard guard(table->lock);
+  table->count_call(owner_of(call));
 }
 
 void ThreadState::end_region(const Scope& scope) {
@@ -100,7 +115,7 @@ void ThreadState::pop() {
     charge(now_ticks());
   }
   if (scopes.back().kind == ScopeKind::node) --nodes;
-  if (scopes.back().kind == ScopeKind::region) end_region(scopes.back());
+  end_region(scopes.back());
   if (scopes.back().kind == ScopeKind::module) {
     auto& last = scopes.size() > 1 ? scopes[scopes.size() - 2].last : last_call;
     last = {scopes.back().module, scopes.back().is_certain};

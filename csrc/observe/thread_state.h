@@ -41,9 +41,9 @@ struct Scope {
   Evidence evidence_before = 0;  // seen outside, before it was opened
   std::size_t handovers_before = 0;
   LaunchMarks::Mark mark = 0;               // while a device is traced
-  bool opens_region = false;                // region: no region of its path was open
-  std::uint16_t region_before = kNoRegion;  // region: that around it
-  Ticks opened = 0;                         // region: when it was
+  bool opens_region = false;                // a region, or a call that is one: no region of its path was open
+  std::uint16_t region_before = kNoRegion;  // of a region: that around it
+  Ticks opened = 0;                         // of a region: when it was
 };
 
 struct RunningOp {
@@ -106,6 +106,8 @@ struct ThreadState {
   // A region on an observed thread, as a scope of `row`, or of the module that runs where it has none. `id` is its
   // path; where that is open already, the row alone is opened.
   void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
+  // The innermost scope is a module's call that has just begun: it is a region of that path from its beginning.
+  void name_call(std::uint16_t id);
   // Closes the innermost scope of that token, and whatever was left open above it, and returns its module.
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
@@ -156,6 +158,7 @@ struct ThreadState {
   // Under the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
+  void begin_region(Scope& scope, std::uint16_t id);
   void end_region(const Scope& scope);
   Owner owner_of(const Scope& scope) const { return {scope.module, scope.phase, region}; }
   LaunchId launch_of(const BucketKey& key);

@@ -92,6 +92,33 @@ void bind_steps(py::module_& module) {
            [](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
 }
 
+void bind_language_model(py::module_& module) {
+  py::class_<TokenPhase>(module, "TokenPhase")
+      .def_readonly("name", &TokenPhase::name)
+      .def_readonly("calls", &TokenPhase::calls)
+      .def_readonly("sequences", &TokenPhase::sequences)
+      .def_readonly("tokens", &TokenPhase::tokens)
+      .def_readonly("least_context", &TokenPhase::least_context)
+      .def_readonly("most_context", &TokenPhase::most_context)
+      .def_readonly("weight_bytes", &TokenPhase::weight_bytes)
+      .def_readonly("cache_bytes", &TokenPhase::cache_bytes)
+      .def_readonly("macs", &TokenPhase::macs)
+      .def_readonly("flops", &TokenPhase::flops)
+      .def_readonly("bytes", &TokenPhase::bytes)
+      .def_readonly("intensity", &TokenPhase::intensity)
+      .def_readonly("flops_per_token", &TokenPhase::flops_per_token)
+      .def_property_readonly("time",
+                             [](const TokenPhase& self) {
+                               return self.time_ns ? std::optional(static_cast<double>(*self.time_ns) * 1e-9)
+                                                   : std::nullopt;
+                             })
+      .def_readonly("tokens_per_second", &TokenPhase::tokens_per_second)
+      .def("__repr__", [](const TokenPhase& self) {
+        return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " + counted(self.tokens, "token") +
+               ">";
+      });
+}
+
 }  // namespace
 
 void bind_report(py::module_& module) {
@@ -99,6 +126,7 @@ void bind_report(py::module_& module) {
   bind_advice(module);
   bind_siblings(module);
   bind_steps(module);
+  bind_language_model(module);
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
       .def_property_readonly("rows", &Report::rows)
@@ -110,6 +138,12 @@ void bind_report(py::module_& module) {
       .def_property_readonly("kernels", &Report::kernels)
       .def_property_readonly("regions", &Report::regions)
       .def("within", &Report::within, py::arg("region"))
+      .def_property_readonly("language_model", &Report::language_model)
+      .def_property_readonly("flops_utilization",
+                             [](const Report& self) -> std::optional<std::pair<double, double>> {
+                               const auto found = self.flops_utilization();
+                               return found ? std::optional(std::pair(found->mfu, found->hfu)) : std::nullopt;
+                             })
       .def_property_readonly("step_ns", &Report::step_times_ns)
       .def_property_readonly("step_statistics", &Report::step_statistics)
       .def_property_readonly("within_region", [](const Report& self) { return self.data().within; })

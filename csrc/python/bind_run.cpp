@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "module_hooks.h"
 #include "python_target.h"
+#include "read_data.h"
 #include "run/finish_report.h"
 #include "run/observed_run.h"
 
@@ -47,6 +48,8 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
+  for (const auto calls : facts["token_calls"])
+    observed.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));
   const MeasuredCeilings roofs{facts["ceilings"].cast<Ceilings>(),
                                facts["notes_on_roofs"].cast<std::vector<std::string>>()};
   return run::finish_report(self.run, std::move(observed), roofs);

@@ -8,6 +8,7 @@
 #include "fingerprint.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
+#include "observe/regions.h"
 #include "observe/session.h"
 #include "read_data.h"
 #include "roofs/cpu/environment.h"
@@ -47,6 +48,12 @@ void bind_session(py::module_& module) {
           "add_script",
           [](ModuleHooks& hooks, ModuleId place, const torch::jit::Module& module) { hooks.add_script(place, module); },
           py::arg("place"), py::arg("module"))
+      .def(
+          "name_call",
+          [](ModuleHooks& hooks, const py::object& called, const std::string& name) {
+            return observe::name_call(*hooks.session(), called.ptr(), name);
+          },
+          py::arg("module"), py::arg("name"))
       .def("hide_script_calls", &ModuleHooks::hide_script_calls)
       .def("enter_compiled", [](const ModuleHooks&) { observe::enter_compiled(); })
       .def("leave_compiled", [](const ModuleHooks&) { observe::leave_compiled(); })

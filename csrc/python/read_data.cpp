@@ -31,4 +31,6 @@ std::vector<Module> read_modules(const py::list& modules) {
   return result;
 }
 
+TokenCalls read_token_calls(const py::dict& calls) { return read_members<TokenCalls>(calls); }
+
 }  // namespace roofprof::python

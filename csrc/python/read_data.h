@@ -13,5 +13,6 @@ namespace roofprof::python {
 Work read_work(const pybind11::dict& work);
 Module read_module(const pybind11::dict& module);
 std::vector<Module> read_modules(const pybind11::list& modules);
+TokenCalls read_token_calls(const pybind11::dict& calls);
 
 }  // namespace roofprof::python

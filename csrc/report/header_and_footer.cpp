@@ -58,6 +58,38 @@ std::string step_time_words(const Report& report) {
                             steps->slowest_index + 1);
 }
 
+// "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held
+// up to 37.7 MB beside 498 MB of weights"
+std::string token_words(const TokenPhase& phase) {
+  std::string text = fmt::format("{}: {} with {}", printable(phase.name), counted(phase.calls, "call", "calls"),
+                                 counted(phase.tokens, "new token", "new tokens"));
+  if (phase.most_context) {
+    const bool one = phase.least_context == phase.most_context;
+    text += one ? fmt::format(", a context of {}", *phase.most_context)
+                : fmt::format(", contexts of {} to {}", phase.least_context.value_or(0), *phase.most_context);
+  }
+  if (phase.time_ns && phase.calls > 0) {
+    text +=
+        fmt::format(", {} a call", human_time(static_cast<double>(*phase.time_ns) / static_cast<double>(phase.calls)));
+  }
+  if (phase.tokens_per_second) text += fmt::format(", {}", human_count(*phase.tokens_per_second, "tokens/s"));
+  if (phase.intensity) text += fmt::format(", AI {}", human_ratio(*phase.intensity));
+  text += "; ";
+  if (phase.cache_bytes > 0)
+    text += fmt::format("the cache held up to {} beside ", human_bytes(static_cast<double>(phase.cache_bytes)));
+  return text + human_bytes(static_cast<double>(phase.weight_bytes)) + " of weights";
+}
+
+// "MFU 31.2%, HFU 41.0%: ..."; of language models and where something was recomputed.
+std::string utilization_words(const Report& report) {
+  const auto& data = report.data();
+  const auto utilization = report.flops_utilization();
+  const auto recomputed = [](const OpBucket& bucket) { return bucket.phase == Phase::recompute; };
+  if (!utilization || (data.token_calls.empty() && std::ranges::none_of(data.ops, recomputed))) return "";
+  return fmt::format("MFU {}, HFU {}: 2 x MACs a second of the peak, HFU with what was recomputed",
+                     human_percent(utilization->mfu), human_percent(utilization->hfu));
+}
+
 std::string machine_words(const Report& report) {
   const Environment& environment = report.environment();
   std::vector<std::string> words;
@@ -133,6 +165,8 @@ std::string heading_lines(const Report& report, std::size_t width) {
   for (const auto& words : {step_words(report), step_time_words(report)}) {
     if (!words.empty()) text += labelled_paragraph("", words, width);
   }
+  for (const TokenPhase& phase : report.language_model()) text += labelled_paragraph("", token_words(phase), width);
+  if (const auto words = utilization_words(report); !words.empty()) text += labelled_paragraph("", words, width);
   if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
   for (const auto& note : data.notes) {
     if (note.level == NoteLevel::attention) text += labelled_paragraph("ATTENTION", note_text(note), width);

@@ -1,13 +1,14 @@
 // A report as JSON; docs/report.md describes the file. Observed data is written by the member lists of
 // values/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows", "regions",
-// "step_statistics", "kernels" and "advice" are derived and are written for every other reader (what kernels were
-// observed is "kernel_buckets").
+// "step_statistics", "language_model", "flops_utilization", "kernels" and "advice" are derived and are written for
+// every other reader (what kernels were observed is "kernel_buckets").
 
 #include <set>
 
 #include "json/file.h"
 #include "json/members.h"
 #include "report/json_fields.h"
+#include "values/derived_members.h"
 #include "values/fields.h"
 #include "values/profile_data.h"
 
@@ -148,6 +149,8 @@ std::string Report::to_json() const {
     });
   }
   if (const auto steps = step_statistics()) line("step_statistics", [&] { write_value(json, *steps); });
+  if (const auto phases = language_model(); !phases.empty()) line("language_model", [&] { write_value(json, phases); });
+  if (const auto utilization = flops_utilization()) line("flops_utilization", [&] { write_value(json, *utilization); });
   line("kernels", [&] { write_kernels(json, kernels_); });
   line("advice", [&] { write_advice(json, advice()); });
   observed(true);

@@ -5,6 +5,7 @@
 
 #include "figures/advice/advice.h"
 #include "figures/derived_figures.h"
+#include "figures/language_model.h"
 #include "figures/siblings/siblings.h"
 #include "figures/steps.h"
 #include "figures/within.h"
@@ -77,6 +78,12 @@ bool Report::partial() const { return data_->partial; }
 
 std::optional<std::int64_t> Report::steps() const {
   return data_->runs.steps > 0 ? std::optional(data_->runs.steps) : std::nullopt;
+}
+
+std::vector<TokenPhase> Report::language_model() const { return token_phases(*data_); }
+
+std::optional<FlopsUtilization> Report::flops_utilization() const {
+  return roofprof::flops_utilization(*data_, total_);
 }
 
 Report Report::within(std::string_view region) const {

@@ -125,6 +125,18 @@ void for_each_member(Of<RegionPath>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<TokenCalls>, Visitor&& visit) {
+  visit("region", &TokenCalls::region, Written::always);
+  visit("calls", &TokenCalls::calls, Written::always);
+  visit("sequences", &TokenCalls::sequences, Written::always);
+  visit("tokens", &TokenCalls::tokens, Written::always);
+  visit("least_context", &TokenCalls::least_context, Written::always);
+  visit("most_context", &TokenCalls::most_context, Written::always);
+  visit("cache_bytes", &TokenCalls::cache_bytes, Written::always);
+  visit("weight_bytes", &TokenCalls::weight_bytes, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<ModuleTime>, Visitor&& visit) {
   visit("module", &ModuleTime::module, Written::always);
   visit("phase", &ModuleTime::phase, Written::always);
@@ -271,6 +283,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("unattributed_kernels", &ProfileData::unattributed_kernels, Written::always);
   visit("notes", &ProfileData::notes, Written::always);
   visit("region_paths", &ProfileData::regions, Written::unless_default);
+  visit("token_calls", &ProfileData::token_calls, Written::unless_default);
   visit("modules", &ProfileData::modules, Written::always);
   visit("ops", &ProfileData::ops, Written::always);
   visit("times", &ProfileData::times, Written::always);
@@ -278,37 +291,6 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device_times", &ProfileData::device_times, Written::always);
   visit("module_counters", &ProfileData::module_counters, Written::always);
   visit("counters", &ProfileData::counters, Written::always);
-}
-
-// Derived, but written in the same form.
-template <class Visitor>
-void for_each_member(Of<StepStatistics>, Visitor&& visit) {
-  visit("count", &StepStatistics::count, Written::always);
-  visit("mean_ns", &StepStatistics::mean_ns, Written::always);
-  visit("median_ns", &StepStatistics::median_ns, Written::always);
-  visit("spread", &StepStatistics::spread, Written::always);
-  visit("slowest_ns", &StepStatistics::slowest_ns, Written::always);
-  visit("slowest_index", &StepStatistics::slowest_index, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<UncostedOp>, Visitor&& visit) {
-  visit("op", &UncostedOp::op, Written::always);
-  visit("calls", &UncostedOp::calls, Written::always);
-  visit("percent_of_time", &UncostedOp::percent_of_time, Written::always);
-  visit("modules", &UncostedOp::modules, Written::always);
-  visit("module_count", &UncostedOp::module_count, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<Coverage>, Visitor&& visit) {
-  visit("uncosted", &Coverage::uncosted, Written::always);
-  visit("uncosted_ops", &Coverage::uncosted_ops, Written::always);
-  visit("uncalled_modules", &Coverage::uncalled_modules, Written::always);
-  visit("unattributed_kernels", &Coverage::unattributed_kernels, Written::always);
-  visit("dropped_records", &Coverage::dropped_records, Written::always);
-  visit("unobserved", &Coverage::unobserved, Written::always);
-  visit("notes", &Coverage::notes, Written::always);
 }
 
 }  // namespace roofprof

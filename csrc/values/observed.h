@@ -70,6 +70,7 @@ struct Observed {
   std::vector<Region> regions;             // by id, behind the modules
   std::vector<RegionInside> region_paths;  // by id, from 1 on
   bool more_regions = false;               // than get rows, or are told apart
+  std::vector<TokenCalls> token_calls;     // as ProfileData has them
   Pass counting;                           // has the calls and the work
   std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
   std::vector<Pass> timed;

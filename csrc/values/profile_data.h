@@ -107,6 +107,20 @@ struct RegionPath {
   bool operator==(const RegionPath&) const = default;
 };
 
+// Calls of a language model that are one of its phases, in the counting call or in a block.
+struct TokenCalls {
+  std::string region;  // "prefill", "decode"
+  std::int64_t calls = 0;
+  std::int64_t sequences = 0;      // of all calls together: batch sizes added up
+  std::int64_t tokens = 0;         // new ones, of all sequences together
+  std::int64_t least_context = 0;  // tokens of a sequence that a call attends to, cached and new; -1: not known
+  std::int64_t most_context = 0;
+  std::int64_t cache_bytes = 0;   // most that the cache held when a call began
+  std::int64_t weight_bytes = 0;  // parameters of what was called, tied ones once
+
+  bool operator==(const TokenCalls&) const = default;
+};
+
 // All launches of one kernel (copy, fill) in one module, phase and region, in the run that the rows come from.
 struct KernelBucket {
   std::string name;  // demangled
@@ -172,14 +186,15 @@ struct Runs {
 };
 
 struct ProfileData {
-  std::string model;                // the model's type, for titles
-  std::string device;               // "cpu", "cuda:0", "meta"
-  std::string scope;                // "run", "count" or "block"
-  bool partial = false;             // the model raised; what ran before is here
-  bool bypass_sought = true;        // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::string within;               // of what ran in this region alone; empty: of everything
-  std::vector<RegionPath> regions;  // outer ones before those inside
-  std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::string model;                    // the model's type, for titles
+  std::string device;                   // "cpu", "cuda:0", "meta"
+  std::string scope;                    // "run", "count" or "block"
+  bool partial = false;                 // the model raised; what ran before is here
+  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string within;                   // of what ran in this region alone; empty: of everything
+  std::vector<RegionPath> regions;      // outer ones before those inside
+  std::vector<TokenCalls> token_calls;  // of language models, by region
+  std::vector<Module> modules;          // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's

@@ -272,6 +272,7 @@ class RooflineProfiler(TimesCalls):
         facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
+            "token_calls": observer.tokens.counted(),
             "ceilings": roofs,
             "notes_on_roofs": notes_on_roofs,
         }

@@ -113,6 +113,23 @@ class Report:
             raise KeyError(str(error)) from None
 
     @property
+    def language_model(self) -> list[_C.TokenPhase]:
+        """Prefill and decode, told apart by the cache that calls were given; empty where none was."""
+        return self._compiled.language_model
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilization, 0-100: 2 x MACs of forward and backward per second, of the peak (PaLM's MFU)."""
+        both = self._compiled.flops_utilization
+        return both and both[0]
+
+    @property
+    def hfu(self) -> float | None:
+        """Hardware FLOPs utilization, 0-100: :attr:`mfu` with the forwards that the backward ran again."""
+        both = self._compiled.flops_utilization
+        return both and both[1]
+
+    @property
     def kernels(self) -> list[_C.KernelRow]:
         """What a device ran: a row for each kernel, copy or memset in one module, op and launch size.
 

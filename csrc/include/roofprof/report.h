@@ -109,6 +109,11 @@ class Report {
   // std::out_of_range, naming the closest, where there is none.
   Report within(std::string_view region) const;
 
+  // Prefill and decode of a language model, where they were told apart; empty where they were not.
+  std::vector<TokenPhase> language_model() const;
+  // Empty without times, and where a dtype of its MACs has no roof.
+  std::optional<FlopsUtilization> flops_utilization() const;
+
   // Longest total first; empty where no device was traced.
   const std::vector<KernelRow>& kernels() const { return kernels_; }
   const Coverage& coverage() const { return coverage_; }

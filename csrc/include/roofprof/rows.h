@@ -142,6 +142,34 @@ struct Siblings {
   const RooflineRow& mean() const { return rows.front(); }
 };
 
+// Calls of a language model that fill its cache ("prefill") or add a token by it ("decode"): docs/language-models.md.
+struct TokenPhase {
+  std::string name;
+  std::int64_t calls = 0;
+  std::int64_t sequences = 0;                 // batch sizes, calls added up
+  std::int64_t tokens = 0;                    // new ones, of all sequences and calls
+  std::optional<std::int64_t> least_context;  // tokens of a sequence that a call attends to, cached and new
+  std::optional<std::int64_t> most_context;
+  std::int64_t weight_bytes = 0;  // parameters of the model, tied ones once
+  std::int64_t cache_bytes = 0;   // most that the cache held when a call began
+  std::int64_t macs = 0;          // of all calls, as the rest
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;
+  std::optional<double> intensity;        // FLOPs per byte
+  std::optional<double> flops_per_token;  // empty where there were no tokens
+  std::optional<std::int64_t> time_ns;    // wall time
+  std::optional<double> tokens_per_second;
+
+  detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
+};
+
+// Percent (0-100) of the peak FLOP/s: MFU as PaLM defines it (Chowdhery et al. 2022, appendix B), HFU with what was
+// recomputed (Korthikanti et al. 2022, section 6).
+struct FlopsUtilization {
+  double mfu = 0;  // 2 x MACs of forward and backward
+  double hfu = 0;  // and of forwards that the backward runs again
+};
+
 // What to do about time that goes somewhere, by one rule of a small table (docs/advice.md).
 struct Advice {
   std::string rule;                  // "depthwise-convolution"

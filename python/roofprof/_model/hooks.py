@@ -18,14 +18,16 @@ from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
     from roofprof import _C
+    from roofprof._model.token_calls import TokenCalls
 
 
 class ModuleHooks:
     """The session's hooks around every call of a module, on while this is not suspended."""
 
-    def __init__(self, session: _C.Session) -> None:
+    def __init__(self, session: _C.Session, tokens: TokenCalls) -> None:
         self.enter, self.leave = session.enter_hook, session.leave_hook
         self._before = nn_module.register_module_forward_pre_hook(self.enter)
+        self._tokens = nn_module.register_module_forward_pre_hook(tokens.hook) if tokens else None
         self._after = nn_module.register_module_forward_hook(self.leave, with_kwargs=True, always_call=True)
         self._tables: list[tuple[dict[int, Any], int]] = [
             (nn_module._global_forward_pre_hooks, self._before.id),
@@ -33,6 +35,8 @@ class ModuleHooks:
             (nn_module._global_forward_hooks_with_kwargs, self._after.id),
             (nn_module._global_forward_hooks_always_called, self._after.id),
         ]
+        if self._tokens:
+            self._tables.append((nn_module._global_forward_pre_hooks, self._tokens.id))
         self._suspended: list[list[tuple[dict[int, Any], int, Any]]] = []
 
     def suspend(self) -> None:
@@ -46,8 +50,9 @@ class ModuleHooks:
 
     def remove(self) -> None:
         """Remove the hooks and leave nothing behind, as torch's own handles would."""
-        self._before.remove()
-        self._after.remove()
+        for handle in (self._before, self._tokens, self._after):
+            if handle:
+                handle.remove()
         for table, key in self._tables:
             table.pop(key, None)
 
@@ -69,7 +74,9 @@ def _observed_closure(session: _C.Session, argument: Any) -> Any:
 
 @contextlib.contextmanager
 def global_hooks(
-    session: _C.Session, kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]]
+    session: _C.Session,
+    tokens: TokenCalls,
+    kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:
     """Reports every call of a module and every step of an optimizer to the session."""
 
@@ -86,7 +93,7 @@ def global_hooks(
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
-    modules = ModuleHooks(session)
+    modules = ModuleHooks(session, tokens)
     handles = [
         register_optimizer_step_pre_hook(enter_optimizer),
         register_optimizer_step_post_hook(leave_optimizer),

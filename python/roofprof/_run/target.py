@@ -16,6 +16,7 @@ from roofprof._adapters.exported import GraphScopes
 from roofprof._adapters.fake import call_without_data
 from roofprof._adapters.script import Scripts
 from roofprof._model.hooks import global_hooks
+from roofprof._model.token_calls import TokenCalls, models_with_cache
 
 if TYPE_CHECKING:
     from roofprof._model.tree import ModelTree
@@ -44,13 +45,14 @@ class Observer:
         self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
         self.scripts = Scripts(tree, self.session)
         self._graphs = GraphScopes(tree, self.session)
+        self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
         """In here the session is told of every call of a module."""
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
-        with global_hooks(self.session, self.compilations.kept_from), self._graphs.opened():
+        with global_hooks(self.session, self.tokens, self.compilations.kept_from), self._graphs.opened():
             yield
 
     @contextlib.contextmanager
