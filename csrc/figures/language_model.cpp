@@ -1,7 +1,5 @@
 #include "figures/language_model.h"
 
-#include <algorithm>
-
 #include "figures/derived_figures.h"
 #include "figures/within.h"
 
@@ -10,16 +8,11 @@ namespace {
 
 std::optional<std::int64_t> known(std::int64_t context) { return context < 0 ? std::nullopt : std::optional(context); }
 
-bool was_opened(const ProfileData& data, const std::string& name) {
-  return std::ranges::any_of(data.regions, [&](const RegionPath& region) { return region.name == name; });
-}
-
 }  // namespace
 
 std::vector<TokenPhase> token_phases(const ProfileData& data) {
   std::vector<TokenPhase> phases;
   for (const TokenCalls& calls : data.token_calls) {
-    if (!was_opened(data, calls.region)) continue;
     TokenPhase& phase = phases.emplace_back();
     phase.name = calls.region;
     phase.calls = calls.calls;

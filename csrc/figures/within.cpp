@@ -123,12 +123,28 @@ std::vector<bool> existing_regions(const ProfileData& data) {
   return exists;
 }
 
+// Those of which every call was inside: of the others, tokens and contexts are not known apart.
+void forget_calls_outside(std::vector<TokenCalls>& calls, const ProfileData& data, const std::vector<bool>& inside) {
+  const auto exists = existing_regions(data);
+  std::erase_if(calls, [&](const TokenCalls& of) {
+    bool any = false;
+    for (RegionId id = 1; id <= std::ssize(data.regions); ++id) {
+      const auto at = static_cast<std::size_t>(id);
+      if (!exists[at] || region_at(data, id).name != of.region) continue;
+      if (!inside[at]) return true;
+      any = true;
+    }
+    return !any;
+  });
+}
+
 ProfileData within_region(const ProfileData& data, std::string_view region) {
   const auto those = regions_named(data, region);
   const auto inside = regions_inside(data, those);
   const auto all_calls = calls_by_module(data);
   ProfileData part = data;
   part.within = std::string(region) + (data.within.empty() ? "" : " within " + data.within);
+  forget_calls_outside(part.token_calls, data, inside);
   part.runs = {};
   part.runs.warmup = data.runs.warmup;
   part.runs.total_ns = walls_of(data, those);

@@ -64,6 +64,10 @@ def test_their_reports_are_those_of_the_regions(model, prompt):
     report = generated(model, prompt)
     for phase in report.language_model:
         inside = report.within(phase.name)
+        assert [(each.name, each.tokens, each.time) for each in inside.language_model] == [
+            (phase.name, phase.tokens, phase.time)
+        ]
+        assert str(inside)
         assert inside.row("").calls == phase.calls
         assert (inside.total.macs, inside.total.flops, inside.total.bytes) == (phase.macs, phase.flops, phase.bytes)
         assert phase.intensity == pytest.approx(phase.flops / phase.bytes)
