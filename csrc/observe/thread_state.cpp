@@ -35,6 +35,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     table = in.lend_table();
     ring = in.ring_of_this_thread();
     reads = in.parameter_reads();
+    event_ids = in.event_ids();
     marks.tell(in.marker());
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
@@ -53,7 +54,9 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
               .kind = kind,
               .token = token,
               .evidence_before = evidence,
-              .handovers_before = handovers.size()};
+              .handovers_before = handovers.size(),
+              .opened = last_switch,
+              .event = next_event()};
   evidence = 0;
   if (kind == ScopeKind::node) {
     ++nodes;
@@ -75,7 +78,6 @@ void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, con
   scope.region_before = around;
   if (id != around) {
     scope.opens_region = true;
-    scope.opened = last_switch;
     region = id;
     handover.begin(session, pass, id);
     if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, phase, region, 0}));
@@ -99,6 +101,7 @@ void ThreadState::pop() {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
   }
+  if (event_ids != nullptr) keep_scope(scopes.back());
   if (scopes.back().kind == ScopeKind::node) --nodes;
   if (scopes.back().kind == ScopeKind::region) end_region(scopes.back());
   if (scopes.back().kind == ScopeKind::module) {
@@ -124,8 +127,37 @@ void ThreadState::move_scope(ModuleId module) {
     charge(now_ticks());
   }
   auto& scope = scopes.back();
+  if (event_ids != nullptr) keep_scope(scope);
   scope.module = module;
+  scope.opened = last_switch;
+  scope.event = next_event();
   if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, region, 0}));
+}
+
+void ThreadState::keep(TimedEvent event) {
+  event.thread = at::RecordFunction::currentThreadId();
+  const std::lock_guard guard(table->lock);
+  if (event.id == 0) {
+    ++table->events.left_out;
+  } else {
+    table->events.events.push_back(event);
+  }
+}
+
+// Up to the last switch.
+void ThreadState::keep_scope(const Scope& scope) {
+  if (scope.kind == ScopeKind::base || scope.kind == ScopeKind::pause) return;
+  // A region that got neither a path nor a row.
+  const bool nameless = scope.kind == ScopeKind::region && !scope.opens_region && scopes.size() > 1 &&
+                        scopes[scopes.size() - 2].module == scope.module;
+  if (nameless) return;
+  keep({.id = scope.event,
+        .kind = scope.kind == ScopeKind::region ? EventKind::region : EventKind::module,
+        .phase = scope.phase,
+        .region = region,
+        .module = scope.module,
+        .begin = scope.opened,
+        .end = last_switch});
 }
 
 LaunchId ThreadState::launch_of(const BucketKey& key) {
@@ -148,6 +180,7 @@ void ThreadState::abandon() {
   if (!session) return;
   session->return_table(table);
   table = nullptr;
+  event_ids = nullptr;
   ring.reset();
   last_session = session;
   session.reset();
