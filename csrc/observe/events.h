@@ -10,6 +10,8 @@
 
 namespace roofprof::observe {
 
+struct OpInfo;
+
 // Numbers what begins in a pass, whatever the thread.
 class EventIds {
  public:
@@ -28,10 +30,11 @@ struct TimedEvent {
   std::uint32_t id = 0;
   std::uint32_t bucket = 0;  // of an op, in the table
   EventKind kind = EventKind::op;
-  Phase phase = Phase::forward;  // this and the next two are a scope's: an op has its bucket's
+  Phase phase = Phase::forward;  // this and the next two: of an op that counts, its bucket's are right
   std::uint16_t region = kNoRegion;
   ModuleId module = kModel;
-  std::uint64_t thread = 0;  // at::RecordFunction::currentThreadId()
+  std::uint64_t thread = 0;    // at::RecordFunction::currentThreadId()
+  const OpInfo* op = nullptr;  // looked through
   Ticks begin = 0;
   Ticks end = 0;
 };

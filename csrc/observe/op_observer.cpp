@@ -208,6 +208,8 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     running.inside.uncosted |= !bucket.costed;
     if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
     if (running.inside.any()) state.evidence |= kWorkSeen;
+  } else if (found == Verdict::look_through) {
+    state.keep_looked_through(running, now);
   }
   state.evidence |= running.op->evidence;
   if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);

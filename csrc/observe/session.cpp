@@ -191,6 +191,7 @@ Pass Session::collect(double ns_per_tick) {
 PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick) {
   const auto to_ns = [&](Ticks ticks) { return std::llround(static_cast<double>(ticks - started_) * ns_per_tick); };
   PassEvents taken;
+  std::unordered_map<const OpInfo*, std::int64_t> names;
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     auto& table = *tables_[i];
     const std::lock_guard table_lock(table.lock);
@@ -213,6 +214,11 @@ PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& op
         event.phase = key.phase;
         event.region = key.region;
         event.bucket = ops[i][timed.bucket];
+      }
+      if (timed.op != nullptr) {
+        const auto [name, fresh] = names.try_emplace(timed.op, std::ssize(taken.names));
+        if (fresh) taken.names.push_back(timed.op->name);
+        event.name = name->second;
       }
       taken.host.push_back(event);
     }

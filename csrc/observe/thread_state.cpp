@@ -144,6 +144,18 @@ void ThreadState::keep(TimedEvent event) {
   }
 }
 
+void ThreadState::keep_looked_through(const RunningOp& running, Ticks end) {
+  if (event_ids == nullptr || running.mark == 0) return;
+  keep({.id = running.event,
+        .kind = EventKind::looked_through,
+        .phase = running.key.phase,
+        .region = running.key.region,
+        .module = running.key.module,
+        .op = running.op,
+        .begin = running.start,
+        .end = end});
+}
+
 // Up to the last switch.
 void ThreadState::keep_scope(const Scope& scope) {
   if (scope.kind == ScopeKind::base || scope.kind == ScopeKind::pause) return;

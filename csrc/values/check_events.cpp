@@ -16,7 +16,8 @@ void check_events(const ProfileData& data) {
   };
   for (const auto& event : data.events.host) {
     check(event);
-    if (event.kind == EventKind::op && event.name < 0) refuse("is an op without a name");
+    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
+    if (is_op && event.name < 0) refuse("is an op without a name");
     if (event.begin_ns < 0) refuse("begins before the run");
   }
   for (const auto& launch : data.events.device) {

@@ -32,7 +32,8 @@ struct OpKey {
 
 // What single ops and scopes of a pass took, where that is kept.
 struct PassEvents {
-  std::vector<Event> host;  // in any order; `bucket` is an index into Pass::ops, `thread` any number, no names
+  std::vector<Event> host;         // in any order; `bucket` is an index into Pass::ops, `thread` any number
+  std::vector<std::string> names;  // of ops that are looked through, for their `name`
   std::int64_t left_out = 0;
 };
 

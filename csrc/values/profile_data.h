@@ -174,8 +174,13 @@ struct Runs {
 // So many events of a run are kept where they are wished for, and as many launches.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
-enum class EventKind : std::uint8_t { op, module, region };
-inline constexpr std::array<std::string_view, 3> kEventKindNames = {"op", "module", "region"};
+enum class EventKind : std::uint8_t {
+  op,
+  looked_through,  // an op that may launch kernels of its own, where others that it called count in its place
+  module,
+  region
+};
+inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "looked_through", "module", "region"};
 
 // One call of an op or a module, or a region from its opening to its end, by the host's clock. Ops are those that
 // count: what each of them took without those inside it adds up to the clock's time of its bucket.

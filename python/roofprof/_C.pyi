@@ -684,7 +684,8 @@ class Report:
     def write_csv(self, path: str, by: str) -> None: ...
 
 # What the run of a report was made of, where that was kept; None where it was not. "host" and "device" are lists by
-# column (csrc/values/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" names.
+# column (csrc/values/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are
+# names.
 def events_of(report: Report) -> dict[str, Any] | None: ...
 
 # A dict for each line: family ("own": the user's), op, formula, source, scalars (comma-separated), free.

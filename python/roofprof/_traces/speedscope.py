@@ -49,9 +49,7 @@ def _profile(name: str, slices: Iterable[Slice], frames: _Frames) -> dict[str, A
     """``slices`` nest, outer ones first. What is open closes, innermost first, before the next one opens."""
     events: list[dict[str, Any]] = []
     open_: list[tuple[int, int]] = []  # frame and end
-    first = 0
     for slice_ in slices:
-        first = min(first, slice_.begin_ns)
         while open_ and open_[-1][1] <= slice_.begin_ns:
             _close(open_, events)
         frame = frames.index(slice_.name)
@@ -63,7 +61,7 @@ def _profile(name: str, slices: Iterable[Slice], frames: _Frames) -> dict[str, A
         "type": "evented",
         "name": name,
         "unit": "nanoseconds",
-        "startValue": first,
+        "startValue": 0,
         "endValue": events[-1]["at"],
         "events": events,
     }

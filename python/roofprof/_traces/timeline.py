@@ -20,10 +20,10 @@ NOT_TIMED = "this report is a count, which has no times to make a trace of: prof
 
 @dataclass(slots=True)
 class Slice:
-    """What ran from when to when, in nanoseconds from the run's start on."""
+    """What ran from when to when, in nanoseconds from the run's start on, or from the first launch before it."""
 
     id: int  # of an event of the host; 0: a launch
-    kind: str  # "module", "region", "op", "kernel", "copy", "fill"
+    kind: str  # "module", "region", "op", "looked_through", "kernel", "copy", "fill"
     name: str
     begin_ns: int
     end_ns: int
@@ -36,7 +36,7 @@ class Timeline:
     """All that was kept. Slices of one list nest: each two of them are apart or one inside the other."""
 
     scopes: list[list[Slice]]  # modules and regions, by thread
-    ops: list[list[Slice]]  # by thread
+    ops: list[list[Slice]]  # by thread; those that are looked through have their kernels, the ops inside their work
     lanes: dict[tuple[int, int, int], list[Slice]]  # launches, by device, stream and lane, as some run side by side
     left_out: int  # events that there was no room for
 
@@ -49,17 +49,27 @@ def timeline(report: _C.Report) -> Timeline:
     words = _Words(report, events)
     host = events["host"]
     threads = 1 + max(host["thread"], default=-1)
+    first_ns = min(0, min(events["device"]["begin_ns"], default=0))  # formats have no time before 0
     scopes: list[list[Slice]] = [[] for _ in range(threads)]
     ops: list[list[Slice]] = [[] for _ in range(threads)]
     for event in _rows(host):
-        is_op = event["kind"] == "op"
+        is_op = event["kind"] in {"op", "looked_through"}
         name = words.names[event["name"]] if is_op else words.scope(event)
-        shown = Slice(event["id"], event["kind"], name, event["begin_ns"], event["end_ns"], words.facts(event))
+        shown = Slice(
+            event["id"],
+            event["kind"],
+            name,
+            event["begin_ns"] - first_ns,
+            event["end_ns"] - first_ns,
+            words.facts(event),
+        )
         (ops if is_op else scopes)[event["thread"]].append(shown)
     by_stream: dict[tuple[int, int], list[Slice]] = {}
     for launch in _rows(events["device"]):
         name = words.names[launch["name"]]
-        shown = Slice(0, launch["kind"], name, launch["begin_ns"], launch["end_ns"], words.facts(launch))
+        shown = Slice(
+            0, launch["kind"], name, launch["begin_ns"] - first_ns, launch["end_ns"] - first_ns, words.facts(launch)
+        )
         shown.launched_by = launch["event"]
         by_stream.setdefault((launch["device"], launch["stream"]), []).append(shown)
     lanes = {(*at, i): lane for at in sorted(by_stream) for i, lane in enumerate(_side_by_side(by_stream[at]))}
@@ -119,7 +129,8 @@ class _Words:
             above = self._modules[parent][0] if parent >= 0 else ""
             return path.removeprefix(f"{above}.") if kind == REGION_ROW else self._regions[event["region"] - 1]
         name = path or self._model
-        return name if event["phase"] in {"forward", "optimizer"} else f"{name} ({event['phase']})"
+        phase: str = event["phase"]
+        return name if phase in {"forward", "optimizer"} else f"{name} ({phase})"
 
     def facts(self, event: dict[str, Any]) -> dict[str, Any]:
         path, kind, _ = self._modules[event["module"]]
@@ -140,7 +151,7 @@ def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, values, strict=True))
 
 
-_RANK = {"module": 0, "region": 1, "op": 2}
+_RANK = {"module": 0, "region": 1, "looked_through": 2, "op": 2}
 
 
 def _outer_first(slice_: Slice) -> tuple[int, int, int, int]:
