@@ -14,6 +14,7 @@ LINE = 20  # pixels of a level
 HEAD = 46  # above the first one
 LEAST = 0.02  # percent of the width: narrower boxes are left out
 LEAST_WITH_TEXT = 1.2
+LEAST_WITH_SHARE = 18  # where a share has room in 400 pixels: cut, it would be another number
 
 _STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #1a1a1a }
@@ -60,7 +61,8 @@ def _box(level: int, left: float, width: float, node: Node, total_ns: int) -> st
     own = f", {_duration(node.own_ns)} of its own" if node.children else ""
     name = f"{node.path or node.name} ({node.type})" if node.type else node.path or node.name
     tooltip = f"<title>{_text(f'{name}: {_duration(node.time_ns)}, {of_all}{own}')}</title>"
-    label = f'<text x="4" y="14">{_text(f"{node.name} {of_all}")}</text>' if width >= LEAST_WITH_TEXT else ""
+    words = f"{node.name} {of_all}" if width >= LEAST_WITH_SHARE else node.name
+    label = f'<text x="4" y="14">{_text(words)}</text>' if width >= LEAST_WITH_TEXT else ""
     place = f'x="{left:.4f}%" y="{HEAD + level * LINE}" width="{width:.4f}%" height="{LINE}"'
     fill = f'<rect width="100%" height="{LINE}" fill="{_color(node.type)}"/>'
     return f'<svg class="box" {place}>{tooltip}{fill}{label}</svg>'

@@ -15,7 +15,7 @@ NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "
     "`roofprof profile --trace FILE`"
 )
-NOT_TIMED = "this report is a count, which has no times to make a trace of: profile the model instead"
+NOT_TIMED = "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"
 
 
 @dataclass(slots=True)
@@ -124,10 +124,12 @@ class _Words:
         self._ops: list[tuple[str, str]] = events["ops"]
 
     def scope(self, event: dict[str, Any]) -> str:
-        path, kind, parent = self._modules[event["module"]]
+        module: int = event["module"]
+        region: int = event["region"]
+        path, kind, parent = self._modules[module]
         if event["kind"] == "region":  # a row below the module that opened it; without one it has a path alone
             above = self._modules[parent][0] if parent >= 0 else ""
-            return path.removeprefix(f"{above}.") if kind == REGION_ROW else self._regions[event["region"] - 1]
+            return path.removeprefix(f"{above}.") if kind == REGION_ROW else self._regions[region - 1]
         name = path or self._model
         phase: str = event["phase"]
         return name if phase in {"forward", "optimizer"} else f"{name} ({phase})"

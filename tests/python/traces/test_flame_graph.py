@@ -107,7 +107,7 @@ def test_what_cannot_be_drawn_is_said(report, tmp_path):
     with pytest.raises(ValueError, match=r"'.*f.png': a flame graph's file ends in .svg, .folded or .txt"):
         report.to_flame_graph(tmp_path / "f.png")
     counted = roofprof.count(nn.Linear(2, 2), torch.rand(1, 2))
-    with pytest.raises(ValueError, match="is a count, which has no times to make a flame graph of"):
+    with pytest.raises(ValueError, match="no times to make a flame graph of"):
         counted.to_flame_graph(tmp_path / "f.svg")
     assert not list(tmp_path.iterdir())
 

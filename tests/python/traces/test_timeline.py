@@ -181,7 +181,7 @@ def test_nothing_is_kept_unasked():
 def test_a_count_has_no_times_to_show():
     prof = profiler(Net(), keep_events=True)
     report = prof.count(torch.rand(4, 16))
-    with pytest.raises(ValueError, match="is a count, which has no times"):
+    with pytest.raises(ValueError, match="has no times to make a trace of, as counts"):
         timeline(report._compiled)
 
 
