@@ -19,10 +19,14 @@ void check_events(const ProfileData& data) {
     const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
     if (is_op && event.name < 0) refuse("is an op without a name");
     if (event.begin_ns < 0) refuse("begins before the run");
+    if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");
+    const bool has_row = data.modules[index_of(event.module)].type == kRegionType;
+    if (event.kind == EventKind::region && event.region == kNoRegion && !has_row) refuse("is a region without a name");
   }
   for (const auto& launch : data.events.device) {
     check(launch);
     if (launch.name < 0) refuse("is a launch without a name");
+    if (launch.device < 0) refuse("is a launch on no device");
   }
 }
 

@@ -101,8 +101,8 @@ def nested(slices: Iterable[Slice]) -> list[Slice]:
 
 
 def thread_name(index: int) -> str:
-    """Threads are numbered in the order in which they were first seen; the first one called the model."""
-    return "main thread" if index == 0 else f"thread {index + 1}"
+    """Threads are numbered in the order of their first events."""
+    return f"thread {index + 1}"
 
 
 def stream_name(stream: int, lane: int) -> str:

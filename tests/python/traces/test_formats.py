@@ -48,7 +48,7 @@ def test_a_chrome_trace_has_what_the_format_demands(report, tmp_path):
     file = chrome(report, tmp_path)
     check_trace_events(file)
     names = {e["args"]["name"] for e in file["traceEvents"] if e["name"] in {"thread_name", "process_name"}}
-    assert names == {"host", "main thread: modules", "main thread: ops"}
+    assert names == {"host", "thread 1: modules", "thread 1: ops"}
     every = timeline(report._compiled)
     assert len(slices(file, "op")) == len(every.ops[0])
     # Microseconds, to the nanosecond.
@@ -73,7 +73,7 @@ def test_arrows_lead_from_ops_to_kernels(on_gpu, tmp_path):
 
 
 def test_a_speedscope_file_has_what_the_format_demands(report, on_gpu, tmp_path):
-    for one, profiles in ((report, ["main thread"]), (on_gpu, ["main thread", "device 0, stream 0"])):
+    for one, profiles in ((report, ["thread 1"]), (on_gpu, ["thread 1", "device 0, stream 0"])):
         one.to_speedscope(tmp_path / "t.json")
         file = json.loads((tmp_path / "t.json").read_bytes())
         check_speedscope(file)

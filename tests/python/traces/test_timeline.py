@@ -213,6 +213,7 @@ def test_what_raised_leaves_what_ran_before_and_nothing_behind():
         ("bucket", 999, "belongs to no op"),
         ("end_ns", -1, "ends before it begins"),
         ("begin_ns", -5, "begins before the run"),
+        ("thread", 10**12, "is on no thread"),
         ("kind", "thing", "cannot be 'thing'"),
     ],
 )
