@@ -15,7 +15,9 @@ NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "
     "`roofprof profile --trace FILE`"
 )
-NOT_TIMED = "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"
+NOT_TIMED = (
+    "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"
+)
 
 
 @dataclass(slots=True)
@@ -122,6 +124,7 @@ class _Words:
         self._modules: list[tuple[str, str, int]] = events["modules"]
         self._regions: list[str] = events["regions"]
         self._ops: list[tuple[str, str]] = events["ops"]
+        self._facts: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def scope(self, event: dict[str, Any]) -> str:
         module: int = event["module"]
@@ -135,6 +138,13 @@ class _Words:
         return name if phase in {"forward", "optimizer"} else f"{name} ({phase})"
 
     def facts(self, event: dict[str, Any]) -> dict[str, Any]:
+        """The same dict for events of one bucket: there may be a million of them."""
+        key = event["module"], event["phase"], event["region"], event["bucket"]
+        if key not in self._facts:
+            self._facts[key] = self._new_facts(event)
+        return self._facts[key]
+
+    def _new_facts(self, event: dict[str, Any]) -> dict[str, Any]:
         path, kind, _ = self._modules[event["module"]]
         shapes, dtype = self._ops[event["bucket"]] if event["bucket"] >= 0 else ("", "")
         facts = {

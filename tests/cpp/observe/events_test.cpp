@@ -144,6 +144,21 @@ TEST(KeptEvents, AnOpThatRaisedIsNone) {
   EXPECT_EQ(thread_state().event_ids, nullptr);
 }
 
+TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
+  auto session = std::make_shared<Session>();
+  session->keep_events();
+  session->start(kOutside);
+  while (session->event_ids()->next() != 0) {
+  }
+  work();
+  const auto pass = session->stop();
+  std::int64_t calls = 0;
+  for (const auto& op : pass.ops) calls += op.calls;
+  EXPECT_TRUE(pass.events->host.empty());
+  EXPECT_EQ(pass.events->left_out, calls);
+  EXPECT_EQ(find(pass, "aten::linear", kOutside)->calls, 20);
+}
+
 TEST(KeptEvents, IdsEndAtTheirMost) {
   EventIds ids;
   for (std::int64_t i = 1; i <= kEventsKept; ++i) ASSERT_EQ(ids.next(), static_cast<std::uint32_t>(i));

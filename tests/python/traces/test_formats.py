@@ -94,6 +94,56 @@ def test_speedscope_has_ops_inside_of_their_modules(report, tmp_path):
     assert (HOSTILE, "Sequential", "0", "aten::linear") in stacks
 
 
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+        self.b = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+
+def trained():
+    net = Two()
+    optimizer = torch.optim.Adam(net.parameters())
+    prof = profiler(net, keep_events=True)
+    with prof, roofprof.work("declared", macs=1, bytes=1):
+        pass
+    with prof:
+        for _ in range(2):
+            net(torch.rand(4, 8)).sum().backward()
+            optimizer.step()
+            prof.step()
+    return prof.report()
+
+
+def ran(model):
+    return profiler(model, keep_events=True).run(torch.rand(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("make", "modules"),
+    [
+        (lambda: ran(torch.jit.script(Two())), {"Two", "a", "b"}),
+        (lambda: ran(torch.jit.trace(Two(), torch.rand(4, 8))), {"Two", "a", "b"}),
+        (lambda: ran(torch.export.export(Two(), (torch.rand(4, 8),))), {"a", "b"}),
+        (lambda: ran(torch.compile(Two(), backend="aot_eager")), {"Two"}),
+        (trained, {"Two", "a", "b", "(optimizer)", "a (backward)", "b (backward)"}),
+    ],
+    ids=["scripted", "traced", "exported", "compiled", "trained"],
+)
+def test_all_kinds_of_models_have_traces(make, modules, tmp_path):
+    report = make()
+    file = chrome(report, tmp_path)
+    check_trace_events(file)
+    assert modules <= {e["name"] for e in slices(file, "module")}
+    assert slices(file, "op")
+    report.to_speedscope(tmp_path / "s.json")
+    check_speedscope(json.loads((tmp_path / "s.json").read_bytes()))
+    assert Report.from_dict(report.to_dict()) == report
+
+
 def test_hostile_names_come_through(report, tmp_path):
     file = chrome(report, tmp_path)
     assert [e["name"] for e in slices(file, "region")] == [HOSTILE]
