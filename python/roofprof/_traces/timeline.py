@@ -74,7 +74,7 @@ def timeline(report: _C.Report) -> Timeline:
         )
         shown.launched_by = launch["event"]
         by_stream.setdefault((launch["device"], launch["stream"]), []).append(shown)
-    lanes = {(*at, i): lane for at in sorted(by_stream) for i, lane in enumerate(_side_by_side(by_stream[at]))}
+    lanes = {(*at, i): lane for at in sorted(by_stream) for i, lane in enumerate(side_by_side(by_stream[at]))}
     return Timeline([nested(track) for track in scopes], [nested(track) for track in ops], lanes, events["left_out"])
 
 
@@ -100,6 +100,21 @@ def nested(slices: Iterable[Slice]) -> list[Slice]:
         result.append(current)
         open_.append(current)
     return result
+
+
+def side_by_side(launches: list[Slice]) -> list[list[Slice]]:
+    """As few lanes as possible in each of which one launch ends before the next one begins; sorted by begin."""
+    lanes: list[list[Slice]] = []
+    free: list[tuple[int, int]] = []  # when each lane's last launch ends
+    for launch in launches:
+        if free and free[0][0] <= launch.begin_ns:
+            _, lane = heapq.heappop(free)
+        else:
+            lane = len(lanes)
+            lanes.append([])
+        lanes[lane].append(launch)
+        heapq.heappush(free, (launch.end_ns, lane))
+    return lanes
 
 
 def thread_name(index: int) -> str:
@@ -172,18 +187,3 @@ def _outer_first(slice_: Slice) -> tuple[int, int, int, int]:
 
 def _part(slice_: Slice, begin_ns: int, end_ns: int) -> Slice:
     return Slice(slice_.id, slice_.kind, slice_.name, begin_ns, end_ns, slice_.facts, slice_.launched_by)
-
-
-def _side_by_side(launches: list[Slice]) -> list[list[Slice]]:
-    """As few lanes as possible in each of which one launch ends before the next one begins; sorted by begin."""
-    lanes: list[list[Slice]] = []
-    free: list[tuple[int, int]] = []  # when each lane's last launch ends
-    for launch in launches:
-        if free and free[0][0] <= launch.begin_ns:
-            _, lane = heapq.heappop(free)
-        else:
-            lane = len(lanes)
-            lanes.append([])
-        lanes[lane].append(launch)
-        heapq.heappush(free, (launch.end_ns, lane))
-    return lanes

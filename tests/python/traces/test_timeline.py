@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter, defaultdict
 
 import pytest
 import torch
 from given_roofs import profiler
+from hypothesis import given
+from hypothesis import strategies as st
 from simulated_gpu import GEMM_NS, simulated
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import roofprof
 from roofprof import _C, Report
-from roofprof._traces.timeline import Slice, nested, timeline
+from roofprof._traces.timeline import Slice, nested, side_by_side, timeline
 
 
 class Net(nn.Module):
@@ -237,6 +240,18 @@ def test_what_ends_after_the_slice_around_it_is_cut_there():
     shown = [(s.name, s.begin_ns, s.end_ns) for s in slices]
     assert shown == [("module", 0, 10), ("op", 5, 10), ("op", 10, 15), ("inside", 12, 14)]
     assert sum(s.end_ns - s.begin_ns for s in slices if s.name == "op") == 10
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=20))
+def test_launches_that_run_side_by_side_get_lanes(times):
+    launches = [slice_of(str(i), begin, begin + ns, "kernel") for i, (begin, ns) in enumerate(sorted(times))]
+    lanes = side_by_side(launches)
+    assert sorted(int(s.name) for lane in lanes for s in lane) == list(range(len(times)))
+    for lane in lanes:
+        assert all(before.end_ns <= after.begin_ns for before, after in itertools.pairwise(lane))
+    # No more lanes than launches that run at one moment; one that takes no time runs at its beginning.
+    at_once = [sum(s.begin_ns <= at < max(s.end_ns, s.begin_ns + 1) for s in launches) for at in range(50)]
+    assert len(lanes) <= max(at_once)
 
 
 # ---- on a simulated GPU
