@@ -6,6 +6,7 @@
 #include <string>
 
 #include "figures/module_sums.h"
+#include "values/check_events.h"
 #include "values/median.h"
 
 namespace roofprof {
@@ -214,6 +215,7 @@ void check_consistent(const ProfileData& data) {
     }
   }
   check_device(data, count);
+  check_events(data);
   check_regions(data);
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");

@@ -71,6 +71,12 @@ void keep_ops(ProfileData& data, const std::vector<bool>& inside) {
   for (auto& kernel : data.kernels) {
     if (kernel.bucket >= 0) kernel.bucket = new_index[static_cast<std::size_t>(kernel.bucket)];
   }
+  for (auto& event : data.events.host) {
+    if (event.bucket >= 0) event.bucket = new_index[static_cast<std::size_t>(event.bucket)];
+  }
+  for (auto& launch : data.events.device) {
+    if (launch.bucket >= 0) launch.bucket = new_index[static_cast<std::size_t>(launch.bucket)];
+  }
   keep_inside(data.ops, inside);
 }
 
@@ -157,6 +163,8 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   keep_ops(part, inside);
   keep_inside(part.times, inside);
   keep_inside(part.kernels, inside);
+  keep_inside(part.events.host, inside);
+  keep_inside(part.events.device, inside);
   keep_inside(part.module_counters, inside);
   // Which part of these was the region's is not known.
   part.device_times.clear();

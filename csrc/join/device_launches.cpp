@@ -41,8 +41,9 @@ Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& o
       ++launches.backwards;
       continue;
     }
-    const bool known = record.launch != kNoLaunch && record.launch < owners.size();
-    launches.in_order.push_back({&record, known ? &owners[record.launch] : nobody, known});
+    const auto owner = owner_of_launch(record.launch);
+    const bool known = owner != kNoLaunch && owner < owners.size();
+    launches.in_order.push_back({&record, known ? &owners[owner] : nobody, known});
   }
   const auto order = [](const Launch& launch) {
     return std::tie(launch.record->correlation, launch.record->graph_node, launch.record->start_ns);

@@ -66,6 +66,7 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
     if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;
     host.ops.push_back(std::move(bucket));
     host.inputs.push_back(op.inputs_key());
+    host.keys.push_back(op.key);
   }
 }
 
@@ -110,6 +111,7 @@ HostProfile host_profile(std::vector<Module> modules, const Pass& counting, cons
     auto others = other_ops(counting, *chosen, host.modules);
     std::ranges::move(others.ops, std::back_inserter(host.ops));
     std::ranges::move(others.inputs, std::back_inserter(host.inputs));
+    std::ranges::move(others.keys, std::back_inserter(host.keys));
     if (others.note) add_note(host.notes, std::move(*others.note));
   }
   if (auto note = note_on_differentiated(counting, host.modules)) add_note(host.notes, std::move(*note));

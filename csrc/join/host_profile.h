@@ -16,6 +16,7 @@ struct HostProfile {
   std::vector<OpBucket> ops;
   // What launches know ops[i] by. The ops behind these stand for compiled code.
   std::vector<OpKey> inputs;
+  std::vector<OpKey> keys;  // of the same ops, as passes have them
   std::vector<ModuleTime> times;
   std::int64_t chosen = -1;  // the timed pass that the rows come from
   std::map<std::string, std::int64_t> unobserved;

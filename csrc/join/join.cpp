@@ -7,6 +7,7 @@
 
 #include "join/attribution.h"
 #include "join/device_join.h"
+#include "join/events.h"
 #include "join/first_call.h"
 #include "join/host_profile.h"
 #include "join/launch_owners.h"
@@ -43,6 +44,8 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   data.compute_capability = device.compute_capability;
   const auto owners = launch_owners(observed.launches, data.ops, inputs);
   data = with_device(std::move(data), traces, owners, device.counters);
+  data.events =
+      with_launches(std::move(data.events), observed.timed[static_cast<std::size_t>(data.runs.chosen)], owners);
   if (data.scope == "block" && device.counters_wanted) {
     add_note(data.notes, "no-counters",
              "no counters: they need runs of their own, which a block does not get; run() reads them");
@@ -110,6 +113,8 @@ ProfileData join(Observed observed) {
   data.times = std::move(host.times);
   data.token_calls = std::move(observed.token_calls);
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
+  const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
+  if (chosen != nullptr) data.events = host_events(*chosen, host.keys);
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
   if (observed.more_regions) {
@@ -124,6 +129,7 @@ ProfileData join(Observed observed) {
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
+  if (chosen != nullptr) add_notes(data.notes, notes_on_events(data.events, *chosen));
   if (observed.torch_nn) {
     data = with_attribution(std::move(data), *observed.torch_nn, observed.counting.uncertain_places);
   }

@@ -11,25 +11,6 @@ namespace roofprof {
 
 namespace {
 
-// As in nsys, the name of what is not a kernel is in brackets: "[memcpy pinned to device]".
-std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names) {
-  switch (record.kind) {
-    case KernelKind::kernel:
-      return names[record.name];
-    case KernelKind::fill:
-      return "[memset]";
-    case KernelKind::copy:
-      break;
-  }
-  std::string from(kMemoryNames[static_cast<std::size_t>(record.from)]);
-  std::string to(kMemoryNames[static_cast<std::size_t>(record.to)]);
-  if (record.to_device != record.device) {
-    from += " " + std::to_string(record.device);
-    to += " " + std::to_string(record.to_device);
-  }
-  return "[memcpy " + from + " to " + to + "]";
-}
-
 // Kernels that have one text in several entries of the names are one.
 std::vector<std::size_t> first_entry_of_each(const std::vector<std::string>& names) {
   std::map<std::string_view, std::size_t> first;
@@ -75,6 +56,24 @@ void summarize(const std::vector<std::int64_t>& durations, KernelBucket& bucket)
 }
 
 }  // namespace
+
+std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names) {
+  switch (record.kind) {
+    case KernelKind::kernel:
+      return names[record.name];
+    case KernelKind::fill:
+      return "[memset]";
+    case KernelKind::copy:
+      break;
+  }
+  std::string from(kMemoryNames[static_cast<std::size_t>(record.from)]);
+  std::string to(kMemoryNames[static_cast<std::size_t>(record.to)]);
+  if (record.to_device != record.device) {
+    from += " " + std::to_string(record.device);
+    to += " " + std::to_string(record.to_device);
+  }
+  return "[memcpy " + from + " to " + to + "]";
+}
 
 KernelBuckets kernel_buckets(const Launches& launches) {
   const auto& names = launches.trace->names;

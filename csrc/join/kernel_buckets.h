@@ -2,6 +2,7 @@
 // From launches to one bucket for each kernel (copy, fill) and owner, with statistics over its launches.
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "join/device_launches.h"
@@ -16,6 +17,9 @@ struct KernelBuckets {
 
 // Sum, least, most, median and sample standard deviation are exact: they come from all durations.
 KernelBuckets kernel_buckets(const Launches& launches);
+
+// As in nsys, the name of what is not a kernel is in brackets: "[memcpy pinned to device]".
+std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names);
 
 // Copied between host and device, in either direction.
 bool crosses_host_link(const KernelBucket& kernel);

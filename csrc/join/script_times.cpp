@@ -24,6 +24,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     bucket.time_ns = op.time_ns;
     others.ops.push_back(std::move(bucket));
     others.inputs.push_back(op.inputs_key());
+    others.keys.push_back(op.key);
     if (!op.has_work()) continue;
     where.insert(modules[index_of(op.key.module)].path);
     names.insert(op.name);

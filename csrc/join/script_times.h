@@ -13,6 +13,7 @@ namespace roofprof {
 struct OtherOps {
   std::vector<OpBucket> ops;
   std::vector<OpKey> inputs;  // as HostProfile::inputs
+  std::vector<OpKey> keys;    // as HostProfile::keys
   std::optional<Note> note;   // empty: none of them has work
 };
 

@@ -141,6 +141,8 @@ void BucketTable::start_pass() {
   unknown_backward_nodes = 0;
   differentiated_whole.clear();
   uncertain_places.clear();
+  events.events.clear();
+  events.left_out = 0;
 }
 
 }  // namespace roofprof::observe

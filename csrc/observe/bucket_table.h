@@ -13,6 +13,7 @@
 
 #include "observe/clock.h"
 #include "observe/costed_call.h"
+#include "observe/events.h"
 #include "observe/operators/op_info.h"
 #include "roofprof/op_call.h"
 #include "values/pass.h"
@@ -131,6 +132,7 @@ class BucketTable {
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;  // by TorchScript's executor: parts of these modules' code
   std::set<ModuleId> uncertain_places;      // of modules with several: which one was called could not be told
+  EventLog events;                          // where they are kept
   SpinLock lock;
 
  private:

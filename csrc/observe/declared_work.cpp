@@ -57,6 +57,7 @@ void open_work(std::string_view name, const Work& work, const void* token) {
   running.op = running.key.op;
   running.nested_work = NestedWork::owned;
   running.declared = bucket_of(state, running.key, work);
+  running.event = state.next_event();
   state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
@@ -72,8 +73,10 @@ void close_work(const void* token) {
   const auto index = open->declared;
   const Ticks ticks = now - open->start;
   state.marks.end(open->mark);
+  const bool observed = state.is_observed();
+  if (observed) state.keep_op(*open, index, now);
   state.ops.erase(open, state.ops.end());  // it owns what is nested, so nothing stands above it
-  if (!state.is_observed()) return;
+  if (!observed) return;
   if (!state.ops.empty()) state.ops.back().inner_ticks += ticks;
   state.count(index, ticks, Work{}, 0);
 }

@@ -30,6 +30,7 @@ void start_compiled(ThreadState& state, const void* record) {
   const auto [module, phase, region] = state.now();
   running.key = {running.op, module, phase, region, 0};
   running.described = false;
+  running.event = state.next_event();
   state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
@@ -120,6 +121,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   }
   if (op->kind == OpKind::compiled) running.described = false;
   decide(state, running);
+  running.event = state.next_event();
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
@@ -199,12 +201,15 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     const Ticks ticks = now - running.start;
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
+    state.keep_op(running, index, now);
     const auto& bucket = (*state.table)[index];
     running.inside.add(bucket.work);
     if (bucket.per_call) running.inside.bytes = running.inside.operations = true;  // of many shapes, which differ
     running.inside.uncosted |= !bucket.costed;
     if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
     if (running.inside.any()) state.evidence |= kWorkSeen;
+  } else if (found == Verdict::look_through) {
+    state.keep_looked_through(running, now);
   }
   state.evidence |= running.op->evidence;
   if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "observe/module_calls.h"
 #include "observe/op_observer.h"
@@ -87,6 +88,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
       table->start_pass();
     }
   }
+  event_ids_.start_pass();
   pass_.fetch_add(1, std::memory_order_relaxed);
   auto& passes = active_passes();
   {
@@ -142,11 +144,15 @@ Pass Session::collect(double ns_per_tick) {
   std::map<Owner, ModuleClock> clocks;
   std::map<RegionId, RegionClock> regions;
   const std::lock_guard lock(mutex_);
+  std::vector<std::vector<std::int64_t>> ops_by_table;  // Pass::ops of each table's buckets
   for (auto& table : tables_) {
     const std::lock_guard table_lock(table->lock);
+    auto& ops_of_buckets = ops_by_table.emplace_back();
     for (const auto& bucket : table->buckets()) {
+      ops_of_buckets.push_back(-1);
       if (bucket.calls == 0) continue;
       const auto [index, fresh] = indices.try_emplace(bucket.key, pass.ops.size());
+      ops_of_buckets.back() = static_cast<std::int64_t>(index->second);
       if (fresh) pass.ops.push_back(op_of(bucket));
       auto& op = pass.ops[index->second];
       op.costed &= bucket.costed;
@@ -164,6 +170,7 @@ Pass Session::collect(double ns_per_tick) {
     pass.uncertain_places.insert(table->uncertain_places.begin(), table->uncertain_places.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
+  if (keeps_events_) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
   if (leaves_out_others_) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
@@ -179,6 +186,44 @@ Pass Session::collect(double ns_per_tick) {
   }
   for (const auto& [id, clock] : regions) pass.regions.push_back({id, clock.calls, to_ns(clock.wall_ticks)});
   return pass;
+}
+
+PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick) {
+  const auto to_ns = [&](Ticks ticks) { return std::llround(static_cast<double>(ticks - started_) * ns_per_tick); };
+  PassEvents taken;
+  std::unordered_map<const OpInfo*, std::int64_t> names;
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    auto& table = *tables_[i];
+    const std::lock_guard table_lock(table.lock);
+    const auto log = std::exchange(table.events, {});
+    taken.left_out += log.left_out;
+    table.events.events.reserve(log.events.size());  // the next pass is alike, and growing takes time in it
+    for (const auto& timed : log.events) {
+      Event event{.id = timed.id,
+                  .kind = timed.kind,
+                  .thread = static_cast<std::int64_t>(timed.thread),
+                  .module = timed.module,
+                  .phase = timed.phase,
+                  .region = timed.region,
+                  .begin_ns = to_ns(timed.begin),
+                  .end_ns = to_ns(timed.end)};
+      if (timed.kind == EventKind::op) {
+        if (timed.bucket >= ops[i].size() || ops[i][timed.bucket] < 0) continue;  // begun since the pass was collected
+        const auto& key = table[timed.bucket].key;
+        event.module = key.module;
+        event.phase = key.phase;
+        event.region = key.region;
+        event.bucket = ops[i][timed.bucket];
+      }
+      if (timed.op != nullptr) {
+        const auto [name, fresh] = names.try_emplace(timed.op, std::ssize(taken.names));
+        if (fresh) taken.names.push_back(timed.op->name);
+        event.name = name->second;
+      }
+      taken.host.push_back(event);
+    }
+  }
+  return taken;
 }
 
 bool Session::enter(ModuleId module, const void* token, ScopeKind kind) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/events.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/modules/calls_of_others.h"
@@ -101,6 +102,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
+  // From the next pass on, what single ops and scopes took is kept: Pass::events.
+  void keep_events() { keeps_events_ = true; }
+  // Null where it is not.
+  EventIds* event_ids() { return keeps_events_ ? &event_ids_ : nullptr; }
+  // When the pass began.
+  Ticks started() const { return started_; }
+
   // Counts the passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
@@ -121,6 +129,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   Pass collect(double ns_per_tick);
+  PassEvents take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick);
   bool observes_this_thread() const;
 
   const void* model_ = nullptr;
@@ -138,6 +147,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
+  bool keeps_events_ = false;
+  EventIds event_ids_;
   Ticks started_ = 0;
   std::atomic<std::uint64_t> pass_{0};
   std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with

@@ -35,6 +35,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     table = in.lend_table();
     ring = in.ring_of_this_thread();
     reads = in.parameter_reads();
+    event_ids = in.event_ids();
     marks.tell(in.marker());
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
@@ -53,7 +54,9 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
               .kind = kind,
               .token = token,
               .evidence_before = evidence,
-              .handovers_before = handovers.size()};
+              .handovers_before = handovers.size(),
+              .opened = last_switch,
+              .event = next_event()};
   evidence = 0;
   if (kind == ScopeKind::node) {
     ++nodes;
@@ -81,7 +84,6 @@ void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, con
 void ThreadState::begin_region(Scope& scope, std::uint16_t id) {
   scope.region_before = region;
   scope.opens_region = true;
-  scope.opened = last_switch;
   region = id;
   handover.begin(session, pass, id);
   if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, scope.phase, region, 0}));
@@ -114,6 +116,7 @@ void ThreadState::pop() {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
   }
+  if (event_ids != nullptr) keep_scope(scopes.back());
   if (scopes.back().kind == ScopeKind::node) --nodes;
   end_region(scopes.back());
   if (scopes.back().kind == ScopeKind::module) {
@@ -137,10 +140,52 @@ void ThreadState::move_scope(ModuleId module) {
   {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
+    if (scopes.back().opens_region) table->regions()[region].wall_ticks += last_switch - scopes.back().opened;
   }
   auto& scope = scopes.back();
+  if (event_ids != nullptr) keep_scope(scope);
   scope.module = module;
+  scope.opened = last_switch;
+  scope.event = next_event();
   if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, region, 0}));
+}
+
+void ThreadState::keep(TimedEvent event) {
+  event.thread = at::RecordFunction::currentThreadId();
+  const std::lock_guard guard(table->lock);
+  if (event.id == 0) {
+    ++table->events.left_out;
+  } else {
+    table->events.events.push_back(event);
+  }
+}
+
+void ThreadState::keep_looked_through(const RunningOp& running, Ticks end) {
+  if (event_ids == nullptr || running.mark == 0) return;
+  keep({.id = running.event,
+        .kind = EventKind::looked_through,
+        .phase = running.key.phase,
+        .region = running.key.region,
+        .module = running.key.module,
+        .op = running.op,
+        .begin = running.start,
+        .end = end});
+}
+
+// Up to the last switch.
+void ThreadState::keep_scope(const Scope& scope) {
+  if (scope.kind == ScopeKind::base || scope.kind == ScopeKind::pause) return;
+  // A region that got neither a path nor a row.
+  const bool nameless = scope.kind == ScopeKind::region && !scope.opens_region && scopes.size() > 1 &&
+                        scopes[scopes.size() - 2].module == scope.module;
+  if (nameless) return;
+  keep({.id = scope.event,
+        .kind = scope.kind == ScopeKind::region ? EventKind::region : EventKind::module,
+        .phase = scope.phase,
+        .region = region,
+        .module = scope.module,
+        .begin = scope.opened,
+        .end = last_switch});
 }
 
 LaunchId ThreadState::launch_of(const BucketKey& key) {
@@ -163,6 +208,7 @@ void ThreadState::abandon() {
   if (!session) return;
   session->return_table(table);
   table = nullptr;
+  event_ids = nullptr;
   ring.reset();
   last_session = session;
   session.reset();

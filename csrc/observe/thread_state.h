@@ -43,7 +43,8 @@ struct Scope {
   LaunchMarks::Mark mark = 0;               // while a device is traced
   bool opens_region = false;                // a region, or a call that is one: no region of its path was open
   std::uint16_t region_before = kNoRegion;  // of a region: that around it
-  Ticks opened = 0;                         // of a region: when it was
+  Ticks opened = 0;                         // or moved to its module
+  std::uint32_t event = 0;                  // its id, where events are kept
 };
 
 struct RunningOp {
@@ -64,6 +65,7 @@ struct RunningOp {
   bool described = true;                             // false: a tensor of it could not be read
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
+  std::uint32_t event = 0;                           // its id, where events are kept
 };
 
 // A Python autograd.Function's forward.
@@ -78,6 +80,7 @@ struct ThreadState {
   std::uint64_t pass = 0;              // of that session, to tell scopes that outlived theirs
   BucketTable* table = nullptr;        // lent by the session while scopes are open
   ParameterReads* reads = nullptr;     // that session's; null: nobody wants to know
+  EventIds* event_ids = nullptr;       // that session's; null: no events are kept
   std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
   std::vector<Scope> scopes;
   std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
@@ -142,8 +145,20 @@ struct ThreadState {
 
   // While a device is traced: launches until the op ends belong to it, except those of ops inside that say otherwise.
   void mark(RunningOp& running) {
-    if (marks.wanted()) running.mark = marks.push(launch_of(running.key), LaunchLevel::op);
+    if (!marks.wanted()) return;
+    running.mark = marks.push(with_event(launch_of(running.key), running.event), LaunchLevel::op);
   }
+
+  // The id of an op or scope that begins now; 0: it is not kept.
+  std::uint32_t next_event() { return event_ids == nullptr ? 0 : event_ids->next(); }
+  // An op that counts took from its start to `end`.
+  void keep_op(const RunningOp& running, BucketTable::Index bucket, Ticks end) {
+    if (event_ids != nullptr) {
+      keep({.id = running.event, .bucket = bucket, .begin = running.start, .end = end});
+    }
+  }
+  // One that does not count, but was marked for launches.
+  void keep_looked_through(const RunningOp& running, Ticks end);
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
@@ -159,6 +174,8 @@ struct ThreadState {
   void charge(Ticks now);  // with the table locked
   void pop();
   void begin_region(Scope& scope, std::uint16_t id);
+  void keep(TimedEvent event);
+  void keep_scope(const Scope& scope);
   void end_region(const Scope& scope);
   Owner owner_of(const Scope& scope) const { return {scope.module, scope.phase, region}; }
   LaunchId launch_of(const BucketKey& key);

@@ -126,7 +126,8 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
 
   const auto& options = profiler_->options;
   const auto found = device_of(tensors_of(profiler_->model->reach().with(inputs)));
-  run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters};
+  run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters,
+                          options.keep_events};
   if (setting.untimed.empty()) setting.untimed = untimed_on(setting.device);
   setting.base = base;
   observation_->run.emplace(std::move(session), std::move(setting));

@@ -8,6 +8,7 @@ namespace roofprof::python {
 void bind_rows(pybind11::module_& module);
 void bind_notes(pybind11::module_& module);
 void bind_report(pybind11::module_& module);
+void bind_events(pybind11::module_& module);
 void bind_text(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_rows(module);
   roofprof::python::bind_notes(module);
   roofprof::python::bind_report(module);
+  roofprof::python::bind_events(module);
   roofprof::python::bind_text(module);
   roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);

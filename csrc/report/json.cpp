@@ -3,7 +3,9 @@
 // "step_statistics", "language_model", "flops_utilization", "kernels" and "advice" are derived and are written for
 // every other reader (what kernels were observed is "kernel_buckets").
 
+#include <concepts>
 #include <set>
+#include <type_traits>
 
 #include "json/file.h"
 #include "json/members.h"
@@ -117,6 +119,9 @@ std::string Report::to_json() const {
   const auto observed = [&](bool lists) {
     for_each_member(Of<ProfileData>{}, [&](std::string_view name, auto member, Written) {
       const auto& value = (*data_).*member;
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
+        if (!value.kept) return;  // few are
+      }
       constexpr bool kIsList = json_detail::is_list_of_structs<std::remove_cvref_t<decltype(value)>>;
       if (kIsList == lists) line(name, [&] { write_value(json, value); });
     });

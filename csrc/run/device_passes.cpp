@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -167,6 +168,7 @@ LaunchMarker* DevicePasses::start_tracing() {
     refuse_beside_torchs_profiler();
     auto lock = std::make_unique<DeviceLock>();
     collector_->start_tracing();
+    trace_started_ = observe::now_ticks();  // its own clock is read last, so both tell of the same moment
     lock_ = std::move(lock);
     return collector_->marker();
   } catch (const CollectorError& error) {
@@ -206,6 +208,8 @@ void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base
 Pass DevicePasses::stop(observe::Session& session, bool raised) {
   if (!raised) synchronize();
   auto pass = session.stop();
+  const auto ticks = static_cast<double>(trace_started_ - session.started());
+  pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
   pass.device = stop_tracing();
   return pass;
 }

@@ -60,6 +60,7 @@ class DevicePasses {
   Counters counters_;
   DeviceCollector* collector_ = nullptr;  // null: there is none, or it failed
   std::unique_ptr<DeviceLock> lock_;      // while tracing
+  observe::Ticks trace_started_ = 0;      // by the host's clock
   std::string lost_;
   std::optional<CounterTrace> counted_;
   std::vector<Note> notes_;

@@ -12,7 +12,9 @@ std::string traced_device(const RunSetting& setting) { return setting.timed() ? 
 }  // namespace
 
 ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting)
-    : session_(std::move(session)), setting_(std::move(setting)), device_(traced_device(setting_), setting_.counters) {}
+    : session_(std::move(session)), setting_(std::move(setting)), device_(traced_device(setting_), setting_.counters) {
+  if (setting_.keep_events && setting_.timed()) session_->keep_events();
+}
 
 void ObservedRun::start_block() {
   neighbours_.emplace();

@@ -20,6 +20,7 @@ struct RunSetting {
   std::string device;   // whose kernels and roofs count
   std::string untimed;  // why calls cannot be timed there; empty: they can
   Counters counters = Counters::automatic;
+  bool keep_events = false;           // for traces, where calls are timed
   std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
 
   bool timed() const { return untimed.empty() && scope != "count"; }

@@ -17,6 +17,14 @@ namespace roofprof {
 using LaunchId = std::uint64_t;
 inline constexpr LaunchId kNoLaunch = 0;  // launched outside of every scope
 
+// Where events are kept, an id tells the very call of the op, too: the event's id stands above the owner's.
+inline constexpr int kEventShift = 32;
+constexpr LaunchId with_event(LaunchId owner, std::uint32_t event) {
+  return owner | (static_cast<LaunchId>(event) << kEventShift);
+}
+constexpr LaunchId owner_of_launch(LaunchId id) { return id & 0xFFFFFFFFU; }
+constexpr std::int64_t event_of_launch(LaunchId id) { return static_cast<std::int64_t>(id >> kEventShift); }
+
 enum class LaunchLevel : std::uint8_t { module, op };
 
 // The observer tells it, on the thread that launches, whom the next launches belong to: a stack for each thread. Called

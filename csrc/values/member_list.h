@@ -35,6 +35,8 @@ inline constexpr auto names_of_enum<Counter> = kCounterNames;
 template <>
 inline constexpr auto names_of_enum<CounterRanges> = kCounterRangeNames;
 template <>
+inline constexpr auto names_of_enum<EventKind> = kEventKindNames;
+template <>
 inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;
 
 // The names of the elements of an array that has a name for each, and the noun for one of them.
@@ -60,5 +62,9 @@ template <class Struct>
 inline constexpr bool is_table_row = false;
 template <>
 inline constexpr bool is_table_row<KernelRecord> = true;
+template <>
+inline constexpr bool is_table_row<Event> = true;
+template <>
+inline constexpr bool is_table_row<LaunchEvent> = true;
 
 }  // namespace roofprof

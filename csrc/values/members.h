@@ -1,6 +1,7 @@
 #pragma once
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
+#include "values/event_members.h"
 #include "values/member_list.h"
 #include "values/profile_data.h"
 
@@ -291,6 +292,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device_times", &ProfileData::device_times, Written::always);
   visit("module_counters", &ProfileData::module_counters, Written::always);
   visit("counters", &ProfileData::counters, Written::always);
+  visit("events", &ProfileData::events, Written::unless_default);
 }
 
 }  // namespace roofprof

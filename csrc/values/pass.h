@@ -30,6 +30,13 @@ struct OpKey {
   auto operator<=>(const OpKey&) const = default;
 };
 
+// What single ops and scopes of a pass took, where that is kept.
+struct PassEvents {
+  std::vector<Event> host;         // in any order; `bucket` is an index into Pass::ops, `thread` any number
+  std::vector<std::string> names;  // of ops that are looked through, for their `name`
+  std::int64_t left_out = 0;
+};
+
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
   struct Op {
@@ -77,6 +84,8 @@ struct Pass {
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
+  std::shared_ptr<const PassEvents> events;     // where they were wished for
+  std::int64_t trace_start_ns = 0;              // of the device's trace, from the pass's start on: below 0
 };
 
 // The same ops with the same calls: one pass is a repeat of the other.

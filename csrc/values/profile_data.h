@@ -185,6 +185,62 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
+// So many events of a run are kept where they are wished for, and as many launches.
+inline constexpr std::int64_t kEventsKept = 1'000'000;
+
+enum class EventKind : std::uint8_t {
+  op,
+  looked_through,  // an op that may launch kernels of its own, where others that it called count in its place
+  module,
+  region
+};
+inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "looked_through", "module", "region"};
+
+// One call of an op or a module, or a region from its opening to its end, by the host's clock. Ops are those that
+// count: what each of them took without those inside it adds up to the clock's time of its bucket.
+struct Event {
+  std::int64_t id = 0;  // from 1 on, another one for each event of the run
+  EventKind kind = EventKind::op;
+  std::int64_t thread = 0;   // 0 is that of the first event
+  ModuleId module = kModel;  // whose row it is in; of a region without a row, where it was opened
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;  // the innermost that was open; of a region, its own
+  std::int64_t name = -1;       // of an op: index into Events::names; -1: none
+  std::int64_t bucket = -1;     // of an op: index into ProfileData::ops; -1: it is in none by itself
+  std::int64_t begin_ns = 0;    // from the run's start on
+  std::int64_t end_ns = 0;
+
+  bool operator==(const Event&) const = default;
+};
+
+// One launch, by the same clock.
+struct LaunchEvent {
+  KernelKind kind = KernelKind::kernel;
+  std::int64_t name = -1;  // index into Events::names; -1: none
+  std::int64_t event = 0;  // the op's that launched it; 0: none, or it is not known
+  std::int64_t device = 0;
+  std::int64_t stream = 0;
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+
+  bool operator==(const LaunchEvent&) const = default;
+};
+
+// What the run that the rows come from was made of, one by one.
+struct Events {
+  bool kept = false;                // they were wished for
+  std::vector<std::string> names;   // of ops and kernels
+  std::vector<Event> host;          // by their begin, outer ones first
+  std::vector<LaunchEvent> device;  // by their begin
+  std::int64_t left_out = 0;        // for which there was no room
+
+  bool operator==(const Events&) const = default;
+};
+
 struct ProfileData {
   std::string model;                    // the model's type, for titles
   std::string device;                   // "cpu", "cuda:0", "meta"
@@ -207,6 +263,7 @@ struct ProfileData {
   std::int64_t counter_passes = 0;
   std::string compute_capability;  // of the device, "9.0"; empty: not known
   Runs runs;
+  Events events;
   Ceilings ceilings;
   Environment environment;
   // Notes of the observer; the join adds those that follow from the data itself.

@@ -93,6 +93,8 @@ class RooflineProfiler(TimesCalls):
         the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
     ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
         ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
+    keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
+        million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class RooflineProfiler(TimesCalls):
         device: str | torch.device | None = None,
         counters: str = "auto",
         ceilings: _C.Ceilings | str | Path | None = None,
+        keep_events: bool = False,
     ) -> None:
         model = runnable(model)
         if model is not None and not callable(model):
@@ -118,6 +121,7 @@ class RooflineProfiler(TimesCalls):
         self.repeat = repeat
         self._device = _checked_device(device)
         self._counters = counters
+        self._keep_events = keep_events
         self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
         self._known = KnownModel()
@@ -140,7 +144,9 @@ class RooflineProfiler(TimesCalls):
     def _locate(self, location: Location, counters: str) -> None:
         """What is called runs there."""
         self._location = location
-        self._run = _C.Run(self._observer.session, self._scope, location.device, location.untimed, counters)
+        self._run = _C.Run(
+            self._observer.session, self._scope, location.device, location.untimed, counters, self._keep_events
+        )
 
     # ---- one call, repeated
 

@@ -12,6 +12,7 @@ from roofprof import _C
 from roofprof._fields import fields
 from roofprof._plots.notebook import html
 from roofprof._plots.plot import plot
+from roofprof._traces.written import WritesTraces
 
 if TYPE_CHECKING:
     import pandas
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _printed = itertools.count()  # reports so far
 
 
-class Report:
+class Report(WritesTraces):
     """The per-module roofline table of one profile.
 
     ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure

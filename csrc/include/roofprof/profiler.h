@@ -43,6 +43,9 @@ struct ProfilerOptions {
   Counters counters = Counters::automatic;
   // Whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
   std::string device = {};
+  // Keep when each op, module call and kernel of the run that the rows come from began and ended: the report's JSON has
+  // them, and `roofprof trace` makes a trace of it. At most a million of each.
+  bool keep_events = false;
   // Told what is measured where this machine's roofs are not known yet; empty: stderr is, after two seconds.
   Progress progress = {};
 };

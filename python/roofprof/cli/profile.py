@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.shared import Commands, add_output_options, add_target_options, whole_number
+from roofprof.cli.trace import FORMATS
 
 TRAIN_HELP = (
     "training mode: each call is a training step, which drops gradients, then goes forward and back from a loss; steps "
@@ -45,6 +46,7 @@ def add_parser(commands: Commands) -> None:
         help="of a GPU: bytes by kernel (auto), executed FLOPs too (flops), bytes by module (modules), nothing (off)",
     )
     parser.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help=f"write a trace as well; {FORMATS}")
     add_output_options(parser)
 
 

@@ -10,9 +10,11 @@ import torch
 
 from roofprof import Note, RooflineProfiler, ceilings, count
 from roofprof._latency.batches import Arguments
+from roofprof._traces.written import needs_events, writer_for
 from roofprof.cli.loss import given_loss, load_loss, loss_of
 from roofprof.cli.shared import CommandError, check_output, complain, output, say
 from roofprof.cli.target import call_inputs, load_inputs, load_model, make_input, moved, parse_dtype
+from roofprof.cli.trace import check_trace
 from roofprof.report import Report
 
 
@@ -33,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         device=device,
         counters=arguments.counters,
         ceilings=arguments.ceilings,
+        keep_events=arguments.trace is not None and needs_events(arguments.trace),
     )
     try:
         with torch.set_grad_enabled(arguments.train):
@@ -44,17 +47,33 @@ def run(arguments: argparse.Namespace) -> int:
     except CommandError:
         raise
     except Exception as error:
-        output(profiler.report(), arguments)
+        _output(profiler.report(), arguments)
         code = complain(CommandError(f"{arguments.target} raised {type(error).__name__}: {error}"))
         if arguments.debug:
             raise
         return code
-    return output(report, arguments)
+    return _output(report, arguments)
+
+
+def _output(report: Report, arguments: argparse.Namespace) -> int:
+    """All that was asked for; a trace that cannot be made or written is said, and the rest is given."""
+    code = 0
+    if arguments.trace:
+        try:
+            writer_for(arguments.trace)(report, arguments.trace)
+            say(f"written to {arguments.trace}")
+        except (OSError, ValueError) as error:
+            code = complain(error)
+    return output(report, arguments) or code
 
 
 def _check(arguments: argparse.Namespace) -> None:
     """Whatever can be said to be wrong before the model is built."""
     check_output(arguments)
+    if arguments.trace:
+        check_trace(arguments.trace, arguments.json, arguments.csv)
+        if arguments.count or arguments.repeat == 0:
+            raise CommandError("--trace needs times, which --count and --repeat 0 do not take: leave out one of both")
     if arguments.warmup < 0 or (arguments.repeat or 0) < 0:
         raise CommandError("--warmup and --repeat must be 0 or more")
     if arguments.count and arguments.train:

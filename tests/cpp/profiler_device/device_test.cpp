@@ -40,6 +40,23 @@ torch::nn::Sequential mlp() {
   return torch::nn::Sequential(torch::nn::Linear(16, 8), torch::nn::ReLU(), torch::nn::Linear(8, 4));
 }
 
+TEST_F(OnASimulatedGpu, EventsAreKeptOnRequestAndChangeNoTime) {
+  const auto model = mlp();
+  const KernelsOfOps bound(kernels());
+  const torch::NoGradGuard no_grad;
+  auto options = on_the_gpu();
+  const Report without = RooflineProfiler(model, options).run(torch::rand({4, 16}));
+  options.keep_events = true;
+  const Report with_events = RooflineProfiler(model, options).run(torch::rand({4, 16}));
+  EXPECT_EQ(without.to_json().find("\"events\""), std::string::npos);
+  EXPECT_NE(with_events.to_json().find("\"events\""), std::string::npos);
+  EXPECT_EQ(Report::from_json_text(with_events.to_json()).to_json(), with_events.to_json());
+  for (const auto* path : {"", "0", "1", "2"}) {
+    EXPECT_EQ(with_events.row(path).time_ns, without.row(path).time_ns) << path;
+    EXPECT_EQ(with_events.row(path).kernel_count, without.row(path).kernel_count) << path;
+  }
+}
+
 TEST_F(OnASimulatedGpu, TimesAreThoseOfTheKernelsOfEachModule) {
   const auto model = mlp();
   const KernelsOfOps bound(kernels());

@@ -35,6 +35,7 @@ def shell(*arguments):
         ("--version",),
         ("profile", "--help"),
         ("show", "--help"),
+        ("trace", "--help"),
         ("ceilings", "--help"),
         ("doctor", "--help"),
         ("ops", "--help"),

@@ -216,6 +216,20 @@ def whole_report() -> dict[str, Any]:
     return profiler(model()).run(torch.ones(2, 4)).to_dict()
 
 
+def kept_events() -> dict[str, Any]:
+    """Reports with events of single launches, and one without."""
+    layer = Layer()
+
+    def run(module: nn.Module, **options: Any) -> dict[str, Any]:
+        return profiler(module, counters="off", **options).run(torch.ones(4, 4)).to_dict()
+
+    return {
+        "run": run(model(), keep_events=True),
+        "shared layer": run(nn.Sequential(layer, layer), keep_events=True),
+        "unasked": run(model()),
+    }
+
+
 def training() -> dict[str, Any]:
     net = model()
     optimizer = Step(net.parameters())

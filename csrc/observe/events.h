@@ -1,0 +1,48 @@
+#pragma once
+// What single ops and scopes took, kept where a timeline is wished for (Session::keep_events).
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "observe/clock.h"
+#include "values/profile_data.h"
+
+namespace roofprof::observe {
+
+struct OpInfo;
+
+// Numbers what begins in a pass, whatever the thread.
+class EventIds {
+ public:
+  void start_pass() { given_.store(0, std::memory_order_relaxed); }
+  // From 1 on; 0 when kEventsKept were given. What does not count in the end has taken one, too.
+  std::uint32_t next() {
+    const auto before = given_.fetch_add(1, std::memory_order_relaxed);
+    return before < kEventsKept ? static_cast<std::uint32_t>(before + 1) : 0;
+  }
+
+ private:
+  std::atomic<std::int64_t> given_{0};
+};
+
+struct TimedEvent {
+  std::uint32_t id = 0;
+  std::uint32_t bucket = 0;  // of an op, in the table
+  EventKind kind = EventKind::op;
+  Phase phase = Phase::forward;  // this and the next two: of an op that counts, its bucket's are right
+  std::uint16_t region = kNoRegion;
+  ModuleId module = kModel;
+  std::uint64_t thread = 0;    // at::RecordFunction::currentThreadId()
+  const OpInfo* op = nullptr;  // looked through
+  Ticks begin = 0;
+  Ticks end = 0;
+};
+
+// Of the threads that a table was lent to.
+struct EventLog {
+  std::vector<TimedEvent> events;
+  std::int64_t left_out = 0;
+};
+
+}  // namespace roofprof::observe

@@ -1,0 +1,33 @@
+#include "values/check_events.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace roofprof {
+
+void check_events(const ProfileData& data) {
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument("an event of the run " + why); };
+  const auto check = [&](const auto& event) {
+    if (event.module < 0 || event.module >= std::ssize(data.modules)) refuse("belongs to no module of the profile");
+    if (event.region < 0 || event.region > std::ssize(data.regions)) refuse("ran in no region of the profile");
+    if (event.name < -1 || event.name >= std::ssize(data.events.names)) refuse("has a name that the profile has not");
+    if (event.bucket < -1 || event.bucket >= std::ssize(data.ops)) refuse("belongs to no op of the profile");
+    if (event.end_ns < event.begin_ns) refuse("ends before it begins");
+  };
+  for (const auto& event : data.events.host) {
+    check(event);
+    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
+    if (is_op && event.name < 0) refuse("is an op without a name");
+    if (event.begin_ns < 0) refuse("begins before the run");
+    if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");
+    const bool has_row = data.modules[index_of(event.module)].type == kRegionType;
+    if (event.kind == EventKind::region && event.region == kNoRegion && !has_row) refuse("is a region without a name");
+  }
+  for (const auto& launch : data.events.device) {
+    check(launch);
+    if (launch.name < 0) refuse("is a launch without a name");
+    if (launch.device < 0) refuse("is a launch on no device");
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,50 @@
+"""``roofprof trace``: a report's file as a trace or a flame graph."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+
+FORMATS = (
+    ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .svg: a flame graph of time by module; "
+    ".folded: the same as folded stacks"
+)
+
+_DESCRIPTION = f"""\
+A report in the format that the file's suffix asks for ({FORMATS}). Flame graphs are made of any report with times; the
+others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=True) made.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "trace", help="write a report's JSON file as a trace or a flame graph", description=_DESCRIPTION
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=FORMATS)
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the file, and write the trace."""
+    check_trace(arguments.output, arguments.report)
+    from roofprof._traces.written import writer_for
+    from roofprof.report import Report
+
+    writer_for(arguments.output)(Report.from_json(arguments.report), arguments.output)
+    say(f"written to {arguments.output}")
+    return 0
+
+
+def check_trace(path: Path, *others: Path | None) -> None:
+    """Raise ValueError or CommandError for a file that has no format, cannot be written, or is one of the others."""
+    from roofprof._traces.written import writer_for
+
+    writer_for(path)
+    check_can_be_written(path)
+    if path in others:
+        raise CommandError(f"the trace would replace '{path}': give it a file of its own")
