@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,17 @@ struct OpKey {
   std::uint64_t signature = 0;
   RegionId region = kNoRegion;
   auto operator<=>(const OpKey&) const = default;
+};
+
+// What was allocated meanwhile, and of it above what was there before.
+struct PassMemory {
+  struct Module {
+    ModuleId module = kModel;
+    std::int64_t peak_bytes = 0;             // of the call that had most
+    std::optional<std::int64_t> kept_bytes;  // of all calls in the forward; empty: not known, or none
+  };
+  std::int64_t peak_bytes = 0;
+  std::vector<Module> modules;
 };
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
@@ -76,6 +88,9 @@ struct Pass {
   std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+  std::optional<PassMemory> memory;             // of the CPU; empty where it was not asked for
+  std::optional<PassMemory> meta_memory;        // likewise, by the sizes of the meta device's tensors
+  std::string no_memory;                        // why it is not known, where it was asked for
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
 };
 
