@@ -26,11 +26,13 @@ ProfileData with_memory(ProfileData data, const Pass& counting) {
     add_note(data.notes, "no-memory", "no peak memory: " + why);
     return data;
   }
-  const auto& memory = data.device == "meta" ? *counting.meta_memory : *counting.memory;
-  data.peak_memory = memory.peak_bytes;
+  // Meta functions make tensors on the way that kernels do not: a peak of theirs would be nobody's.
+  const bool has_peak = data.device != "meta";
+  const auto& memory = has_peak ? *counting.memory : *counting.meta_memory;
+  if (has_peak) data.peak_memory = memory.peak_bytes;
   for (const auto& entry : memory.modules) {
     auto& module = data.modules[index_of(entry.module)];
-    module.peak_memory = entry.peak_bytes;
+    if (has_peak) module.peak_memory = entry.peak_bytes;
     module.kept_memory = entry.kept_bytes;
   }
   return data;

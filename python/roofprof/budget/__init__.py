@@ -23,7 +23,7 @@ _UNCOSTED = "uncosted_ops"
 # Why a report lacks what nothing else says of it.
 _WITHOUT = dict.fromkeys(
     ("peak_memory", "kept_memory"),
-    "the counting call of run() and count() measures it, on the CPU and the meta device",
+    "the counting call of run() and count() measures it, on the CPU",
 )
 _HOLDS = {
     "<=": lambda value, bound: value <= bound,

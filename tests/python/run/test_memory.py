@@ -29,10 +29,9 @@ def memory_of(report, figure: str) -> dict[str, int | None]:
     return {row.path: getattr(row, figure) for row in report.rows}
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_inference(device):
+def test_inference():
     with torch.no_grad():
-        report = roofprof.count(mlp().to(device), images(device))
+        report = roofprof.count(mlp(), images())
     # Beside a layer's result, only its input is still there.
     assert memory_of(report, "peak_memory") == {"": 2 * HELD, "0": HELD, "1": HELD, "2": RETURNED}
     assert memory_of(report, "kept_memory") == dict.fromkeys(["", "0", "1", "2"], 0)
@@ -44,7 +43,9 @@ def test_what_the_forward_keeps(device):
     # ReLU saves its result, which the next layer saves too: it counts once. Outputs are not kept.
     report = roofprof.count(mlp().to(device), images(device))
     assert memory_of(report, "kept_memory") == {"": HELD, "0": 0, "1": 0, "2": 0}
-    assert report.row("").peak_memory == 2 * HELD
+    # Meta functions make other tensors on the way than kernels do.
+    assert report.row("").peak_memory == (2 * HELD if device == "cpu" else None)
+    assert report.total.peak_memory == report.row("").peak_memory
     # GELU saves its input.
     assert roofprof.count(mlp(nn.GELU()).to(device), images(device)).row("").kept_memory == 2 * HELD
 
