@@ -105,6 +105,8 @@ void copy_facts(const Module& module, RooflineRow& row) {
   row.input_shapes = module.input_shapes;
   row.output_shapes = module.output_shapes;
   row.output_bytes = module.output_bytes;
+  row.peak_memory = module.peak_memory;
+  row.kept_memory = module.kept_memory;
   row.inferred = module.inferred;
 }
 
@@ -306,6 +308,7 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
   copy_facts(data.modules[kModel], total);
   total.path = "total";
   total.type.clear();
+  total.peak_memory = data.peak_memory;
   total.calls = rows.front().calls;
   total.wall_ns = chosen_wall(data.runs);
   if (threads_overlap(data, total)) judge_by_wall(total, sums.tally, data);

@@ -89,6 +89,8 @@ void forget_last_calls(ProfileData& data, const std::vector<std::int64_t>& all_c
     module.input_shapes.clear();
     module.output_shapes.clear();
     module.output_bytes.reset();
+    module.peak_memory.reset();
+    module.kept_memory.reset();
   }
 }
 
@@ -169,6 +171,7 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   // Which part of these was the region's is not known.
   part.device_times.clear();
   part.busy_ns = 0;
+  part.peak_memory.reset();
   if (part.runs.chosen < 0) {
     for (auto& bucket : part.ops) bucket.time_ns.reset();
   }

@@ -11,6 +11,7 @@
 #include "join/first_call.h"
 #include "join/host_profile.h"
 #include "join/launch_owners.h"
+#include "join/memory.h"
 #include "join/regions.h"
 #include "values/note_codes.h"
 #include "values/phrases.h"
@@ -125,6 +126,7 @@ ProfileData join(Observed observed) {
   if (observed.first_call) {
     add_note(data.notes, note_on_first_call(*observed.first_call, observed.counting, data.modules));
   }
+  data = with_memory(std::move(data), observed.counting);
   note_others(observed.others, data.notes);
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.

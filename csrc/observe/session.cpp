@@ -60,6 +60,12 @@ Pass::Op op_of(const Bucket& bucket) {
   return op;
 }
 
+// What this thread allocates now is of the pass that observes it.
+Allocations* allocations_of_thread() {
+  const auto& state = thread_state();
+  return state.memory && state.is_observed() && !state.is_paused() ? state.memory.get() : nullptr;
+}
+
 }  // namespace
 
 void Session::know(ModuleIndex modules, ParameterOwners owners) {
@@ -101,6 +107,11 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
+  memory_.reset();
+  if (std::exchange(memory_wanted_, false)) {
+    memory_ = std::make_shared<Allocations>();
+    memory_->begin(&allocations_of_thread);
+  }
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
   if (scripts_ || leaves_out_others_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
@@ -119,6 +130,7 @@ Pass Session::stop() {
     state.close_all();
   }
   if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
+  if (memory_) memory_->end();
   forks_.reset();
   marker_.store(nullptr, std::memory_order_relaxed);
   auto& passes = active_passes();
@@ -133,6 +145,10 @@ Pass Session::stop() {
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
+  if (memory_) {
+    memory_->result(pass);
+    if (scripts_) pass.no_memory = "TorchScript's instrumented copy keeps values longer than the code does";
+  }
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }
@@ -257,6 +273,12 @@ void Session::resume() { leave(&active_); }
 std::optional<ModuleId> Session::leave(const void* token) {
   auto& state = thread_state();
   return state.session.get() == this ? state.close(token) : std::nullopt;
+}
+
+void Session::note_outputs(const void* token, const std::vector<const void*>& blocks) {
+  const auto& state = thread_state();
+  if (state.session.get() != this || !state.memory || state.scopes.back().token != token) return;
+  state.memory->returns(state.scopes.back().memory, blocks);
 }
 
 Evidence Session::evidence_inside(const void* token) const {

@@ -15,6 +15,7 @@
 #include "observe/events.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
+#include "observe/memory/allocations.h"
 #include "observe/modules/calls_of_others.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
@@ -89,6 +90,12 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
   const Regions& regions() const { return regions_; }
+  // In the next pass, what its modules allocate is noted.
+  void measure_memory() { memory_wanted_ = true; }
+  // Null where nobody wants to know, in this pass.
+  const std::shared_ptr<Allocations>& memory() const { return memory_; }
+  // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
+  void note_outputs(const void* token, const std::vector<const void*>& blocks);
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
   const ScriptPlaces* scripts() const { return scripts_.get(); }
@@ -140,6 +147,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Regions regions_;
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
+  bool memory_wanted_ = false;
+  std::shared_ptr<Allocations> memory_;
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;

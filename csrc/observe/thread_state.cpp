@@ -36,6 +36,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     ring = in.ring_of_this_thread();
     reads = in.parameter_reads();
     event_ids = in.event_ids();
+    memory = in.memory();
     marks.tell(in.marker());
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
@@ -67,6 +68,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   if (marks.wanted() && !in_owned_work()) {
     scope.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
+  if (memory && kind == ScopeKind::module) scope.memory = memory->enter(module, phase == Phase::forward);
   scopes.push_back(scope);
   return true;
 }
@@ -123,6 +125,7 @@ void ThreadState::pop() {
     auto& last = scopes.size() > 1 ? scopes[scopes.size() - 2].last : last_call;
     last = {scopes.back().module, scopes.back().is_certain};
   }
+  if (memory && scopes.back().kind == ScopeKind::module) memory->leave(scopes.back().memory);
   evidence |= scopes.back().evidence_before;
   marks.end(scopes.back().mark);
   scopes.pop_back();
@@ -209,6 +212,7 @@ void ThreadState::abandon() {
   session->return_table(table);
   table = nullptr;
   event_ids = nullptr;
+  memory.reset();
   ring.reset();
   last_session = session;
   session.reset();

@@ -13,6 +13,7 @@
 #include "observe/bucket_table.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
+#include "observe/memory/allocations.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/op_signature.h"
@@ -41,6 +42,7 @@ struct Scope {
   Evidence evidence_before = 0;  // seen outside, before it was opened
   std::size_t handovers_before = 0;
   LaunchMarks::Mark mark = 0;               // while a device is traced
+  Allocations::Call memory = {};            // of a module's call, where memory is measured
   bool opens_region = false;                // a region, or a call that is one: no region of its path was open
   std::uint16_t region_before = kNoRegion;  // of a region: that around it
   Ticks opened = 0;                         // or moved to its module
@@ -76,12 +78,13 @@ struct RunningFunction {
 };
 
 struct ThreadState {
-  std::shared_ptr<Session> session;    // of the open scopes; null where there are none
-  std::uint64_t pass = 0;              // of that session, to tell scopes that outlived theirs
-  BucketTable* table = nullptr;        // lent by the session while scopes are open
-  ParameterReads* reads = nullptr;     // that session's; null: nobody wants to know
-  EventIds* event_ids = nullptr;       // that session's; null: no events are kept
-  std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
+  std::shared_ptr<Session> session;     // of the open scopes; null where there are none
+  std::uint64_t pass = 0;               // of that session, to tell scopes that outlived theirs
+  BucketTable* table = nullptr;         // lent by the session while scopes are open
+  ParameterReads* reads = nullptr;      // that session's; null: nobody wants to know
+  EventIds* event_ids = nullptr;        // that session's; null: no events are kept
+  std::shared_ptr<Allocations> memory;  // that session's; null: nobody wants to know
+  std::shared_ptr<SequenceRing> ring;   // this thread's, in that session
   std::vector<Scope> scopes;
   std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;

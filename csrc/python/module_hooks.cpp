@@ -7,6 +7,7 @@
 #include "observe/operators/tensor_bytes.h"
 #include "observe/own_calls.h"
 #include "observe/thread_state.h"
+#include "output_blocks.h"
 #include "tensor_walk.h"
 #include "unobserved.h"
 
@@ -178,6 +179,7 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
     if (call != others_calls_.end()) others_calls_.erase(call);
   }
   if (record_shapes) note_unobserved(module, arguments, keywords, output);
+  if (session_->memory() && keywords != nullptr) note_outputs(module, output);
   const auto left = session_->leave(module);
   if (!left || !record_shapes) return;
   thread_local ShapeReader inputs;
@@ -207,6 +209,12 @@ void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObjec
   } else {
     session_->forget_brought_in(module);
   }
+}
+
+void ModuleHooks::note_outputs(PyObject* module, PyObject* output) {
+  OutputBlocks blocks;
+  walk_tensors(output, blocks);
+  if (blocks.known()) session_->note_outputs(module, blocks.all());
 }
 
 void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {

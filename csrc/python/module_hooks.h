@@ -72,6 +72,7 @@ class ModuleHooks {
   // torch.compile may wrap a module of the tree after the profiler was made.
   bool adopt(PyObject* wrapper);
   void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
+  void note_outputs(PyObject* module, PyObject* output);
   const observe::ModuleIndex& index() const { return with_wrappers_ ? *with_wrappers_ : tree_->index; }
 
   std::shared_ptr<const PlacedModules> tree_;

@@ -136,6 +136,18 @@ std::string run_words(const Report& report) {
   return text + device_words(report);
 }
 
+// "peak memory 1.2 GB of 24 GB"; empty where it was not measured.
+std::string memory_words(const Report& report) {
+  const auto peak = report.total().peak_memory;
+  if (!peak) return "";
+  std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
+  for (const auto& [key, value] : report.environment()) {
+    const auto* bytes = std::get_if<std::int64_t>(&value);
+    if (key == "memory_total_bytes" && bytes != nullptr) text += " of " + human_bytes(static_cast<double>(*bytes));
+  }
+  return text + ", above what was allocated before the call";
+}
+
 std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
                       const Provenance& provenance) {
   std::string text = fmt::format("{} {}", name, human_count(rate, unit));
@@ -162,7 +174,7 @@ std::string heading_lines(const Report& report, std::size_t width) {
   if (!machine.empty()) title += " (" + machine + ")";
   std::string text = labelled_paragraph("roofprof", title, width);
   text += labelled_paragraph("", run_words(report), width);
-  for (const auto& words : {step_words(report), step_time_words(report)}) {
+  for (const auto& words : {step_words(report), step_time_words(report), memory_words(report)}) {
     if (!words.empty()) text += labelled_paragraph("", words, width);
   }
   for (const TokenPhase& phase : report.language_model()) text += labelled_paragraph("", token_words(phase), width);

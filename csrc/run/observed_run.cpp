@@ -18,6 +18,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 
 void ObservedRun::start_block() {
   neighbours_.emplace();
+  if (!setting_.timed()) session_->measure_memory();
   device_.start(*session_, setting_.base);
   result_.steps.start();
 }

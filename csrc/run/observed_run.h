@@ -43,7 +43,10 @@ class ObservedRun {
   // A step of it has ended.
   void step() { result_.steps.step(); }
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
-  void count(RunTarget& target) { count_call(target, result_); }
+  void count(RunTarget& target) {
+    session_->measure_memory();
+    count_call(target, result_);
+  }
   void repeat(RunTarget& target, const RunLimits& limits);
 
  private:

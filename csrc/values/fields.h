@@ -133,6 +133,8 @@ inline constexpr std::tuple kRowFields{
     figure_entry("input_shapes", "input shapes", Unit::shapes, &RooflineRow::input_shapes),
     figure_entry("output_shapes", "output shapes", Unit::shapes, &RooflineRow::output_shapes),
     figure_entry("output_bytes", "output bytes", Unit::bytes, &RooflineRow::output_bytes),
+    figure_entry("peak_memory", "peak memory", Unit::bytes, &RooflineRow::peak_memory),
+    figure_entry("kept_memory", "kept memory", Unit::bytes, &RooflineRow::kept_memory),
     figure_entry("inferred", "inferred", Unit::flag, &RooflineRow::inferred,
                  {.legend = {"~: which module ran was inferred", facts::inferred}}),
     figure_entry("work_share", "share", Unit::percent, &RooflineRow::work_share,

@@ -88,6 +88,8 @@ void for_each_member(Of<Module>, Visitor&& visit) {
   visit("input_shapes", &Module::input_shapes, Written::unless_default);
   visit("output_shapes", &Module::output_shapes, Written::unless_default);
   visit("output_bytes", &Module::output_bytes, Written::unless_default);
+  visit("peak_memory", &Module::peak_memory, Written::unless_default);
+  visit("kept_memory", &Module::kept_memory, Written::unless_default);
 }
 
 template <class Visitor>
@@ -274,6 +276,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device_timed", &ProfileData::device_timed, Written::always);
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
+  visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
   visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
   visit("counter_passes", &ProfileData::counter_passes, Written::always);
   visit("environment", &ProfileData::environment, Written::always);

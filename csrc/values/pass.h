@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,17 @@ struct PassEvents {
   std::vector<Event> host;         // in any order; `bucket` is an index into Pass::ops, `thread` any number
   std::vector<std::string> names;  // of ops that are looked through, for their `name`
   std::int64_t left_out = 0;
+};
+
+// What was allocated meanwhile, and of it above what was there before.
+struct PassMemory {
+  struct Module {
+    ModuleId module = kModel;
+    std::int64_t peak_bytes = 0;             // of the call that had most
+    std::optional<std::int64_t> kept_bytes;  // of all calls in the forward; empty: not known, or none
+  };
+  std::int64_t peak_bytes = 0;
+  std::vector<Module> modules;
 };
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
@@ -83,6 +95,9 @@ struct Pass {
   std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+  std::optional<PassMemory> memory;             // of the CPU; empty where it was not asked for
+  std::optional<PassMemory> meta_memory;        // likewise, by the sizes of the meta device's tensors
+  std::string no_memory;                        // why it is not known, where it was asked for
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
   std::shared_ptr<const PassEvents> events;     // where they were wished for
   std::int64_t trace_start_ns = 0;              // of the device's trace, from the pass's start on: below 0

@@ -62,6 +62,9 @@ struct Module {
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
+  // In the counting call; empty where it was not measured.
+  std::optional<std::int64_t> peak_memory;  // bytes above what was allocated before, of the call that had most
+  std::optional<std::int64_t> kept_memory;  // bytes that all forward calls left allocated, without their outputs
 
   bool operator==(const Module&) const = default;
 };
@@ -261,7 +264,8 @@ struct ProfileData {
   std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
   CounterRanges counter_ranges = CounterRanges::kernels;
   std::int64_t counter_passes = 0;
-  std::string compute_capability;  // of the device, "9.0"; empty: not known
+  std::optional<std::int64_t> peak_memory;  // of the whole counting call; empty: not measured
+  std::string compute_capability;           // of the device, "9.0"; empty: not known
   Runs runs;
   Events events;
   Ceilings ceilings;

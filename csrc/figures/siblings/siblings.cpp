@@ -70,6 +70,10 @@ void divide_figures(Figures& figures, std::int64_t by) {
 
 // The row of the sums becomes that of a member. `in_region`: how many compiled regions its share is one of.
 void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
+  if (members > 1) {  // those of one member, which are no mean
+    row.peak_memory.reset();
+    row.kept_memory.reset();
+  }
   divide_figures(static_cast<Figures&>(row), members);
   divide_figures(row.self, members);
   if (row.calls) divide_rounded(*row.calls, members);

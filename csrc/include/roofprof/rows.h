@@ -116,7 +116,10 @@ struct RooflineRow : Figures {
   std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
-  bool inferred = false;  // attribution was inferred, not seen ("~")
+  // Bytes above what was allocated before the call; of the total: of all that was called.
+  std::optional<std::int64_t> peak_memory;
+  std::optional<std::int64_t> kept_memory;  // bytes that the forward left allocated, without its outputs
+  bool inferred = false;                    // attribution was inferred, not seen ("~")
   // Of the work of the compiled region that it runs in, 0-100: lower bounds, FLOPs where there are no roofs. Never a
   // time.
   std::optional<double> work_share;

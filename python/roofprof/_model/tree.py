@@ -75,6 +75,8 @@ class ModelTree:
             "input_shapes": [],
             "output_shapes": [],
             "output_bytes": None,
+            "peak_memory": None,
+            "kept_memory": None,
         }
         if module is not None:
             self._first_places.setdefault(id(module), len(self.modules))

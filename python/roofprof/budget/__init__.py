@@ -20,10 +20,11 @@ from roofprof.report import Report
 
 # Not of a row: of the report as a whole.
 _UNCOSTED = "uncosted_ops"
-_PEAK_MEMORY = "peak_memory"
-_WITHOUT = {
-    _PEAK_MEMORY: "the report has no peak memory: roofprof did not measure it",
-}
+# Why a report lacks what nothing else says of it.
+_WITHOUT = dict.fromkeys(
+    ("peak_memory", "kept_memory"),
+    "the counting call of run() and count() measures it, on the CPU",
+)
 _HOLDS = {
     "<=": lambda value, bound: value <= bound,
     ">=": lambda value, bound: value >= bound,
@@ -203,12 +204,10 @@ def _figure(figure: str, where: str | None, name: str, line: int) -> _C.Field | 
         if where is not None:
             raise _error(name, line, f"{_UNCOSTED} can be limited in [total] only")
         return None
-    if figure == _PEAK_MEMORY:
-        return fields.of("row")["bytes"]
     numbers = {one.name: one for one in fields.of("row").values() if _is_number(one)}
     if figure in numbers:
         return numbers[figure]
-    names = [*numbers, _UNCOSTED, _PEAK_MEMORY]
+    names = [*numbers, _UNCOSTED]
     close = difflib.get_close_matches(figure, names, n=3, cutoff=0.3) or ["time", "flops", "bytes"]
     kind = "is no number" if figure in fields.of("row") else "is no figure"
     raise _error(name, line, f"'{figure}' {kind} that can be limited; the closest are {', '.join(close)}")
@@ -271,11 +270,11 @@ def _value(limit: Limit, row: _C.Row, report: Report, sign: str) -> tuple[float 
     del sign
     if limit.figure == _UNCOSTED:
         return float(len(report.coverage.uncosted)), ""
-    if limit.figure in _WITHOUT:
-        return None, _WITHOUT[limit.figure]
     value = getattr(row, limit.figure)
     if value is not None and not math.isnan(value):
         return float(value), ""
+    if limit.figure in _WITHOUT:
+        return None, f"the report has no {limit.figure} here: {_WITHOUT[limit.figure]}"
     needs = ", ".join(fields.of("row")[limit.figure].needs)
     return None, f"the report has no {limit.figure} here" + (f": it needs {needs}" if needs else "")
 

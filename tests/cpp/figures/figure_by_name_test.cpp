@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
                       of(dram_bandwidth) of(executed_flops) of(kernel_count) of(incomplete)
 #define ROW_FIELDS(of)                                                                                   \
   of(path) of(type) of(depth) of(calls) of(params) of(trainable_params) of(param_bytes) of(buffer_bytes) \
-      of(input_shapes) of(output_shapes) of(output_bytes) of(inferred) of(work_share)
+      of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory) of(kept_memory) of(inferred) of(work_share)
 #define GROUP_FIELDS(of) of(calls) of(input_elements) of(output_elements) of(percent_of_time)
 #define KERNEL_FIELDS(of)                                                                                             \
   of(name) of(kind) of(copied) of(module) of(phase) of(scope) of(op) of(grid) of(block) of(device) of(in_graph)       \

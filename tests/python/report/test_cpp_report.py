@@ -57,8 +57,11 @@ SEEN_BY_PYTHON_ALONE = {
     ".modules[].input_shapes",
     ".modules[].output_shapes",
     ".modules[].output_bytes",
+    ".modules[].kept_memory",
     ".rows[].output_bytes",
     ".total.output_bytes",
+    ".rows[].kept_memory",
+    ".total.kept_memory",
 }
 
 

@@ -173,7 +173,7 @@ def test_every_row_has_the_same_keys_but_for_those_of_its_own(report):
 
 NOT_FIGURES = {
     *("path", "type", "depth", "calls", "params", "trainable_params", "param_bytes", "buffer_bytes", "input_shapes"),
-    *("output_shapes", "output_bytes", "inferred", "work_share"),
+    *("output_shapes", "output_bytes", "peak_memory", "kept_memory", "inferred", "work_share"),
 }
 
 

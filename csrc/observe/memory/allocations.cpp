@@ -1,0 +1,163 @@
+#include "observe/memory/allocations.h"
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace roofprof::observe {
+
+// Who listens, and the lock of all ledgers: taken per allocation, and only while somebody listens.
+struct AllocationHub {
+  std::mutex mutex;
+  std::vector<Allocations*> listeners;
+  std::atomic<int> count{0};
+  std::atomic<Allocations::OfThread> of_thread{nullptr};
+
+  static MemoryLedger& ledger(Allocations& allocations, Allocations::Of device) {
+    return device == Allocations::Of::cpu ? allocations.cpu_ : allocations.meta_;
+  }
+
+  void allocated(Allocations::Of device, const void* block, std::size_t bytes) {
+    const auto whose = of_thread.load(std::memory_order_relaxed);
+    auto* allocations = whose == nullptr ? nullptr : whose();
+    if (allocations == nullptr) return;
+    const std::lock_guard lock(mutex);
+    if (std::ranges::find(listeners, allocations) == listeners.end()) return;
+    ledger(*allocations, device).allocated(block, static_cast<std::int64_t>(bytes));
+  }
+
+  // Before the block is given back, as another thread may get it next.
+  void freed(Allocations::Of device, const void* block) {
+    if (count.load(std::memory_order_relaxed) == 0) return;
+    const std::lock_guard lock(mutex);
+    for (auto* listener : listeners) ledger(*listener, device).freed(block);
+  }
+};
+
+namespace {
+
+AllocationHub& hub() {
+  static auto* instance = new AllocationHub;  // outlives every tensor
+  return *instance;
+}
+
+constexpr c10::DeviceType type_of(Allocations::Of device) {
+  return device == Allocations::Of::cpu ? c10::DeviceType::CPU : c10::DeviceType::Meta;
+}
+
+// In front of the allocator that is there. Storages keep it as theirs, so it is never destroyed and works on when
+// nobody listens.
+template <Allocations::Of device>
+class ListeningAllocator final : public c10::Allocator {
+ public:
+  static ListeningAllocator& instance() {
+    static auto* allocator = new ListeningAllocator;
+    return *allocator;
+  }
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto data = behind_->allocate(bytes);
+    if (hub().count.load(std::memory_order_relaxed) == 0) return data;
+    if constexpr (device == Allocations::Of::meta) {
+      if (data.get_context() != nullptr || bytes == 0) return data;
+      auto* token = ::operator new(1);  // stands for the block: there is none
+      hub().allocated(device, token, bytes);
+      return {nullptr, token, &freed, data.device()};
+    } else {
+      // Known before anybody can free it.
+      if (data.get_context() != nullptr && data.compare_exchange_deleter(behind_deleter_, &freed)) {
+        hub().allocated(device, data.get_context(), bytes);
+      }
+      return data;
+    }
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return device == Allocations::Of::meta ? behind_deleter_ : &freed; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { behind_->copy_data(to, from, bytes); }
+
+  // False where what is there may not be replaced.
+  bool install() {
+    auto* there = c10::GetAllocator(type_of(device));
+    if (there == this) return true;
+    const auto deleter = there->raw_deleter();
+    // Blocks of the allocator of an earlier time would come back to another one.
+    if (deleter == nullptr || (behind_ != nullptr && there != behind_)) return false;
+    behind_ = there;
+    behind_deleter_ = deleter;
+    c10::SetAllocator(type_of(device), this);
+    return c10::GetAllocator(type_of(device)) == this;
+  }
+  void uninstall() {
+    if (behind_ != nullptr && c10::GetAllocator(type_of(device)) == this) c10::SetAllocator(type_of(device), behind_);
+  }
+
+ private:
+  static void freed(void* block) {
+    hub().freed(device, block);
+    if constexpr (device == Allocations::Of::meta) {
+      ::operator delete(block);
+    } else {
+      instance().behind_deleter_(block);
+    }
+  }
+
+  c10::Allocator* behind_ = nullptr;
+  c10::DeleterFnPtr behind_deleter_ = nullptr;
+};
+
+using CpuAllocator = ListeningAllocator<Allocations::Of::cpu>;
+using MetaAllocator = ListeningAllocator<Allocations::Of::meta>;
+
+}  // namespace
+
+void Allocations::begin(OfThread of_thread) {
+  auto& all = hub();
+  const std::lock_guard lock(all.mutex);
+  if (!CpuAllocator::instance().install() || !MetaAllocator::instance().install()) {
+    why_not_ = "another allocator of the CPU's memory is in use, which may not be listened to";
+    return;
+  }
+  all.of_thread.store(of_thread, std::memory_order_relaxed);
+  all.listeners.push_back(this);
+  all.count.store(static_cast<int>(all.listeners.size()), std::memory_order_relaxed);
+  listening_ = true;
+}
+
+void Allocations::end() {
+  if (!listening_) return;
+  auto& all = hub();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.listeners, this);
+  all.count.store(static_cast<int>(all.listeners.size()), std::memory_order_relaxed);
+  listening_ = false;
+  if (!all.listeners.empty()) return;
+  CpuAllocator::instance().uninstall();
+  MetaAllocator::instance().uninstall();
+}
+
+Allocations::Call Allocations::enter(ModuleId module, bool keeps) {
+  const std::lock_guard lock(hub().mutex);
+  return {cpu_.enter(module, keeps), meta_.enter(module, keeps)};
+}
+
+void Allocations::returns(Call call, const std::vector<const void*>& blocks) {
+  const std::lock_guard lock(hub().mutex);
+  cpu_.returns(call.cpu, blocks);
+  meta_.returns(call.meta, blocks);
+}
+
+void Allocations::leave(Call call) {
+  const std::lock_guard lock(hub().mutex);
+  cpu_.leave(call.cpu);
+  meta_.leave(call.meta);
+}
+
+void Allocations::result(Pass& pass) const {
+  const std::lock_guard lock(hub().mutex);
+  pass.no_memory = why_not_;
+  if (!why_not_.empty()) return;
+  pass.memory = cpu_.result();
+  pass.meta_memory = meta_.result();
+}
+
+}  // namespace roofprof::observe

@@ -1,0 +1,63 @@
+#pragma once
+// What was allocated while modules ran: blocks of memory by their addresses, calls that nest, and what each of them
+// had at most and left behind. Pure bookkeeping: who allocates, and on which thread, is told by allocations.h.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "values/pass.h"
+
+namespace roofprof::observe {
+
+// Not thread-safe: allocations.h locks.
+class MemoryLedger {
+ public:
+  using CallId = std::uint64_t;
+
+  void allocated(const void* block, std::int64_t bytes);
+  // Of a block that the ledger does not know, nothing happens: it was there before.
+  void freed(const void* block);
+
+  // A module's call begins. What it keeps is asked of calls in the forward alone.
+  CallId enter(ModuleId module, bool keeps);
+  // What the call returns is in these blocks; without this, what it keeps is not known.
+  void returns(CallId call, const std::vector<const void*>& blocks);
+  // The call ends, whichever others are open.
+  void leave(CallId call);
+
+  // Bytes allocated and not freed.
+  std::int64_t live() const { return live_; }
+  PassMemory result() const;
+
+ private:
+  struct Block {
+    std::int64_t bytes = 0;
+    CallId since = 0;  // calls up to this one had begun when it was allocated
+  };
+  struct Call {
+    CallId id = 0;
+    ModuleId module = kModel;
+    bool keeps = false;
+    std::int64_t live_before = 0;
+    std::int64_t peak = 0;                 // of all that is live
+    std::int64_t inside = 0;               // allocated since it began, and live
+    std::optional<std::int64_t> returned;  // of these, what it returns
+  };
+  struct Calls {
+    std::int64_t peak = 0;
+    std::optional<std::int64_t> kept;
+    bool kept_unknown = false;
+  };
+
+  std::int64_t live_ = 0;
+  std::int64_t peak_ = 0;
+  CallId last_call_ = 0;
+  std::unordered_map<const void*, Block> blocks_;
+  std::vector<Call> open_;  // of all threads
+  std::map<ModuleId, Calls> ended_;
+};
+
+}  // namespace roofprof::observe

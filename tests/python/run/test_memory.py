@@ -1,0 +1,223 @@
+"""Peak and kept memory: against closed forms of small models, and against what torch.profiler saw."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity
+from torch.utils.checkpoint import checkpoint
+
+import roofprof
+
+BATCH, INPUTS, HIDDEN, OUTPUTS = 4, 8, 16, 3
+HELD = BATCH * HIDDEN * 4  # bytes of one hidden activation
+RETURNED = BATCH * OUTPUTS * 4
+
+
+def mlp(activation: nn.Module | None = None) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(INPUTS, HIDDEN), activation or nn.ReLU(), nn.Linear(HIDDEN, OUTPUTS))
+
+
+def images(device: str = "cpu") -> torch.Tensor:
+    return torch.rand(BATCH, INPUTS, device=device)
+
+
+def memory_of(report, figure: str) -> dict[str, int | None]:
+    return {row.path: getattr(row, figure) for row in report.rows}
+
+
+def test_inference():
+    with torch.no_grad():
+        report = roofprof.count(mlp(), images())
+    # Beside a layer's result, only its input is still there.
+    assert memory_of(report, "peak_memory") == {"": 2 * HELD, "0": HELD, "1": HELD, "2": RETURNED}
+    assert memory_of(report, "kept_memory") == dict.fromkeys(["", "0", "1", "2"], 0)
+    assert report.total.peak_memory == 2 * HELD
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_the_forward_keeps(device):
+    # ReLU saves its result, which the next layer saves too: it counts once. Outputs are not kept.
+    report = roofprof.count(mlp().to(device), images(device))
+    assert memory_of(report, "kept_memory") == {"": HELD, "0": 0, "1": 0, "2": 0}
+    # Meta functions make other tensors on the way than kernels do.
+    assert report.row("").peak_memory == (2 * HELD if device == "cpu" else None)
+    assert report.total.peak_memory == report.row("").peak_memory
+    # GELU saves its input.
+    assert roofprof.count(mlp(nn.GELU()).to(device), images(device)).row("").kept_memory == 2 * HELD
+
+
+def test_in_place_there_is_one_activation():
+    report = roofprof.count(mlp(nn.ReLU(inplace=True)), images())
+    assert report.row("").kept_memory == HELD
+    assert report.row("").peak_memory == HELD + RETURNED
+    assert (report.row("1").peak_memory, report.row("1").kept_memory) == (0, 0)
+
+
+class Segments(nn.Module):
+    def __init__(self, *, again: bool):
+        super().__init__()
+        self.again = again
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.GELU()) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False, preserve_rng_state=False) if self.again else layer(x)
+        return x
+
+
+def test_checkpointing_keeps_the_inputs_of_segments():
+    x = torch.rand(BATCH, HIDDEN)
+    reports = {again: roofprof.count(Segments(again=again), x) for again in (False, True)}
+    # Each GELU's input, and the input of each layer but the first, which was there before.
+    assert reports[False].row("").kept_memory == (3 + 2) * HELD
+    assert reports[True].row("").kept_memory == 2 * HELD
+
+
+def step_of(model):
+    def step(x):
+        model.zero_grad()
+        model(x).square().mean().backward()
+
+    return step
+
+
+def peak_by_torch(call) -> int:
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+        call()
+    events = [event for event in prof.profiler.kineto_results.events() if event.name() == "[memory]"]
+    live = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    return peak
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_training_steps_peak_is_what_torch_reports(again):
+    model = Segments(again=again)
+    x = torch.rand(64, HIDDEN)
+    report = roofprof.RooflineProfiler(model, warmup=0, repeat=0).run_step(step_of(model), x)
+    model.zero_grad()
+    assert report.total.peak_memory == peak_by_torch(lambda: step_of(model)(x))
+
+
+def test_a_module_called_twice_keeps_both():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.GELU())
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    row = roofprof.count(Twice(), torch.rand(BATCH, HIDDEN)).row("layer")
+    assert (row.calls, row.kept_memory, row.peak_memory) == (2, 2 * HELD, 2 * HELD)
+
+
+def test_outputs_that_alias_or_that_cannot_be_seen():
+    class Odd(nn.Module):
+        def forward(self, x):
+            self.held = torch.empty(100)
+            return x.view(-1), x.relu()[:1]
+
+    report = roofprof.count(nn.Sequential(Odd()), images())
+    assert report.row("0").kept_memory == 400  # on the module; the slice is in what it returns
+
+    class Opaque:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+    class Hidden(nn.Module):
+        def forward(self, x):
+            return Opaque(x.relu())
+
+    report = roofprof.count(Hidden(), images())
+    assert report.row("").kept_memory is None
+    assert report.row("").peak_memory == BATCH * INPUTS * 4
+
+
+def test_a_model_that_raises_leaves_the_allocator_as_it_was():
+    class Raises(nn.Module):
+        def forward(self, x):
+            x.relu()
+            raise KeyError("mine")
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            roofprof.count(Raises(), images())
+    assert roofprof.count(nn.ReLU(), images()).total.peak_memory == BATCH * INPUTS * 4
+
+
+def test_torch_profiler_inside_and_around():
+    class Profiled(nn.Module):
+        def forward(self, x):
+            with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True):
+                return x.relu()
+
+    assert roofprof.count(nn.Sequential(Profiled()), images()).row("0").peak_memory >= BATCH * INPUTS * 4
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as around, torch.no_grad():
+        report = roofprof.count(mlp(), images())
+    assert report.total.peak_memory == 2 * HELD
+    assert any(event.name() == "[memory]" for event in around.profiler.kineto_results.events())
+
+
+def test_memory_of_other_threads_is_not_the_models():
+    go, done = threading.Event(), threading.Event()
+    kept = []
+
+    def other():
+        go.wait()
+        kept.append(torch.empty(1_000_000))
+        done.set()
+
+    class Waits(nn.Module):
+        def forward(self, x):
+            go.set()
+            done.wait()
+            return x.relu()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    report = roofprof.count(Waits(), images())
+    thread.join()
+    assert report.total.peak_memory == BATCH * INPUTS * 4
+
+
+def test_what_outlives_the_call_is_used_and_freed_as_ever():
+    held = []
+
+    class Keeps(nn.Module):
+        def forward(self, x):
+            held.append(x.relu())
+            return x + 1
+
+    assert roofprof.count(Keeps(), images()).row("").kept_memory == BATCH * INPUTS * 4
+    held[0].resize_(1000).fill_(2)
+    assert held.pop().sum() == 2000
+
+
+def test_where_it_is_not_known():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        report = roofprof.count(mlp(), images())
+    assert report.total.peak_memory is None
+    assert "no-memory" in [note.code for note in report.coverage.notes]
+    profiler = roofprof.RooflineProfiler(model := mlp())
+    with profiler:
+        model(images())
+    assert profiler.report().total.peak_memory is None
+
+
+def test_in_tables_and_files(tmp_path):
+    report = roofprof.count(mlp(), images())
+    assert "peak memory 512 B of " in report.table()
+    assert "kept memory" in report.table(columns=["peak_memory", "kept_memory"])
+    report.to_json(tmp_path / "report.json")
+    read = roofprof.Report.from_json(tmp_path / "report.json")
+    assert memory_of(read, "peak_memory") == memory_of(report, "peak_memory")
+    assert read.total.peak_memory == 2 * HELD
