@@ -12,7 +12,33 @@ constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 // Inputs read alike in every module, phase and region.
 BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, kNoRegion, key.signature}; }
 
+Pass::Op::Kind kind_of(const OpInfo& op) {
+  if (op.kind == OpKind::compiled) return Pass::Op::Kind::compiled_region;
+  switch (op.unobserved) {
+    case Unobserved::function:
+    case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
+    case Unobserved::script:
+      return Pass::Op::Kind::unobserved_function;
+    case Unobserved::module:
+      return Pass::Op::Kind::unobserved_module;
+    case Unobserved::no:
+      break;
+  }
+  return Pass::Op::Kind::op;
+}
+
 }  // namespace
+
+Pass::Op op_of(const Bucket& bucket) {
+  Pass::Op op;
+  op.key = bucket.key.plain();
+  op.name = bucket.key.op->name;
+  op.kind = kind_of(*bucket.key.op);
+  op.dtype = bucket.dtype;
+  op.shapes = bucket.shapes;
+  op.inputs = bucket.inputs;
+  return op;
+}
 
 BucketTable::Index BucketTable::find(const BucketKey& key) const {
   if (slots_.empty()) return kNone;

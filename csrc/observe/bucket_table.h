@@ -54,6 +54,9 @@ struct Bucket {
   Ticks ticks = 0;
 };
 
+// As a pass has it, without the sums.
+Pass::Op op_of(const Bucket& bucket);
+
 struct ModuleClock {
   std::int64_t calls = 0;
   Ticks self_ticks = 0;

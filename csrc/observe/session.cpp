@@ -33,33 +33,6 @@ std::atomic<std::uint64_t> op_elsewhere_after{0};
 // Threads whose backward may still come.
 constexpr std::size_t kMaxRings = 256;
 
-Pass::Op::Kind kind_of(const OpInfo& op) {
-  if (op.kind == OpKind::compiled) return Pass::Op::Kind::compiled_region;
-  switch (op.unobserved) {
-    case Unobserved::function:
-    case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
-    case Unobserved::script:
-      return Pass::Op::Kind::unobserved_function;
-    case Unobserved::module:
-      return Pass::Op::Kind::unobserved_module;
-    case Unobserved::no:
-      break;
-  }
-  return Pass::Op::Kind::op;
-}
-
-// Without the sums.
-Pass::Op op_of(const Bucket& bucket) {
-  Pass::Op op;
-  op.key = bucket.key.plain();
-  op.name = bucket.key.op->name;
-  op.kind = kind_of(*bucket.key.op);
-  op.dtype = bucket.dtype;
-  op.shapes = bucket.shapes;
-  op.inputs = bucket.inputs;
-  return op;
-}
-
 // What this thread allocates now is of the pass that observes it.
 Allocations* allocations_of_thread() {
   const auto& state = thread_state();
