@@ -10,7 +10,6 @@ namespace {
 // Why the allocations that were seen are not those of the model's tensors; empty: they are.
 std::string why_no_memory(const ProfileData& data, const Pass& counting) {
   if (!counting.no_memory.empty()) return counting.no_memory;
-  if (data.device == "meta") return "";
   if (counting.meta_memory->peak_bytes > 0) {
     return "some of the call's tensors hold no memory (meta, fake), so what was allocated is not what it needs";
   }
@@ -21,18 +20,16 @@ std::string why_no_memory(const ProfileData& data, const Pass& counting) {
 
 ProfileData with_memory(ProfileData data, const Pass& counting) {
   if (!counting.memory && counting.no_memory.empty()) return data;
-  if (data.device != "cpu" && data.device != "meta") return data;  // a GPU's allocator is not listened to
+  if (data.device != "cpu") return data;  // nobody listens to a GPU's allocator, and the meta device has no memory
   if (const auto why = why_no_memory(data, counting); !why.empty()) {
     add_note(data.notes, "no-memory", "no peak memory: " + why);
     return data;
   }
-  // Meta functions make tensors on the way that kernels do not: a peak of theirs would be nobody's.
-  const bool has_peak = data.device != "meta";
-  const auto& memory = has_peak ? *counting.memory : *counting.meta_memory;
-  if (has_peak) data.peak_memory = memory.peak_bytes;
+  const auto& memory = *counting.memory;
+  data.peak_memory = memory.peak_bytes;
   for (const auto& entry : memory.modules) {
     auto& module = data.modules[index_of(entry.module)];
-    if (has_peak) module.peak_memory = entry.peak_bytes;
+    module.peak_memory = entry.peak_bytes;
     module.kept_memory = entry.kept_bytes;
   }
   return data;

@@ -120,7 +120,7 @@ Pass Session::stop() {
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
   if (memory_) {
     memory_->result(pass);
-    if (scripts_) pass.no_memory = "TorchScript's instrumented copy keeps values longer than the code does";
+    if (scripts_) pass.memory.reset();  // the instrumented copy keeps values longer than the code does
   }
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;

@@ -20,7 +20,8 @@ class OutputBlocks {
   bool full() const { return !known_; }
   void visit(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    if (!tensor.has_storage()) {  // sparse
+    // Sparse ones have none, and subclasses may refuse it.
+    if (tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python) || !tensor.has_storage()) {
       known_ = false;
       return;
     }

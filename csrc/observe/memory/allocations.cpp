@@ -60,10 +60,9 @@ class ListeningAllocator final : public c10::Allocator {
     auto data = behind_->allocate(bytes);
     if (hub().count.load(std::memory_order_relaxed) == 0) return data;
     if constexpr (device == Allocations::Of::meta) {
-      if (data.get_context() != nullptr || bytes == 0) return data;
-      auto* token = ::operator new(1);  // stands for the block: there is none
-      hub().allocated(device, token, bytes);
-      return {nullptr, token, &freed, data.device()};
+      // There is no block: what was asked for tells that tensors without memory are made.
+      hub().allocated(device, this, bytes);
+      return data;
     } else {
       // Known before anybody can free it.
       if (data.get_context() != nullptr && data.compare_exchange_deleter(behind_deleter_, &freed)) {
@@ -94,11 +93,7 @@ class ListeningAllocator final : public c10::Allocator {
  private:
   static void freed(void* block) {
     hub().freed(device, block);
-    if constexpr (device == Allocations::Of::meta) {
-      ::operator delete(block);
-    } else {
-      instance().behind_deleter_(block);
-    }
+    instance().behind_deleter_(block);
   }
 
   c10::Allocator* behind_ = nullptr;
