@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roofprof._views.kinds import BLUE, GREY, VERMILLION
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_RATE = "#0072b2"  # of the colours by Okabe and Ito, which colour-blind people tell apart
-_LATENCY = "#d55e00"
-_KNEE = "#595959"
+_RATE, _LATENCY, _KNEE = BLUE, VERMILLION, GREY
 
 
 def draw_sweep(
