@@ -240,16 +240,23 @@ class Report(WritesTraces):
     # ---- pictures
 
     def plot(
-        self, path: str | Path | None = None, by: str = "module", kind: str = "roofline", before: Report | None = None
+        self,
+        path: str | Path | None = None,
+        by: str = "module",
+        kind: str = "roofline",
+        before: Report | None = None,
+        *,
+        expand: bool = False,
     ) -> Figure:
         """A picture, as matplotlib's Figure; with a path it is written there, as SVG, PNG or PDF by the suffix.
 
         by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
         "time": the time that the bytes need against the time that the FLOPs need. before: an earlier report; arrows
-        lead from its dots to this one's. Raises ValueError for a count, which has no times, and for what cannot be
-        drawn. Needs matplotlib (``pip install roofprof[plot]``).
+        lead from its dots to this one's. expand: a dot for each of several equal siblings, in place of one for all,
+        which has their sums: "layers.0-79 x80". Raises ValueError for a count, which has no times, and for what
+        cannot be drawn. Needs matplotlib (``pip install roofprof[plot]``).
         """
-        return plot(self, path, by, kind, before)
+        return plot(self, path, by, kind, before, expand=expand)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the roofline where there is one, and the table. Without scripts."""
@@ -307,7 +314,7 @@ class Report(WritesTraces):
         from roofprof._page import write_page
         from roofprof._views.roofline import BY, roofline_view
 
-        write_page(self._compiled, {by: roofline_view(self, by) for by in BY}, path)
+        write_page(self._compiled, {by: roofline_view(self, by, expand=True) for by in BY}, path)
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:

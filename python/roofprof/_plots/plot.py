@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofprof._files import write_whole
-from roofprof._views.roofline import roofline_view
+from roofprof._views.folding import folds_of, in_both
+from roofprof._views.roofline import RooflineView, roofline_view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +28,8 @@ def plot(
     by: str = "module",
     kind: str = "roofline",
     before: ViewedReport | None = None,
+    *,
+    expand: bool = False,
 ) -> Figure:
     """As :meth:`roofprof.Report.plot`."""
     check(path, by, kind)
@@ -43,10 +46,20 @@ def plot(
 
     draw = {"roofline": roofline.draw, "time": time.draw}[kind]
     with matplotlib.style.context("default"):  # a user's own style is for the user's own plots
-        figure = draw(report, roofline_view(report, by), roofline_view(before, by) if before else None)
+        figure = draw(report, *_views(report, by, before, expand=expand))
     if path is not None:
         write_whole(path, content(figure, _suffix(path)))
     return figure
+
+
+def _views(
+    report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
+) -> tuple[RooflineView, RooflineView | None]:
+    """What both reports fold alike is folded: the rest is matched module by module."""
+    if before is None:
+        return roofline_view(report, by, expand=expand), None
+    folds, earlier = ({}, {}) if expand or by != "module" else in_both(folds_of(report), folds_of(before))
+    return roofline_view(report, by, folds=folds), roofline_view(before, by, folds=earlier)
 
 
 def check(path: str | os.PathLike[str] | None, by: str, kind: str) -> None:

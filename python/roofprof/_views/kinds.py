@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from roofprof import _C
+from roofprof._views.reads import ViewedReport
 
 OTHER = "other"
 COMPILED = "compiled region"  # the name of the op that torch.compile's code is, too
@@ -45,6 +46,22 @@ def kinds_of(ops: Iterable[str]) -> dict[str, str]:
     families[COMPILED] = COMPILED
     # As costs are found: a line stands for the in-place form too.
     return {op: families.get(op) or families.get(op.removesuffix("_")) or _kind_by_tags(op) for op in ops}
+
+
+def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[str, str]:
+    """The kind that a module's own ops take most time for; where they have no times, move most bytes for.
+
+    By path; ``fold_of``: modules that are one, by that name. Ops without work (views) have no say: they compute nothing
+    that a dot shows.
+    """
+    groups = [group for group in report.group("module", "op") if group.bytes or group.flops or group.int_ops]
+    kinds = kinds_of({group.keys[1] for group in groups})
+    weights: dict[str, dict[str, tuple[float, int]]] = {}
+    for group in groups:
+        of_module = weights.setdefault(fold_of.get(group.keys[0], group.keys[0]), {})
+        time, moved = of_module.get(kinds[group.keys[1]], (0.0, 0))
+        of_module[kinds[group.keys[1]]] = (time + (group.time or 0), moved + group.bytes)
+    return {module: max(found, key=lambda kind: found[kind]) for module, found in weights.items()}
 
 
 def _kind_by_tags(op: str) -> str:

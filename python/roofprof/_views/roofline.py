@@ -5,12 +5,13 @@ Every figure is the report's own. What has no place among the dots is told with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from roofprof import _C
-from roofprof._views.kinds import COMPILED, OTHER, kinds_of
+from roofprof._views.folding import Folds, folds_of
+from roofprof._views.kinds import COMPILED, OTHER, kinds_of, kinds_of_modules
 from roofprof._views.reads import ViewedReport
 
 BY = ("module", "op", "kernel")
@@ -50,9 +51,12 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Dot:
-    """One module, operator or kernel: ``rate`` operations per second at ``intensity`` operations per byte."""
+    """One module, operator or kernel: ``rate`` operations per second at ``intensity`` operations per byte.
 
-    key: str  # of a module its path, of an operator its name
+    Of folded siblings each figure is that of the members' sum.
+    """
+
+    key: str  # of a module its path, of folded ones "layers.0-79.mlp", of an operator its name
     label: str
     kind: str  # of the ops that take most of its time
     intensity: float
@@ -64,6 +68,7 @@ class Dot:
     incomplete: bool  # an op without a known cost is in it: intensity and rate are lower limits
     compute_time: float | None  # what its operations need at the roofs; None: a roof is missing
     memory_time: float | None  # what its bytes need
+    members: tuple[str, ...] = ()  # paths of the modules that are folded into it; none where nothing is
 
 
 @dataclass(frozen=True)
@@ -104,18 +109,26 @@ class RooflineView:
         return tuple(sorted(self.dots, key=lambda dot: -dot.time))
 
 
-def roofline_view(report: ViewedReport, by: str = "module") -> RooflineView:
+def roofline_view(
+    report: ViewedReport, by: str = "module", *, expand: bool = False, folds: Folds | None = None
+) -> RooflineView:
     """The roofline of a report.
 
     by="module": a dot is what a module's own ops do, without those of the modules below it; so each op is in exactly
     one dot. A module around compiled code has one dot for all of it. by="op": all calls of an operator. by="kernel":
-    one kernel in one module, op and launch size. Raises ValueError for any other.
+    one kernel in one module, op and launch size. Raises ValueError for any other. Modules that are folded in tables
+    are one dot; ``folds``: these alone; ``expand``: none.
 
     Roofs: every memory level that is known, and every dtype that the report computes in.
     """
     if by not in BY:
         raise ValueError(f"a roofline has a dot by {', '.join(BY)}, not by {by!r}")
-    sources = {"module": _modules, "op": _operators, "kernel": _kernels}[by](report)
+    if by == "module":
+        if folds is None:
+            folds = {} if expand else folds_of(report)
+        sources: Iterable[_Source] = _modules(report, folds)
+    else:
+        sources = {"op": _operators, "kernel": _kernels}[by](report)
     places = _Places()
     for source in sources:
         places.take(source)
@@ -161,6 +174,9 @@ def _ridges(roofs: tuple[Roof, ...]) -> tuple[Ridge, ...]:
 # ---- rows
 
 
+_ADDED_UP = {"time", "flops", "int_ops", "bytes", "wasted_time", "compute_time", "memory_time"}
+
+
 @dataclass(frozen=True)
 class _Source:
     """A row that may become a dot. ``prefix`` of its figures: those of a module's own ops are "self_"."""
@@ -171,9 +187,14 @@ class _Source:
     row: _Row
     prefix: str = ""
     why_not: str = ""  # where something else already speaks for it
+    members: tuple[_Source, ...] = ()  # what is folded into it; the row is then their mean
 
     def figure(self, name: str) -> float | None:
         """None where it is not known, or kernels have no such figure."""
+        if self.members and name in _ADDED_UP:
+            values = [member.figure(name) for member in self.members]
+            known = [value for value in values if value is not None]
+            return sum(known) if len(known) == len(values) else None
         value: float | None = getattr(self.row, self.prefix + name, None)
         return value
 
@@ -188,8 +209,29 @@ class _Source:
         return flops if flops is None else max(flops, integers or 0)
 
 
-def _modules(report: ViewedReport) -> Iterator[_Source]:
-    kinds = _kinds_of_modules(report)
+def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
+    """The first member's place is that of all."""
+    single = list(_each_module(report, {path: name for name, fold in folds.items() for path in fold.members}))
+    by_path = {source.key: source for source in single}
+    folded: set[str] = set()
+    firsts: dict[str, _Source] = {}
+    for name, fold in folds.items():
+        members = tuple(by_path[path] for path in fold.members)
+        if len({(member.prefix, member.why_not, member.kind) for member in members}) > 1:
+            continue  # not the same to a reader of the picture
+        folded.update(fold.members)
+        first = members[0]
+        label = f"{name} x{len(members)}{first.label.removeprefix(first.key)}"
+        firsts[first.key] = replace(first, key=name, label=label, row=fold.mean, members=members)
+    for source in single:
+        if source.key in firsts:
+            yield firsts[source.key]
+        elif source.key not in folded:
+            yield source
+
+
+def _each_module(report: ViewedReport, fold_of: dict[str, str]) -> Iterator[_Source]:
+    kinds = kinds_of_modules(report, fold_of)
     rows = report.rows
     compiled_depth: int | None = None  # of the module around compiled code that we are in
     for row, after in zip(rows, [*rows[1:], None], strict=True):
@@ -199,28 +241,13 @@ def _modules(report: ViewedReport) -> Iterator[_Source]:
             yield _Source(row.path, name, OTHER, row, why_not=why_not)
             continue
         compiled_depth = None
-        kind = kinds.get(row.path, OTHER)
+        kind = kinds.get(fold_of.get(row.path, row.path), OTHER)
         if row.self_time and row.self_achieved_flops is None:  # its own time is that of all the work below it
             compiled_depth = row.depth
             yield _Source(row.path, f"{name} (compiled)", COMPILED, row)
             continue
         is_parent = after is not None and after.depth > row.depth
         yield _Source(row.path, f"{name} (own ops)" if is_parent else name, kind, row, prefix="self_")
-
-
-def _kinds_of_modules(report: ViewedReport) -> dict[str, str]:
-    """The kind that a module's own ops take most time for; where they have no times, move most bytes for.
-
-    Ops without work (views) have no say: they compute nothing that a dot shows.
-    """
-    groups = [group for group in report.group("module", "op") if group.bytes or group.flops or group.int_ops]
-    kinds = kinds_of({group.keys[1] for group in groups})
-    weights: dict[str, dict[str, tuple[float, int]]] = {}
-    for group in groups:
-        of_module = weights.setdefault(group.keys[0], {})
-        time, moved = of_module.get(kinds[group.keys[1]], (0.0, 0))
-        of_module[kinds[group.keys[1]]] = (time + (group.time or 0), moved + group.bytes)
-    return {module: max(found, key=lambda kind: found[kind]) for module, found in weights.items()}
 
 
 def _operators(report: ViewedReport) -> Iterator[_Source]:
@@ -253,7 +280,7 @@ class _Places:
         reason = source.why_not or _why_no_place(source)
         if reason:
             count, time = self._left_out.get(reason, (0, 0.0))
-            self._left_out[reason] = (count + 1, time + (source.time or 0))
+            self._left_out[reason] = (count + max(len(source.members), 1), time + (source.time or 0))
         else:
             self.dots.append(_dot(source))
 
@@ -307,4 +334,5 @@ def _dot(source: _Source) -> Dot:
         incomplete=bool(source.figure("incomplete")),
         compute_time=source.figure("compute_time"),
         memory_time=source.figure("memory_time"),
+        members=tuple(member.key for member in source.members),
     )

@@ -26,6 +26,9 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--kind", choices=("roofline", "time"), default="roofline", help="which plot")
     parser.add_argument("--before", type=Path, metavar="REPORT", help="an earlier report: arrows lead from its dots")
+    parser.add_argument(
+        "--expand", action="store_true", help="a dot for each of several equal siblings, in place of one for all"
+    )
     add_debug(parser)
 
 
@@ -40,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = Report.from_json(arguments.report)
     before = Report.from_json(arguments.before) if arguments.before else None
     try:
-        report.plot(path, by=arguments.by, kind=arguments.kind, before=before)
+        report.plot(path, by=arguments.by, kind=arguments.kind, before=before, expand=arguments.expand)
     except ImportError as error:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
