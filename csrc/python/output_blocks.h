@@ -20,12 +20,14 @@ class OutputBlocks {
   bool full() const { return !known_; }
   void visit(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    // Sparse ones have none, and subclasses may refuse it.
-    if (tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python) || !tensor.has_storage()) {
+    // Sparse ones have no storage, and subclasses keep their tensors elsewhere. (storage() may throw.)
+    const auto* impl = tensor.unsafeGetTensorImpl();
+    const auto& storage = impl->unsafe_storage();
+    if (impl->key_set().has(c10::DispatchKey::Python) || !storage) {
       known_ = false;
       return;
     }
-    const auto* block = tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get_context();
+    const auto* block = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get_context();
     if (block != nullptr) {
       blocks_.push_back(block);
     } else if (tensor.numel() > 0) {
