@@ -56,8 +56,7 @@ class Report(WritesTraces):
     def siblings(self) -> list[_C.Siblings]:
         """Groups of three or more equal modules below one parent, such as a transformer's layers, in the model's order.
 
-        Equal are whole subtrees, in types, shapes, work, calls and parameters; times may differ. ``table`` shows each
-        group as one line, the mean of its members.
+        Equal are whole subtrees; times may differ. ``table`` shows each group as one line, the mean of its members.
         """
         return self._compiled.siblings
 
@@ -97,8 +96,7 @@ class Report(WritesTraces):
     def regions(self) -> list[_C.Row]:
         """A row for each region that :func:`roofprof.scope` opened, outer before inner; empty where none was.
 
-        Path "outer/inner", calls, wall time, and the figures of all that ran in it, whichever module it is of; self
-        figures are those outside of the regions inside it. "(no region)" is last, for what ran outside of all.
+        The figures of all that ran in it; self figures leave the regions inside it out. "(no region)" is last.
         """
         return self._compiled.regions
 
@@ -132,10 +130,7 @@ class Report(WritesTraces):
 
     @property
     def kernels(self) -> list[_C.KernelRow]:
-        """What a device ran: a row for each kernel, copy or memset in one module, op and launch size.
-
-        Longest total first; empty where no device was traced.
-        """
+        """A row for each kernel, copy or memset in one module, op and launch size, longest first; empty for a CPU."""
         return self._compiled.kernels
 
     @property
@@ -180,8 +175,7 @@ class Report(WritesTraces):
     def step_times(self) -> list[float]:
         """Seconds that each step took by the host's clock, which waits for no device; of the first 10,000.
 
-        A step lasts from the end of the one before it, the first from the block's start. Empty where no step was marked
-        or nothing was timed.
+        From the end of the step before it, or the block's start. Empty where none was marked or nothing was timed.
         """
         return [ns * 1e-9 for ns in self._compiled.step_ns]
 
@@ -251,10 +245,9 @@ class Report(WritesTraces):
         """A picture, as matplotlib's Figure; with a path it is written there, as SVG, PNG or PDF by the suffix.
 
         by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
-        "time": the time that the bytes need against the time that the FLOPs need. before: an earlier report; arrows
-        lead from its dots to this one's. expand: a dot for each of several equal siblings, in place of one for all,
-        which has their sums: "layers.0-79 x80". Raises ValueError for a count, which has no times, and for what
-        cannot be drawn. Needs matplotlib (``pip install roofprof[plot]``).
+        "time" (docs/plots.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
+        each of several equal siblings, in place of one for all. Raises ValueError for a count, and for what cannot be
+        drawn. Needs matplotlib (``pip install roofprof[plot]``).
         """
         return plot(self, path, by, kind, before, expand=expand)
 

@@ -61,7 +61,7 @@ def _of_dots(view: RooflineView) -> str:
     wasted = view.wasters and view.wasters[0].wasted_time is not None
     labels = "the time that is wasted, of the five worst" if wasted else "time, of the five longest"
     incomplete = " >=, <=: limits, an op without a known cost is in it." if any(d.incomplete for d in view.dots) else ""
-    folded = " x80: the sum of 80 equal modules." if any(dot.members for dot in view.dots) else ""
+    folded = " xN: the sum of N equal modules." if any(dot.members for dot in view.dots) else ""
     return f"Area: time. Labels: {labels}. {said}{folded}{incomplete}"
 
 

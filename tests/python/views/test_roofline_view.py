@@ -182,6 +182,40 @@ def test_what_cannot_be_asked_for(report):
         roofline_view(report, by="layer")
 
 
+# ---- equal siblings
+
+
+LAYERS = {f"layer{i}": Did(flops=4e9, bytes=1e9, seconds=0.01 * (1 + i)) for i in range(4)}
+
+
+def test_equal_siblings_are_one_dot_with_their_sums():
+    view = roofline_view(report_of(LAYERS | {"head": Did(1e9, 1e9, 0.02)}))
+    layers, head = view.dots
+    assert (layers.key, layers.label) == ("layer0-3", "layer0-3 x4")
+    assert (layers.members, head.members) == (tuple(LAYERS), ())
+    assert layers.time == pytest.approx(0.01 + 0.02 + 0.03 + 0.04)
+    assert layers.intensity == pytest.approx(4)
+    assert layers.rate == pytest.approx(4 * 4e9 / 0.1, rel=1e-5)
+
+
+def test_expanded_they_are_dots_of_their_own_with_the_same_sums():
+    report = report_of(LAYERS | {"head": Did(1e9, 1e9, 0.02)})
+    folded, expanded = roofline_view(report), roofline_view(report, expand=True)
+    assert [dot.key for dot in expanded.dots] == [*LAYERS, "head"]
+    for figure in ("time", "wasted_time", "compute_time", "memory_time"):
+        sums = [sum(getattr(dot, figure) for dot in view.dots) for view in (folded, expanded)]
+        assert sums[0] == pytest.approx(sums[1])
+
+
+def test_modules_below_folded_ones_are_folded_with_them():
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(5)))
+    report = given_roofs.profiler(net, repeat=2).run(torch.rand(8, 64))
+    assert [dot.key for dot in roofline_view(report).dots] == ["0-4.0", "0-4.1"]
+    assert [dot.members for dot in roofline_view(report).dots] == [
+        tuple(f"{i}.{part}" for i in range(5)) for part in (0, 1)
+    ]
+
+
 # ---- counters (simulated: no GPU has run this)
 
 
