@@ -307,7 +307,7 @@ class Report(WritesTraces):
         from roofprof._page import write_page
         from roofprof._views.roofline import BY, roofline_view
 
-        write_page(self._compiled, {by: roofline_view(self, by, expand=True) for by in BY}, path)
+        write_page(self._compiled, {by: roofline_view(self, by) for by in BY}, path)
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:

@@ -42,6 +42,7 @@ class Table {
     this.count = this.names.length;
     this.inferred = new Set(described.inferred);
     this.marked = new Set(described.marked);
+    this.folds = new Map(described.folds); // lines that stand for equal siblings, which are below them
     const places = new Map((this.parents ?? []).map((row, place) => [row, place]));
     this.byName = new Map();
     for (const column of described.columns) {

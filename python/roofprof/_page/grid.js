@@ -134,7 +134,8 @@ class Grid {
     name.style.setProperty("--level", level);
     name.append(make("span", { className: foldable ? "twisty" : "twisty none", attributes: { "aria-hidden": "true" } }),
       table.inferred.has(row) ? "~" : "", nameOf(tree.label(row)),
-      table.marked.has(row) ? make("span", { className: "star", title: STAR }, " *") : "");
+      table.marked.has(row) ? make("span", { className: "star", title: STAR }, " *") : "",
+      table.folds.has(row) ? make("span", {}, " ", nameOf(table.folds.get(row), "fold")) : "");
     line.append(name, ...columns.map((column) => this.#cell(column, row)));
     return line;
   }
@@ -168,9 +169,10 @@ class Grid {
     const { shown, tree, table, limit } = this;
     const rest = shown.length - limit;
     const matches = tree.matching ? `${tree.matching.size.toLocaleString("en")} of ` : "";
-    const folded = !tree.matching && !tree.flat && shown.length < table.count
-      ? `, ${(table.count - shown.length).toLocaleString("en")} folded away` : "";
-    this.said.textContent = `${matches}${plural(table.count, this.noun)}${folded}`;
+    const count = table.count - table.folds.size;
+    const away = count - shown.filter((row) => !table.folds.has(row)).length;
+    const folded = !tree.matching && !tree.flat && away > 0 ? `, ${away.toLocaleString("en")} folded away` : "";
+    this.said.textContent = `${matches}${plural(count, this.noun)}${folded}`;
     // What is not in the document is found by the filter, but neither by the browser's search nor on paper.
     this.more.hidden = rest <= 0;
     if (rest <= 0) return this.more.replaceChildren();

@@ -48,7 +48,7 @@ class Roofline {
       if (!this.views.has(by)) return [];
       this.show(by);
     }
-    const dots = this.view.dots.filter((dot) => isChosen(dot.row));
+    const dots = this.view.dots.filter((dot) => isChosen(dot.row) || dot.members.some(isChosen));
     this.marked = new Set(dots.map((dot) => dot.row));
     this.draw({ legend: false });
     return dots;

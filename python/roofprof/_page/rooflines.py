@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._page.folds import tree_lines
 from roofprof._page.tables import AnyRow, exact
 from roofprof._views.kinds import STYLES
 from roofprof._views.roofline import Dot, LeftOut, RooflineView
@@ -24,6 +26,13 @@ def rooflines(report: _C.Report, views: Views) -> dict[str, Any]:
     return {by: _roofline(view, _rows_of(report, view)) for by, view in views.items() if view.dots}
 
 
+@dataclass(frozen=True)
+class _RowsOfDot:
+    row: AnyRow  # whose figures a tooltip tells: of folded modules their mean
+    index: int  # in the page's table
+    members: tuple[int, ...] = ()  # of folded modules, in the same table
+
+
 def why_none(views: Views) -> list[str]:
     """Why there is no dot at all; empty where there is one."""
     if any(view.dots for view in views.values()):
@@ -31,7 +40,7 @@ def why_none(views: Views) -> list[str]:
     return [_left_out(left, "module") for left in views["module"].left_out] if "module" in views else []
 
 
-def _roofline(view: RooflineView, rows: Sequence[tuple[int, AnyRow]]) -> dict[str, Any]:
+def _roofline(view: RooflineView, rows: Sequence[_RowsOfDot]) -> dict[str, Any]:
     dots = sorted(zip(view.dots, rows, strict=True), key=lambda dot: -dot[0].time)
     shown = dots[:MOST_DOTS]
     said = [_left_out(left, view.by) for left in view.left_out]
@@ -61,14 +70,15 @@ def _roofline(view: RooflineView, rows: Sequence[tuple[int, AnyRow]]) -> dict[st
             if any(dot.kind == kind for dot, _ in shown)
         ],
         "longest": exact(max(dot.time for dot in view.dots)),
-        "dots": [_dot(dot, index, row, _KINDS[view.by]) for dot, (index, row) in shown],
+        "dots": [_dot(dot, rows_of_it, _KINDS[view.by]) for dot, rows_of_it in shown],
         "said": said,
     }
 
 
-def _dot(dot: Dot, index: int, row: AnyRow, kind: str) -> dict[str, Any]:
+def _dot(dot: Dot, rows: _RowsOfDot, kind: str) -> dict[str, Any]:
     return {
-        "row": index,
+        "row": rows.index,
+        "members": rows.members,
         "label": dot.label,
         "kind": dot.kind,
         "intensity": dot.intensity,
@@ -76,7 +86,7 @@ def _dot(dot: Dot, index: int, row: AnyRow, kind: str) -> dict[str, Any]:
         "time": dot.time,
         "measured": dot.measured,
         "levels": dot.levels,
-        "told": _told(dot, row, kind),
+        "told": _told(dot, rows.row, kind),
     }
 
 
@@ -88,7 +98,8 @@ def _told(dot: Dot, row: AnyRow, kind: str) -> list[tuple[str, str]]:
     told = [(field.heading.removeprefix("self "), field.cell(row)) for field in cells]
     measured = [(f"{level} AI", fields["intensity"].text(intensity)) for level, intensity in dot.levels]
     bytes_are = "measured by counters" if dot.measured else "each op's inputs and outputs once"
-    return [("kind", dot.kind), *told, *measured, ("bytes", bytes_are)]
+    folded = [("figures", f"the mean of {len(dot.members)}; the dot is their sum")] if dot.members else []
+    return [("kind", dot.kind), *folded, *told, *measured, ("bytes", bytes_are)]
 
 
 def _left_out(left: LeftOut, by: str) -> str:
@@ -97,19 +108,26 @@ def _left_out(left: LeftOut, by: str) -> str:
     return f"Without a dot: {left.count:,} {noun}{'' if left.count == 1 else 's'}{time} ({left.reason})"
 
 
-def _rows_of(report: _C.Report, view: RooflineView) -> list[tuple[int, AnyRow]]:
-    """The row of each dot, and its index in the page's table."""
+def _rows_of(report: _C.Report, view: RooflineView) -> list[_RowsOfDot]:
+    """By dot."""
     if view.by == "kernel":
         # The dots are some of the kernels, in their order.
         kernels = iter(enumerate(report.kernels))
-        return [next(pair for pair in kernels if _is_of(dot, pair[1])) for dot in view.dots]
-    rows: Iterable[tuple[str, AnyRow]]
+        found = (next(pair for pair in kernels if _is_of(dot, pair[1])) for dot in view.dots)
+        return [_RowsOfDot(row, index) for index, row in found]
     if view.by == "op":
-        rows = ((group.keys[0], group) for group in report.group(["op"]))
-    else:
-        rows = ((row.path, row) for row in report.rows)
-    known = {key: (index, row) for index, (key, row) in enumerate(rows)}
-    return [known[dot.key] for dot in view.dots]
+        known = {group.keys[0]: _RowsOfDot(group, index) for index, group in enumerate(report.group(["op"]))}
+        return [known[dot.key] for dot in view.dots]
+    lines = {line.row.path: _RowsOfDot(line.row, index) for index, line in enumerate(tree_lines(report))}
+    means = {row.path: row for group in report.siblings for row in group.rows}
+    return [_of_folded(dot, lines, means) if dot.members else lines[dot.key] for dot in view.dots]
+
+
+def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _C.Row]) -> _RowsOfDot:
+    """Where there is no line for all of them, which one inside of another is, that of the first."""
+    members = tuple(lines[path].index for path in dot.members)
+    line = lines.get(dot.key)
+    return _RowsOfDot(means[dot.key], line.index if line else members[0], members)
 
 
 def _is_of(dot: Dot, kernel: _C.KernelRow) -> bool:

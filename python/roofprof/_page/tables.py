@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._page.folds import tree_lines
 
 AnyRow: TypeAlias = _C.Row | _C.GroupRow | _C.KernelRow
 
@@ -17,8 +18,10 @@ _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 
 def modules(report: _C.Report) -> dict[str, Any]:
     """The tree: a line for each module, its path and level, and the total below them."""
-    rows = report.rows
-    levels = [row.depth for row in rows]
+    lines = tree_lines(report)
+    rows = [line.row for line in lines]
+    levels = [line.level for line in lines]
+    marked = set(report.marked_rows())
     parents = [index for index, level in enumerate(levels) if levels[index + 1 : index + 2] > [level]]
     columns = []
     for name, field in fields.of("row").items():
@@ -35,7 +38,8 @@ def modules(report: _C.Report) -> dict[str, Any]:
         "paths": [row.path for row in rows],
         "levels": levels,
         "inferred": [index for index, row in enumerate(rows) if row.inferred],
-        "marked": report.marked_rows(),
+        "marked": [index for index, line in enumerate(lines) if line.place in marked],
+        "folds": [[index, line.fold] for index, line in enumerate(lines) if line.fold],
         "parents": parents,
         "columns": columns,
         "usual": report.usual_columns("module"),

@@ -9,12 +9,14 @@ class Tree {
     this.parent = new Array(table.count).fill(-1);
     this.children = Array.from({ length: table.count }, () => []);
     this.roots = [];
+    this.inFold = new Set();
     const open = [];
     for (let row = 0; row < table.count; row++) {
       open.length = this.levels[row];
       const parent = open.length ? (open[open.length - 1] ?? -1) : -1;
       this.parent[row] = parent;
       (parent < 0 ? this.roots : this.children[parent]).push(row);
+      if (table.folds.has(parent) || this.inFold.has(parent)) this.inFold.add(row);
       open.push(row);
     }
     this.unfolded = new Set();
@@ -27,7 +29,9 @@ class Tree {
 
   #readableLevel() {
     const at = [];
-    for (const level of this.levels) at[level] = (at[level] ?? 0) + 1;
+    this.levels.forEach((level, row) => {
+      if (!this.inFold.has(row)) at[level] = (at[level] ?? 0) + 1;
+    });
     let shown = 0;
     let deepest = 0;
     at.forEach((count, level) => {
@@ -40,11 +44,12 @@ class Tree {
   get deepest() {
     return this.levels.reduce((most, level) => Math.max(most, level), 0);
   }
-  /** Rows above that level are open, deeper ones folded. */
+  /** Rows above that level are open, deeper ones folded; equal siblings are opened where all is. */
   unfoldTo(level) {
     this.unfolded = new Set();
     for (let row = 0; row < this.table.count; row++) {
-      if (this.levels[row] < level && this.children[row].length) this.unfolded.add(row);
+      const opens = level === Infinity || !(this.table.folds.has(row) || this.inFold.has(row));
+      if (opens && this.levels[row] < level && this.children[row].length) this.unfolded.add(row);
     }
   }
   toggle(row) {
@@ -71,7 +76,9 @@ class Tree {
     const all = Array.from({ length: this.table.count }, (_, row) => row);
     this.matching = wanted ? new Set(all.filter((row) => this.table.searched(row).includes(wanted))) : null;
     const compare = this.sort ? comparison(this.sort.column, this.sort.descending) : (a, b) => a - b;
-    if (this.flat) return (this.matching ? [...this.matching] : all).sort(compare);
+    if (this.flat) {
+      return (this.matching ? [...this.matching] : all).filter((row) => !this.table.folds.has(row)).sort(compare);
+    }
     this.kept = this.matching ? new Set([...this.matching].flatMap((row) => [row, ...this.ancestors(row)])) : null;
     const shown = [];
     const add = (rows) => {
@@ -89,7 +96,9 @@ class Tree {
     if (!this.table.isTree) return this.table.names[row] || "(no name)";
     const path = this.table.paths[row];
     if (path === "") return this.table.model;
-    const above = this.parent[row] < 0 ? "" : this.table.paths[this.parent[row]];
+    let parent = this.parent[row];
+    if (this.table.folds.has(parent)) parent = this.parent[parent];
+    const above = parent < 0 ? "" : this.table.paths[parent];
     return !this.flat && above && path.startsWith(`${above}.`) ? path.slice(above.length + 1) : path;
   }
 }

@@ -6,6 +6,7 @@ import chromium
 import given_roofs
 import pytest
 import torch
+from stages import Stage
 from torch import nn
 
 import roofprof
@@ -32,25 +33,12 @@ def show(browser, tmp_path):
         page.close()
 
 
-class Stage(nn.Module):
-    """Has ops of its own beside its layers."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
-        self.norm = nn.BatchNorm2d(channels)
-        self.act = nn.ReLU()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.act(self.norm(self.conv(x)))
-
-
 class Net(nn.Module):
-    """Two levels, several kinds of op."""
+    """Two levels, several kinds of op, no two modules alike."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stages = nn.Sequential(Stage(8), Stage(8), Stage(8))
+        self.stages = nn.Sequential(Stage(8, 3), Stage(8, 5), Stage(8, 7))
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(8, 4)
 

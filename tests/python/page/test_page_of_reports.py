@@ -123,16 +123,18 @@ def test_of_a_cpp_program(show, tmp_path):
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, width: int = 8) -> None:
         super().__init__()
-        self.up, self.act, self.down, self.norm = nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.LayerNorm(8)
+        self.up, self.act = nn.Linear(8, width), nn.ReLU()
+        self.down, self.norm = nn.Linear(width, 8), nn.LayerNorm(8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.norm(self.down(self.act(self.up(x))))
 
 
 def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
-    model = nn.Sequential(*[nn.Sequential(*[Block() for _ in range(20)]) for _ in range(100)])
+    # No two blocks of a stage, and no two stages, are alike.
+    model = nn.Sequential(*[nn.Sequential(*[Block(8 + i + 20 * j * (i == 0)) for i in range(20)]) for j in range(100)])
     report = given_roofs.profiler(model, warmup=0, repeat=1).run(torch.rand(2, 8))
     assert len(report.rows) > 10_000
     start = time.monotonic()
@@ -159,6 +161,17 @@ def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
     dot = min(opened.dots(), key=lambda dot: dot["x"])
     opened.page.mouse.click(dot["left"], dot["top"])
     opened.page.wait_for_selector("#modules tr[aria-selected=true]")
+
+
+def test_ten_thousand_modules_that_are_alike_are_a_few_lines(show):
+    model = nn.Sequential(*[nn.Sequential(*[Block() for _ in range(20)]) for _ in range(100)])
+    report = given_roofs.profiler(model, warmup=0, repeat=1).run(torch.rand(2, 8))
+    opened = show(report)
+    assert opened.paths() == ["", "0-99"]
+    assert "10,101 modules, 10,100 folded away" in opened.page.inner_text("#modules .tools")
+    assert {dot["kind"] for dot in opened.dots()} == {"matmul", "activation", "normalization", "elementwise"}
+    opened.page.get_by_label("Filter modules by text").fill("99.19.norm")
+    assert opened.paths() == ["", "0-99", "99", "99.19", "99.19.norm"]
 
 
 # ---- without a browser
