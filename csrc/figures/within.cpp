@@ -102,6 +102,21 @@ std::map<std::string, std::int64_t> unobserved_in(const ProfileData& data) {
   return calls;
 }
 
+// Those of which every call was inside: of the others, tokens and contexts are not known apart.
+void forget_calls_outside(std::vector<TokenCalls>& calls, const ProfileData& data, const std::vector<bool>& inside) {
+  const auto exists = existing_regions(data);
+  std::erase_if(calls, [&](const TokenCalls& of) {
+    bool any = false;
+    for (RegionId id = 1; id <= std::ssize(data.regions); ++id) {
+      const auto at = static_cast<std::size_t>(id);
+      if (!exists[at] || region_at(data, id).name != of.region) continue;
+      if (!inside[at]) return true;
+      any = true;
+    }
+    return !any;
+  });
+}
+
 }  // namespace
 
 std::string path_of_region(const ProfileData& data, RegionId region) {
@@ -129,21 +144,6 @@ std::vector<bool> existing_regions(const ProfileData& data) {
     }
   }
   return exists;
-}
-
-// Those of which every call was inside: of the others, tokens and contexts are not known apart.
-void forget_calls_outside(std::vector<TokenCalls>& calls, const ProfileData& data, const std::vector<bool>& inside) {
-  const auto exists = existing_regions(data);
-  std::erase_if(calls, [&](const TokenCalls& of) {
-    bool any = false;
-    for (RegionId id = 1; id <= std::ssize(data.regions); ++id) {
-      const auto at = static_cast<std::size_t>(id);
-      if (!exists[at] || region_at(data, id).name != of.region) continue;
-      if (!inside[at]) return true;
-      any = true;
-    }
-    return !any;
-  });
 }
 
 ProfileData within_region(const ProfileData& data, std::string_view region) {

@@ -39,7 +39,7 @@ class OutputBlocks {
                        PyBytes_Check(object) || PyComplex_Check(object);
     if (plain) return;
     const auto fields = PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dataclass_fields__");
-    PyObject** values = _PyObject_GetDictPtr(object);
+    PyObject* const* values = _PyObject_GetDictPtr(object);
     if (fields == 0 || values == nullptr) {
       known_ = false;
     } else {
