@@ -5,26 +5,16 @@
 #include "values/note_codes.h"
 
 namespace roofprof {
-namespace {
-
-// Why the allocations that were seen are not those of the model's tensors; empty: they are.
-std::string why_no_memory(const Pass& counting) {
-  if (!counting.no_memory.empty()) return counting.no_memory;
-  if (counting.meta_memory->peak_bytes > 0) {
-    return "some of the call's tensors hold no memory (meta, fake), so what was allocated is not what it needs";
-  }
-  return "";
-}
-
-}  // namespace
 
 ProfileData with_memory(ProfileData data, const Pass& counting) {
   if (!counting.memory && counting.no_memory.empty()) return data;
   if (data.device != "cpu") return data;  // nobody listens to a GPU's allocator, and the meta device has no memory
-  if (const auto why = why_no_memory(counting); !why.empty()) {
-    add_note(data.notes, "no-memory", "no peak memory: " + why);
+  if (!counting.no_memory.empty()) {
+    add_note(data.notes, "no-memory", "no peak memory: " + counting.no_memory);
     return data;
   }
+  // Some of the call's tensors hold no memory (meta, fake): what was allocated is not what it needs.
+  if (counting.meta_memory->peak_bytes > 0) return data;
   const auto& memory = *counting.memory;
   data.peak_memory = memory.peak_bytes;
   for (const auto& entry : memory.modules) {

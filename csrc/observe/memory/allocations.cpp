@@ -57,7 +57,7 @@ class ListeningAllocator final : public c10::Allocator {
   }
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    auto data = behind_->allocate(bytes);
+    auto data = behind_.load(std::memory_order_acquire)->allocate(bytes);
     if (hub().count.load(std::memory_order_relaxed) == 0) return data;
     if constexpr (device == Allocations::Of::meta) {
       // There is no block: what was asked for tells that tensors without memory are made.
@@ -65,14 +65,16 @@ class ListeningAllocator final : public c10::Allocator {
       return data;
     } else {
       // Known before anybody can free it.
-      if (data.get_context() != nullptr && data.compare_exchange_deleter(behind_deleter_, &freed)) {
+      if (data.get_context() != nullptr && data.compare_exchange_deleter(behind_deleter(), &freed)) {
         hub().allocated(device, data.get_context(), bytes);
       }
       return data;
     }
   }
-  c10::DeleterFnPtr raw_deleter() const override { return device == Allocations::Of::meta ? behind_deleter_ : &freed; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { behind_->copy_data(to, from, bytes); }
+  c10::DeleterFnPtr raw_deleter() const override { return device == Allocations::Of::meta ? behind_deleter() : &freed; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    behind_.load(std::memory_order_acquire)->copy_data(to, from, bytes);
+  }
 
   // False where what is there may not be replaced.
   bool install() {
@@ -80,24 +82,28 @@ class ListeningAllocator final : public c10::Allocator {
     if (there == this) return true;
     const auto deleter = there->raw_deleter();
     // Blocks of the allocator of an earlier time would come back to another one.
-    if (deleter == nullptr || (behind_ != nullptr && there != behind_)) return false;
-    behind_ = there;
-    behind_deleter_ = deleter;
+    const auto* before = behind_.load(std::memory_order_relaxed);
+    if (deleter == nullptr || (before != nullptr && there != before)) return false;
+    behind_deleter_.store(deleter, std::memory_order_relaxed);
+    behind_.store(there, std::memory_order_release);
     c10::SetAllocator(type_of(device), this);
     return c10::GetAllocator(type_of(device)) == this;
   }
   void uninstall() {
-    if (behind_ != nullptr && c10::GetAllocator(type_of(device)) == this) c10::SetAllocator(type_of(device), behind_);
+    auto* behind = behind_.load(std::memory_order_relaxed);
+    if (behind != nullptr && c10::GetAllocator(type_of(device)) == this) c10::SetAllocator(type_of(device), behind);
   }
 
  private:
   static void freed(void* block) {
     hub().freed(device, block);
-    instance().behind_deleter_(block);
+    instance().behind_deleter()(block);
   }
+  c10::DeleterFnPtr behind_deleter() const { return behind_deleter_.load(std::memory_order_relaxed); }
 
-  c10::Allocator* behind_ = nullptr;
-  c10::DeleterFnPtr behind_deleter_ = nullptr;
+  // Threads that got this from torch in an earlier run may still allocate by it.
+  std::atomic<c10::Allocator*> behind_{nullptr};
+  std::atomic<c10::DeleterFnPtr> behind_deleter_{nullptr};
 };
 
 using CpuAllocator = ListeningAllocator<Allocations::Of::cpu>;
