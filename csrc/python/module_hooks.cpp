@@ -27,8 +27,10 @@ class ShapeReader {
   void start() {
     count_ = 0;
     bytes_ = 0;
+    known_ = true;
   }
-  std::int64_t bytes() const { return bytes_; }
+  // Empty where there is no tensor, or one whose sizes do not tell its bytes.
+  std::optional<std::int64_t> bytes() const { return known_ && count_ > 0 ? std::optional(bytes_) : std::nullopt; }
   void copy_to(Shapes& shapes) const {
     shapes.resize(count_);
     for (std::size_t i = 0; i < count_; ++i) shapes[i] = shapes_[i];
@@ -38,7 +40,12 @@ class ShapeReader {
 
   bool full() const { return count_ >= kMaxTensors; }
   void visit(const at::Tensor& tensor) {
-    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return;
+    if (!tensor.defined()) return;
+    if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) {
+      known_ = false;
+      return;
+    }
+    if (tensor.layout() != at::kStrided) known_ = false;  // sparse
     if (count_ == shapes_.size()) shapes_.emplace_back();
     shapes_[count_++].assign(tensor.sizes().begin(), tensor.sizes().end());
     bytes_ += observe::bytes_of(tensor);
@@ -61,6 +68,7 @@ class ShapeReader {
   Shapes shapes_;
   std::size_t count_ = 0;
   std::int64_t bytes_ = 0;
+  bool known_ = true;
 };
 
 ModuleHooks& hooks_of(PyObject* capsule) { return *static_cast<ModuleHooks*>(PyCapsule_GetPointer(capsule, nullptr)); }
@@ -181,7 +189,7 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
   if (record_shapes) note_unobserved(module, arguments, keywords, output);
   if (session_->memory() && keywords != nullptr) note_outputs(module, output);
   const auto left = session_->leave(module);
-  if (!left || !record_shapes) return;
+  if (!left || !record_shapes || keywords == nullptr) return;  // without keywords: it raised, and returned nothing
   thread_local ShapeReader inputs;
   thread_local ShapeReader outputs;
   inputs.start();

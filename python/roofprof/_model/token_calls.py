@@ -84,7 +84,9 @@ class TokenCalls:
         call = _call_of(model.signature, args, kwargs, self._session)
         if call is None:
             return
-        name = next((each for each in PHASES if _C.is_region_open(each)), call.phase)  # the user's own names win
+        # A region of the user's wins: the one of the same name, else the other.
+        names = (call.phase, *PHASES)
+        name = next((each for each in names if _C.is_region_open(each)), call.phase)
         if self._session.name_call(module, name) and self._session.record_shapes:
             self._count(name, call, self._tree.modules[model.place]["param_bytes"])
 

@@ -241,7 +241,7 @@ def _reason(limit: Limit, path: str | None, row: _C.Row, report: Report, baselin
     if bound > 0 and value > 10 * bound:
         percent = f" ({value / bound:,.1f} x)"
     of = f", which is {limit.amount:g} x {text(bound / limit.amount)}" if limit.relative and limit.amount else ""
-    much = f"{text(abs(apart))} too {'much' if apart > 0 else 'little'}" if apart else "which is not enough"
+    much = f"{text(abs(apart))} too {'much' if apart > 0 else 'little'}" if apart else "which is the limit itself"
     return f"it is {text(value)}, {much}{percent}{of}"
 
 
