@@ -136,15 +136,23 @@ def lightness(colour: str) -> float:
     return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
 
 
+INK_IS = """light => {
+    const [label] = document.querySelectorAll('#plot .xtick text');
+    const parts = label ? getComputedStyle(label).fill.match(/\\d+/g).slice(0, 3).map(Number) : [128, 128, 128];
+    const mean = (parts[0] + parts[1] + parts[2]) / 3;
+    return light ? mean > 180 : mean < 60; }"""
+
+
 def test_light_and_dark_and_a_change_between(show, report):
     opened = show(report, color_scheme="dark")
     assert lightness(ground(opened)) < 60 and lightness(ink(opened)) > 180
+    # The plot is drawn anew after the rest has changed.
     opened.page.emulate_media(color_scheme="light")
     opened.page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
-    assert lightness(ink(opened)) < 60
+    opened.page.wait_for_function(INK_IS, arg=False)
     opened.page.emulate_media(color_scheme="dark")
     opened.page.wait_for_function("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'")
-    assert lightness(ink(opened)) > 180
+    opened.page.wait_for_function(INK_IS, arg=True)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
