@@ -7,11 +7,13 @@ from typing import Any
 from roofprof import _C
 from roofprof._fields import fields
 from roofprof._page import tables
+from roofprof._page.folds import tree_lines
 from roofprof._page.rooflines import Views, rooflines, why_none
 
 
 def content(report: _C.Report, views: Views) -> dict[str, Any]:
     """The data that the page's scripts lay out, in the order of the page."""
+    lines = tree_lines(report)
     return {
         "heading": report.paragraphs("heading"),
         "coverage": _coverage(report),
@@ -20,9 +22,9 @@ def content(report: _C.Report, views: Views) -> dict[str, Any]:
             for advice in getattr(report, "advice", ())
         ],
         "wasters": tables.wasters(report),
-        "rooflines": rooflines(report, views),
+        "rooflines": rooflines(report, views, lines),
         "no_roofline": why_none(views),
-        "tables": {"module": tables.modules(report), "op": tables.ops(report), "kernel": tables.kernels(report)},
+        "tables": {"module": tables.modules(report, lines), "op": tables.ops(report), "kernel": tables.kernels(report)},
         "roofs": _roofs(report),
         "environment": [[name, str(value)] for name, value in report.environment.items()],
     }

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from roofprof import _C
 from roofprof._fields import fields
-from roofprof._page.folds import tree_lines
+from roofprof._page.folds import Line
 from roofprof._page.tables import AnyRow, exact
 from roofprof._views.kinds import STYLES
 from roofprof._views.roofline import Dot, LeftOut, RooflineView
@@ -21,9 +21,9 @@ _TOLD = ("intensity", "achieved_flops", "time", "total", "bound", "percent_of_ro
 _SHAPES = {"triangle": "triangle-up"}  # as plotly.js names them
 
 
-def rooflines(report: _C.Report, views: Views) -> dict[str, Any]:
+def rooflines(report: _C.Report, views: Views, lines: Sequence[Line]) -> dict[str, Any]:
     """By what the dots are; only those that have dots."""
-    return {by: _roofline(view, _rows_of(report, view)) for by, view in views.items() if view.dots}
+    return {by: _roofline(view, _rows_of(report, view, lines)) for by, view in views.items() if view.dots}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _left_out(left: LeftOut, by: str) -> str:
     return f"Without a dot: {left.count:,} {noun}{'' if left.count == 1 else 's'}{time} ({left.reason})"
 
 
-def _rows_of(report: _C.Report, view: RooflineView) -> list[_RowsOfDot]:
+def _rows_of(report: _C.Report, view: RooflineView, lines: Sequence[Line]) -> list[_RowsOfDot]:
     """By dot."""
     if view.by == "kernel":
         # The dots are some of the kernels, in their order.
@@ -118,9 +118,9 @@ def _rows_of(report: _C.Report, view: RooflineView) -> list[_RowsOfDot]:
     if view.by == "op":
         known = {group.keys[0]: _RowsOfDot(group, index) for index, group in enumerate(report.group(["op"]))}
         return [known[dot.key] for dot in view.dots]
-    lines = {line.row.path: _RowsOfDot(line.row, index) for index, line in enumerate(tree_lines(report))}
+    by_path = {line.row.path: _RowsOfDot(line.row, index) for index, line in enumerate(lines)}
     means = {row.path: row for group in report.siblings for row in group.rows}
-    return [_of_folded(dot, lines, means) if dot.members else lines[dot.key] for dot in view.dots]
+    return [_of_folded(dot, by_path, means) if dot.members else by_path[dot.key] for dot in view.dots]
 
 
 def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _C.Row]) -> _RowsOfDot:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from roofprof import _C
 from roofprof._fields import fields
-from roofprof._page.folds import tree_lines
+from roofprof._page.folds import Line
 
 AnyRow: TypeAlias = _C.Row | _C.GroupRow | _C.KernelRow
 
@@ -16,9 +16,8 @@ _EXACT = 1 << 53  # larger integers are no JavaScript numbers; as text they stay
 _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 
 
-def modules(report: _C.Report) -> dict[str, Any]:
+def modules(report: _C.Report, lines: Sequence[Line]) -> dict[str, Any]:
     """The tree: a line for each module, its path and level, and the total below them."""
-    lines = tree_lines(report)
     rows = [line.row for line in lines]
     levels = [line.level for line in lines]
     marked = set(report.marked_rows())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from given_latencies import MS, latency
-from leavers import CASES
-from sameness import difference, generators, seed
+from leavers import state_after
+from sameness import difference
 from torch import nn
 
 from roofprof import Note, RooflineProfiler, Sweep
@@ -288,26 +288,15 @@ def test_batches_that_cannot_be_meant_are_refused(batches, error, words):
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("case", ["batch norm and dropout", "plain attributes", "caches", "buffers", "own optimizer"])
 def test_all_is_as_one_plain_call_leaves_it(case, monkeypatch):
-    def state_after(call):
-        make_model, make_inputs = CASES[case]
-        seed()
-        model = make_model()
-        args, kwargs = make_inputs()
-        seed()
-        call(model, args, kwargs)
-        return {
-            "model": model,
-            "state_dict": dict(model.state_dict()),
-            "inputs": (args, kwargs),
-            "generators": generators(),
-        }
-
     monkeypatch.undo()  # the clock
 
     def sweep(model, args, kwargs):
         RooflineProfiler(model).time_sweep(*args, batches=[2, 3], warmup=1, repeat=2, **kwargs)
 
-    assert difference(state_after(sweep), state_after(lambda model, args, kwargs: model(*args, **kwargs))) is None
+    assert (
+        difference(state_after(case, sweep), state_after(case, lambda model, args, kwargs: model(*args, **kwargs)))
+        is None
+    )
 
 
 def test_inputs_that_calls_take_apart_are_given_whole_to_each():

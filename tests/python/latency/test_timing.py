@@ -8,8 +8,8 @@ import time
 import pytest
 import torch
 from given_roofs import profiler
-from leavers import CASES
-from sameness import assert_nothing_observes, difference, generators, seed
+from leavers import CASES, state_after
+from sameness import assert_nothing_observes, difference
 from torch import nn
 
 import roofprof
@@ -206,25 +206,13 @@ def test_tokens_are_given():
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_all_is_as_one_plain_call_leaves_it(case):
-    def state_after(call):
-        make_model, make_inputs = CASES[case]
-        seed()
-        model = make_model()
-        args, kwargs = make_inputs()
-        seed()
-        call(model, args, kwargs)
-        return {
-            "model": model,
-            "state_dict": dict(model.state_dict()),
-            "inputs": (args, kwargs),
-            "generators": generators(),
-            "grad mode": torch.is_grad_enabled(),
-        }
+    def all_after(call):
+        return state_after(case, call) | {"grad mode": torch.is_grad_enabled()}
 
     grad_mode = torch.is_grad_enabled()
-    after_time = state_after(lambda model, args, kwargs: RooflineProfiler(model).time(*args, **QUICK, **kwargs))
+    after_time = all_after(lambda model, args, kwargs: RooflineProfiler(model).time(*args, **QUICK, **kwargs))
     torch.set_grad_enabled(grad_mode)
-    after_call = state_after(lambda model, args, kwargs: model(*args, **kwargs))
+    after_call = all_after(lambda model, args, kwargs: model(*args, **kwargs))
     torch.set_grad_enabled(grad_mode)
     assert difference(after_time, after_call) is None
 

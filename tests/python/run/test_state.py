@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from given_roofs import profiler
-from leavers import CASES, Buffers, Gradients
-from sameness import WAYS, difference, generators, seed
+from leavers import CASES, Buffers, Gradients, state_after
+from sameness import WAYS, difference, seed
 from torch import nn
 
 import roofprof
@@ -19,22 +17,6 @@ def made(case: str):
     model, inputs = CASES[case]
     seed()
     return model(), *inputs()
-
-
-def state_after(case: str, call) -> dict[str, Any]:
-    """Everything, after ``call(model, args, kwargs)`` of a new model with new inputs."""
-    make_model, make_inputs = CASES[case]
-    seed()
-    model = make_model()
-    args, kwargs = make_inputs()
-    seed()
-    call(model, args, kwargs)
-    return {
-        "model": model,
-        "state_dict": dict(model.state_dict()),
-        "inputs": (args, kwargs),
-        "generators": generators(),
-    }
 
 
 def once(model, args, kwargs):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sameness import generators, seed
 from torch import nn
 
 
@@ -303,3 +304,19 @@ CASES = {
     "lazy": (lambda: nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d()), lambda: ((torch.rand(5, 3),), {})),
     "scripted": (lambda: torch.jit.trace(nn.BatchNorm1d(3), torch.rand(4, 3)), lambda: ((torch.rand(5, 3),), {})),
 }
+
+
+def state_after(case: str, call) -> dict[str, Any]:
+    """Everything, after ``call(model, args, kwargs)`` of a new model with new inputs."""
+    make_model, make_inputs = CASES[case]
+    seed()
+    model = make_model()
+    args, kwargs = make_inputs()
+    seed()
+    call(model, args, kwargs)
+    return {
+        "model": model,
+        "state_dict": dict(model.state_dict()),
+        "inputs": (args, kwargs),
+        "generators": generators(),
+    }
