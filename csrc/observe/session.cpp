@@ -80,10 +80,11 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
-  memory_.reset();
-  if (std::exchange(memory_wanted_, false)) {
-    memory_ = std::make_shared<Allocations>();
-    memory_->begin(&allocations_of_thread);
+  auto memory = std::exchange(memory_wanted_, false) ? std::make_shared<Allocations>() : nullptr;
+  if (memory) memory->begin(&allocations_of_thread);
+  {
+    const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
+    memory_ = std::move(memory);
   }
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
@@ -103,7 +104,8 @@ Pass Session::stop() {
     state.close_all();
   }
   if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
-  if (memory_) memory_->end();
+  const auto memory = this->memory();
+  if (memory) memory->end();
   forks_.reset();
   marker_.store(nullptr, std::memory_order_relaxed);
   auto& passes = active_passes();
@@ -118,8 +120,8 @@ Pass Session::stop() {
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
-  if (memory_) {
-    memory_->result(pass);
+  if (memory) {
+    memory->result(pass);
     if (scripts_) pass.memory.reset();  // the instrumented copy keeps values longer than the code does
   }
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
@@ -278,6 +280,11 @@ void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
   if (state.session.get() != this) return;
   state.note_unobserved(type, kind);
   state.handovers.forget(state.scopes.back().handovers_before);
+}
+
+std::shared_ptr<Allocations> Session::memory() {
+  const std::lock_guard lock(mutex_);
+  return memory_;
 }
 
 BucketTable* Session::lend_table() {

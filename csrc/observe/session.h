@@ -93,7 +93,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // In the next pass, what its modules allocate is noted.
   void measure_memory() { memory_wanted_ = true; }
   // Null where nobody wants to know, in this pass.
-  const std::shared_ptr<Allocations>& memory() const { return memory_; }
+  std::shared_ptr<Allocations> memory();
   // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
@@ -148,7 +148,6 @@ class Session : public std::enable_shared_from_this<Session> {
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
   bool memory_wanted_ = false;
-  std::shared_ptr<Allocations> memory_;
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;
@@ -162,6 +161,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<std::uint64_t> pass_{0};
   std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with
   std::mutex mutex_;         // guards what follows; never taken per op
+  std::shared_ptr<Allocations> memory_;
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;
   // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.
