@@ -126,7 +126,7 @@ ProfileData join(Observed observed) {
   if (observed.first_call) {
     add_note(data.notes, note_on_first_call(*observed.first_call, observed.counting, data.modules));
   }
-  data = with_memory(std::move(data), observed.counting);
+  data = with_memory(std::move(data), observed.counting, observed.holds_data);
   note_others(observed.others, data.notes);
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.

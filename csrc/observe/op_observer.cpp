@@ -10,6 +10,7 @@
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/record_values.h"
+#include "observe/operators/symbolic_size.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/rule/counting_rule.h"
@@ -184,9 +185,25 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
   return table.add_uncosted(running.key);
 }
 
+// What the op made on the meta device for itself is dropped by now.
+void finish_allocations(const ThreadState& state, const at::RecordFunction* fn, const RunningOp& running) {
+  if (state.in_owned_work()) return;
+  std::vector<SizedBlock> results;
+  const auto see = [&](const at::TensorImpl& tensor, std::size_t) {
+    if (!tensor.has_storage() || tensor.storage().device_type() != c10::kMeta) return;
+    auto& storage = *tensor.storage().unsafeGetStorageImpl();
+    results.push_back({storage._mutable_data_ptr_no_checks().get_context(), known_value(storage.sym_nbytes())});
+  };
+  if (fn != nullptr) {
+    for (const auto& result : results_of(*fn, *running.op)) for_each_tensor(result, see);
+  }
+  state.memory->op_ended(&state, results);
+}
+
 void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
+  if (state.memory) finish_allocations(state, fn, running);
   if (running.muted) at::enableRecordFunction(true);
   state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {

@@ -34,9 +34,10 @@ std::atomic<std::uint64_t> op_elsewhere_after{0};
 constexpr std::size_t kMaxRings = 256;
 
 // What this thread allocates now is of the pass that observes it.
-Allocations* allocations_of_thread() {
+Allocations::Place place_of_thread() {
   const auto& state = thread_state();
-  return state.memory && state.is_observed() && !state.is_paused() ? state.memory.get() : nullptr;
+  if (!state.memory || !state.is_observed() || state.is_paused()) return {};
+  return {state.memory.get(), state.in_owned_work() ? &state : nullptr};
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto memory = std::exchange(memory_wanted_, false) ? std::make_shared<Allocations>() : nullptr;
-  if (memory) memory->begin(&allocations_of_thread);
+  auto memory = memory_wanted_ ? std::make_shared<Allocations>() : nullptr;
+  if (memory) memory->begin(&place_of_thread);
   {
     const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
     memory_ = std::move(memory);
@@ -120,10 +121,8 @@ Pass Session::stop() {
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
-  if (memory) {
-    memory->result(pass);
-    if (scripts_) pass.memory.reset();  // the instrumented copy keeps values longer than the code does
-  }
+  // TorchScript is observed in a copy of its code, which keeps values longer.
+  if (memory && !scripts_) pass.memory = memory->result();
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }

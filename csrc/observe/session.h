@@ -90,8 +90,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
   const Regions& regions() const { return regions_; }
-  // In the next pass, what its modules allocate is noted.
-  void measure_memory() { memory_wanted_ = true; }
+  // From the next pass on, what modules allocate is noted, or no more.
+  void measure_memory(bool wanted) { memory_wanted_ = wanted; }
   // Null where nobody wants to know, in this pass.
   std::shared_ptr<Allocations> memory();
   // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).

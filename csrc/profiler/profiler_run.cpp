@@ -126,6 +126,7 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
 
   const auto& options = profiler_->options;
   const auto found = device_of(tensors_of(profiler_->model->reach().with(inputs)));
+  observation_->observed.holds_data = found != "meta";
   run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters,
                           options.keep_events};
   if (setting.untimed.empty()) setting.untimed = untimed_on(setting.device);

@@ -48,6 +48,7 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   Observed observed;
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
+  observed.holds_data = facts["holds_data"].cast<bool>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
   for (const auto calls : facts["token_calls"])
     observed.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));

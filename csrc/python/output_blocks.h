@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "observe/operators/dispatch_path.h"
 #include "tensor_walk.h"
 
 namespace roofprof::python {
@@ -23,7 +24,8 @@ class OutputBlocks {
     // Sparse ones have no storage, and subclasses keep their tensors elsewhere. (storage() may throw.)
     const auto* impl = tensor.unsafeGetTensorImpl();
     const auto& storage = impl->unsafe_storage();
-    if (impl->key_set().has(c10::DispatchKey::Python) || !storage) {
+    const bool subclass = impl->key_set().has(c10::DispatchKey::Python) && !observe::is_fake(*impl);
+    if (subclass || !storage) {
       known_ = false;
       return;
     }

@@ -18,9 +18,23 @@ std::string version_of(std::string_view text) {
   json.begin_object();
   while (const auto key = json.next_key()) {
     if (*key == "schema_version") return std::string(json.raw());
+    if (*key == "schema") {
+      throw std::runtime_error("not a report, but another file of roofprof: " + shown(std::string(json.raw())));
+    }
     json.skip();
   }
   json.lacks_key("schema_version");
+}
+
+// Comparisons have it.
+bool has_two_reports(std::string_view text) {
+  JsonReader json(text);
+  json.begin_object();
+  while (const auto key = json.next_key()) {
+    if (*key == "before") return true;
+    json.skip();
+  }
+  return false;
 }
 
 std::shared_ptr<const ProfileData> read_data(std::string_view text) {
@@ -43,6 +57,7 @@ Report Report::from_json_text(std::string_view text) {
   } catch (const std::logic_error& error) {  // what was read does not fit together
     throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
   }
+  if (has_two_reports(text)) throw std::runtime_error("not a report, but a comparison of two");
   throw std::runtime_error("not a report of schema version " + std::to_string(kReportSchemaVersion) +
                            ", which this roofprof reads, but " + shown(version) +
                            ": read it with the roofprof that wrote it, or make it again");

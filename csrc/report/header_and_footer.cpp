@@ -143,7 +143,8 @@ std::string memory_words(const Report& report) {
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
-    if (key == "memory_total_bytes" && bytes != nullptr) text += " of " + human_bytes(static_cast<double>(*bytes));
+    const bool is_of_device = key == "memory_total_bytes" && report.data().device == "cpu";
+    if (is_of_device && bytes != nullptr) text += " of " + human_bytes(static_cast<double>(*bytes));
   }
   return text + ", above what was allocated before the call";
 }

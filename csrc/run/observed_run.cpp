@@ -18,7 +18,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 
 void ObservedRun::start_block() {
   neighbours_.emplace();
-  if (!setting_.timed()) session_->measure_memory();
+  session_->measure_memory(!setting_.timed());
   device_.start(*session_, setting_.base);
   result_.steps.start();
 }
@@ -32,6 +32,7 @@ void ObservedRun::stop_block(bool raised) {
 }
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
+  session_->measure_memory(false);
   if (setting_.timed()) repeat_calls(target, limits, result_);
 }
 

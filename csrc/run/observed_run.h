@@ -44,7 +44,7 @@ class ObservedRun {
   void step() { result_.steps.step(); }
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
   void count(RunTarget& target) {
-    session_->measure_memory();
+    session_->measure_memory(true);
     count_call(target, result_);
   }
   void repeat(RunTarget& target, const RunLimits& limits);

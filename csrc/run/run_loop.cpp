@@ -149,8 +149,6 @@ class FurtherCalls {
       return op.kind == Pass::Op::Kind::unobserved_module;  // looked for in the first call alone
     });
     result_.counting->memory = first.memory;  // measured in the first call alone
-    result_.counting->meta_memory = first.meta_memory;
-    result_.counting->no_memory = first.no_memory;
     result_.first_call = std::move(first);
     if (repeats_ > 1) {
       add(std::move(*unlike_first_));

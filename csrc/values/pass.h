@@ -49,6 +49,14 @@ struct PassMemory {
   std::vector<Module> modules;
 };
 
+// What the listener saw.
+struct MemorySeen {
+  PassMemory cpu;
+  PassMemory meta;            // by the sizes of tensors without memory (meta, fake), between ops
+  bool meta_unsized = false;  // the size of some is not known
+  std::string why_not;        // nothing could be seen, and why
+};
+
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
   struct Op {
@@ -95,9 +103,7 @@ struct Pass {
   std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
-  std::optional<PassMemory> memory;             // of the CPU; empty where it was not asked for
-  std::optional<PassMemory> meta_memory;        // likewise, by the sizes of the meta device's tensors
-  std::string no_memory;                        // why it is not known, where it was asked for
+  std::optional<MemorySeen> memory;             // empty where nobody asked
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
   std::shared_ptr<const PassEvents> events;     // where they were wished for
   std::int64_t trace_start_ns = 0;              // of the device's trace, from the pass's start on: below 0

@@ -19,6 +19,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         if target.exists():
             part.chmod(target.stat().st_mode & 0o777)
         part.replace(target)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == os.fspath(part):
+            error.filename = os.fspath(path)  # what the caller knows
+            error.filename2 = None
         raise

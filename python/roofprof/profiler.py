@@ -278,6 +278,7 @@ class RooflineProfiler(TimesCalls):
         facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
+            "holds_data": self._location.holds_data,
             "token_calls": observer.tokens.counted(),
             "ceilings": roofs,
             "notes_on_roofs": notes_on_roofs,

@@ -218,8 +218,8 @@ class Report(WritesTraces):
         """
         if isinstance(columns, str):
             columns = [name.strip() for name in columns.split(",")]
-        if (depth or 0) < 0 or limit < 0:
-            raise ValueError(f"depth and limit must be 0 or more, not depth={depth}, limit={limit}")
+        if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
+            raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
         return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
 
     def __str__(self) -> str:
@@ -320,9 +320,10 @@ class Report(WritesTraces):
     @staticmethod
     def from_json(path: str | Path) -> Report:
         """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
-        text = Path(path).read_bytes()
+        if isinstance(path, str) and path.lstrip().startswith("{"):
+            raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
         try:
-            return _read(text)
+            return _read(Path(path).read_bytes())
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

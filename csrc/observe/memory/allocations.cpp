@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 namespace roofprof::observe {
 
@@ -14,24 +15,20 @@ struct AllocationHub {
   std::atomic<int> count{0};
   std::atomic<Allocations::OfThread> of_thread{nullptr};
 
-  static MemoryLedger& ledger(Allocations& allocations, Allocations::Of device) {
-    return device == Allocations::Of::cpu ? allocations.cpu_ : allocations.meta_;
-  }
-
   void allocated(Allocations::Of device, const void* block, std::size_t bytes) {
     const auto whose = of_thread.load(std::memory_order_relaxed);
-    auto* allocations = whose == nullptr ? nullptr : whose();
+    const auto [allocations, op] = whose == nullptr ? Allocations::Place{} : whose();
     if (allocations == nullptr) return;
     const std::lock_guard lock(mutex);
     if (std::ranges::find(listeners, allocations) == listeners.end()) return;
-    ledger(*allocations, device).allocated(block, static_cast<std::int64_t>(bytes));
+    allocations->allocated(device, block, static_cast<std::int64_t>(bytes), op);
   }
 
   // Before the block is given back, as another thread may get it next.
   void freed(Allocations::Of device, const void* block) {
     if (count.load(std::memory_order_relaxed) == 0) return;
     const std::lock_guard lock(mutex);
-    for (auto* listener : listeners) ledger(*listener, device).freed(block);
+    for (auto* listener : listeners) listener->freed(device, block);
   }
 };
 
@@ -60,9 +57,9 @@ class ListeningAllocator final : public c10::Allocator {
     auto data = behind_.load(std::memory_order_acquire)->allocate(bytes);
     if (hub().count.load(std::memory_order_relaxed) == 0) return data;
     if constexpr (device == Allocations::Of::meta) {
-      // There is no block: what was asked for tells that tensors without memory are made.
-      hub().allocated(device, this, bytes);
-      return data;
+      void* token = new std::byte;
+      hub().allocated(device, token, bytes);
+      return {nullptr, token, &freed, data.device()};
     } else {
       // Known before anybody can free it.
       if (data.get_context() != nullptr && data.compare_exchange_deleter(behind_deleter(), &freed)) {
@@ -97,7 +94,11 @@ class ListeningAllocator final : public c10::Allocator {
  private:
   static void freed(void* block) {
     hub().freed(device, block);
-    instance().behind_deleter()(block);
+    if constexpr (device == Allocations::Of::meta) {
+      delete static_cast<std::byte*>(block);
+    } else {
+      instance().behind_deleter()(block);
+    }
   }
   c10::DeleterFnPtr behind_deleter() const { return behind_deleter_.load(std::memory_order_relaxed); }
 
@@ -153,12 +154,46 @@ void Allocations::leave(Call call) {
   meta_.leave(call.meta);
 }
 
-void Allocations::result(Pass& pass) const {
+void Allocations::allocated(Of device, const void* block, std::int64_t bytes, const void* op) {
+  if (device == Of::cpu) {
+    cpu_.allocated(block, bytes);
+  } else if (op == nullptr) {
+    meta_.allocated(block, bytes);
+  } else {
+    unfinished_[block] = {bytes, op};
+  }
+}
+
+void Allocations::freed(Of device, const void* block) {
+  if (device == Of::cpu) {
+    cpu_.freed(block);
+  } else if (unfinished_.erase(block) == 0) {
+    meta_.freed(block);
+  }
+}
+
+void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& results) {
   const std::lock_guard lock(hub().mutex);
-  pass.no_memory = why_not_;
-  if (!why_not_.empty()) return;
-  pass.memory = cpu_.result();
-  pass.meta_memory = meta_.result();
+  for (auto block = unfinished_.begin(); block != unfinished_.end();) {
+    if (block->second.thread != thread) {
+      ++block;
+      continue;
+    }
+    meta_.allocated(block->first, block->second.bytes);
+    block = unfinished_.erase(block);
+  }
+  for (const auto& [block, bytes] : results) {
+    if (bytes) {
+      meta_.resized(block, *bytes);
+    } else {
+      meta_unsized_ = true;
+    }
+  }
+}
+
+MemorySeen Allocations::result() const {
+  const std::lock_guard lock(hub().mutex);
+  return {cpu_.result(), meta_.result(), meta_unsized_, why_not_};
 }
 
 }  // namespace roofprof::observe

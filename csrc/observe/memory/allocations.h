@@ -2,11 +2,15 @@
 // Who allocates memory meanwhile: torch's allocators of the CPU and of the meta device, with a note taken of each block
 // that they give and get back. They are put back when nobody listens any more; blocks that live on are freed as ever.
 //
-// The meta device allocates nothing: its blocks are the sizes of its tensors' storages.
+// The meta device allocates nothing: there, a token stands for the block of each storage, fake tensors' included. What
+// an op makes for itself there and drops before it ends is left out: shape functions often compute by other ops than
+// the kernels that they stand for.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +18,13 @@
 
 namespace roofprof::observe {
 
-// What one pass allocated, from begin() to end(). A block is named by the context of its storage's DataPtr.
+// A storage's block, named by the context of its DataPtr, and the storage's size. Empty: it is not known.
+struct SizedBlock {
+  const void* block = nullptr;
+  std::optional<std::int64_t> bytes;
+};
+
+// What one pass allocated, from begin() to end().
 class Allocations {
  public:
   enum class Of : std::uint8_t { cpu, meta };
@@ -23,32 +33,48 @@ class Allocations {
     MemoryLedger::CallId cpu = 0;
     MemoryLedger::CallId meta = 0;
   };
+  // Whose allocations a thread makes now; null: nobody's.
+  struct Place {
+    Allocations* allocations = nullptr;
+    const void* op = nullptr;  // inside an op that counts as a whole: the thread, for op_ended()
+  };
 
   Allocations() = default;
   ~Allocations() { end(); }
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
 
-  // Whose allocations the calling thread makes now; null: nobody's.
-  using OfThread = Allocations* (*)();
-  // Listens until end(). Where another allocator may not be put in place of the one that is there, why_not() says so.
+  using OfThread = Place (*)();
+  // Listens until end(). Where another allocator may not be put in place of the one that is there, the result says so.
   void begin(OfThread of_thread);
   void end();
 
   Call enter(ModuleId module, bool keeps);
   void returns(Call call, const std::vector<const void*>& blocks);
   void leave(Call call);
+  // The outermost op that counts as a whole ended on that thread, with results in these blocks of the meta device:
+  // some storages get their size after they were allocated.
+  void op_ended(const void* thread, const std::vector<SizedBlock>& results);
 
-  // What was seen: `cpu` and `meta` apart.
-  void result(Pass& pass) const;
+  MemorySeen result() const;
 
  private:
   friend struct AllocationHub;
+  struct Unfinished {
+    std::int64_t bytes = 0;
+    const void* thread = nullptr;
+  };
+
+  void allocated(Of device, const void* block, std::int64_t bytes, const void* op);
+  void freed(Of device, const void* block);
+
   bool listening_ = false;
   std::string why_not_;
   // Guarded by the hub's lock.
   MemoryLedger cpu_;
   MemoryLedger meta_;
+  std::map<const void*, Unfinished> unfinished_;  // blocks of the meta device of ops that run
+  bool meta_unsized_ = false;
 };
 
 }  // namespace roofprof::observe

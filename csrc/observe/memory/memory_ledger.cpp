@@ -16,6 +16,19 @@ void MemoryLedger::allocated(const void* block, std::int64_t bytes) {
   }
 }
 
+void MemoryLedger::resized(const void* block, std::int64_t bytes) {
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end()) return;
+  const auto more = bytes - found->second.bytes;
+  found->second.bytes = bytes;
+  live_ += more;
+  peak_ = std::max(peak_, live_);
+  for (auto& call : open_) {
+    if (call.id <= found->second.since) call.inside += more;
+    call.peak = std::max(call.peak, live_);
+  }
+}
+
 void MemoryLedger::freed(const void* block) {
   const auto found = blocks_.find(block);
   if (found == blocks_.end()) return;

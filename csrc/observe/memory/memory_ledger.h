@@ -19,6 +19,7 @@ class MemoryLedger {
 
   void allocated(const void* block, std::int64_t bytes);
   // Of a block that the ledger does not know, nothing happens: it was there before.
+  void resized(const void* block, std::int64_t bytes);
   void freed(const void* block);
 
   // A module's call begins. What it keeps is asked of calls in the forward alone.

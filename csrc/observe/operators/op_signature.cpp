@@ -7,6 +7,7 @@
 
 #include "observe/operators/element_type.h"
 #include "observe/operators/packed_weight.h"
+#include "observe/operators/record_values.h"
 #include "observe/operators/symbolic_size.h"
 #include "observe/operators/tensor_format.h"
 
@@ -95,25 +96,6 @@ class Seen {
   std::array<const at::TensorImpl*, kMaxCompared> tensors_;
   std::size_t count_ = 0;
 };
-
-// The tensor that a value is; null where it is none, or an undefined one.
-const at::TensorImpl* tensor_in(const c10::IValue& value) {
-  if (!value.isTensor()) return nullptr;
-  const at::TensorImpl* impl = value.unsafeToTensorImpl();
-  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
-}
-
-// Calls visit(tensor impl, position in the list) for each defined tensor of a slot; what is None in a list has a
-// position there too.
-template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
-  if (const auto* tensor = tensor_in(value)) {
-    visit(*tensor, position);
-  } else if (value.isList()) {
-    position = 0;
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, position++);
-  }
-}
 
 std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   if (value.isInt()) return mix(hash, static_cast<std::uint64_t>(value.toInt()) + 1);

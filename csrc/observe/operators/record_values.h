@@ -1,6 +1,7 @@
 #pragma once
 // What a RecordFunction shows of an operator's call.
 
+#include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
 #include "observe/operators/op_info.h"
@@ -20,6 +21,25 @@ inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, 
 // Of a call that ended.
 inline c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
   return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
+}
+
+// The tensor that a value is; null where it is none, or an undefined one.
+inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
+  if (!value.isTensor()) return nullptr;
+  const at::TensorImpl* impl = value.unsafeToTensorImpl();
+  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
+}
+
+// Calls visit(tensor impl, position in the list) for each defined tensor of a slot; what is None in a list has a
+// position there too.
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
+  if (const auto* tensor = tensor_in(value)) {
+    visit(*tensor, position);
+  } else if (value.isList()) {
+    position = 0;
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, position++);
+  }
 }
 
 // The first result, where it is a tensor that holds something; null where not.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _C
+from roofprof._files import write_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +31,7 @@ class Stored:
         lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self.to_dict().items())
         text = "{\n" + ",\n".join(lines) + "\n}\n"
         if path is not None:
-            _write(Path(path), text)
+            write_whole(path, text.encode())
         return text
 
     @classmethod
@@ -81,13 +81,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, _C.Note):
         return {"level": value.level, "code": value.code, "where": value.where, "text": value.text}
     return value
-
-
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -33,6 +33,8 @@ def plot(
 ) -> Figure:
     """As :meth:`roofprof.Report.plot`."""
     check(path, by, kind)
+    if isinstance(before, (str, os.PathLike)):
+        raise TypeError(f"before is a report, not a file: roofprof.Report.from_json({os.fspath(before)!r})")
     for drawn, name in ((report, "report"), (before, "report before")):
         if drawn is not None and drawn.total.time is None:
             raise ValueError(f"the {name} is a count, without times and roofs to draw: profile the model instead")

@@ -27,17 +27,20 @@ class WritesTraces:
         """The run that the rows come from, in the Trace Event Format of Perfetto (https://ui.perfetto.dev).
 
         Tracks for modules and regions, for ops, and for each stream of a device, with arrows from ops to the kernels
-        that they launched. ".gz" at the end of the name compresses. Raises ValueError where no events were kept
-        (``RooflineProfiler(model, keep_events=True)`` keeps them), and OSError where the file cannot be written.
+        that they launched. The file's name ends in ".json", or ".json.gz", which compresses. Raises ValueError for
+        other names and where no events were kept (``RooflineProfiler(model, keep_events=True)`` keeps them), and
+        OSError where the file cannot be written.
         """
+        _check_suffix(path, ".json")
         facts = {name: getattr(self._compiled, name) for name in ("model", "device", "scope")}
         _write(path, chrome_trace(timeline(self._compiled), {"generator": f"roofprof {_build_info.VERSION}", **facts}))
 
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:
         """The same as a file of https://www.speedscope.app: a profile for each thread and each stream.
 
-        ".gz" compresses. Raises as :meth:`to_chrome_trace`.
+        Names and what is raised: as for :meth:`to_chrome_trace`.
         """
+        _check_suffix(path, ".json")
         _write(path, speedscope(timeline(self._compiled), _title(self._compiled), f"roofprof {_build_info.VERSION}"))
 
     def to_flame_graph(self, path: str | os.PathLike[str]) -> None:
@@ -75,6 +78,12 @@ def writer_for(path: str | os.PathLike[str]) -> _Writer:
 def needs_events(path: str | os.PathLike[str]) -> bool:
     """Whether what the name asks for is made of single events."""
     return writer_for(path) is not WritesTraces.to_flame_graph
+
+
+def _check_suffix(path: str | os.PathLike[str], wanted: str) -> None:
+    name = Path(path).name.lower()
+    if not name.endswith((wanted, f"{wanted}.gz")):
+        raise ValueError(f"cannot write '{os.fspath(path)}': this trace's file ends in {wanted} or {wanted}.gz")
 
 
 def _title(report: _C.Report) -> str:

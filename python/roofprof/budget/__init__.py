@@ -23,7 +23,7 @@ _UNCOSTED = "uncosted_ops"
 # Why a report lacks what nothing else says of it.
 _WITHOUT = dict.fromkeys(
     ("peak_memory", "kept_memory"),
-    "the counting call of run() and count() measures it, on the CPU",
+    "the counting call of run() and count() measures it, except on a GPU",
 )
 _HOLDS = {
     "<=": lambda value, bound: value <= bound,
@@ -78,8 +78,10 @@ class Outcome:
         return not self.broken
 
     def __str__(self) -> str:
-        kept = f"{self.checked} figures are within the budget"
-        head = kept if self.kept else f"{len(self.broken)} of {self.checked} figures break the budget"
+        figures = "1 figure is" if self.checked == 1 else f"{self.checked} figures are"
+        breaking = "figure breaks" if self.checked == 1 else "figures break"
+        kept = f"{figures} within the budget"
+        head = kept if self.kept else f"{len(self.broken)} of {self.checked} {breaking} the budget"
         return "\n".join([*self.remarks, *map(str, self.broken), head])
 
 
@@ -195,6 +197,8 @@ def _read(where: str | None, figure: str, value: Any, name: str, line: int) -> I
         except ValueError as error:
             sentence = f"'{amount}' is no number" if known is None else str(error)
             raise _error(name, line, f"{figure} = '{text}': {sentence}") from None
+        if not math.isfinite(bound):
+            raise _error(name, line, f"{figure} = '{text}': {amount} is beyond every number")
         yield Limit(where, figure, sign, bound, False, text.strip(), line)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof._files import write_whole
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
 
 
@@ -43,7 +44,7 @@ def _write(arguments: argparse.Namespace) -> int:
     from roofprof.budget.written import budget_of
     from roofprof.report import Report
 
-    arguments.budget.write_text(budget_of(Report.from_json(arguments.report), arguments.margin), encoding="utf-8")
+    write_whole(arguments.budget, budget_of(Report.from_json(arguments.report), arguments.margin).encode())
     say(f"written to {arguments.budget}")
     return 0
 

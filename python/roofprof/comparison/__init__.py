@@ -10,6 +10,7 @@ from typing import Any
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._files import write_whole
 from roofprof.comparison.differences import Difference, differences
 from roofprof.comparison.matching import match
 from roofprof.comparison.noise import ALPHA, GUARD, TEST, Finding, Runs, judge
@@ -139,7 +140,7 @@ class Comparison:
 
         text = as_page(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(path, text.encode())
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,7 +166,7 @@ class Comparison:
         """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(path, text.encode())
         return text
 
 

@@ -16,6 +16,11 @@ TEST(Utf8, WidthCountsCodePoints) {
 
 TEST(Utf8, PrintableKeepsALineALine) { EXPECT_EQ(printable("a\nb\t\xFFµ"), "a b \xEF\xBF\xBDµ"); }
 
+TEST(Utf8, PrintableTurnsNoLineAround) {
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u0085d"), "a b c d");
+  EXPECT_EQ(printable("\u2030\u00B5\u2070"), "\u2030\u00B5\u2070");  // what is near them stays
+}
+
 TEST(Utf8, TruncationKeepsBothEnds) {
   EXPECT_EQ(truncate("backbone", 8), "backbone");
   EXPECT_EQ(truncate("backbone", 5), "ba…ne");

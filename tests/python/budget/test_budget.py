@@ -85,6 +85,13 @@ def test_a_budget_that_is_kept(counted):
     assert outcome.kept
     assert outcome.checked == 5
     assert str(outcome) == "5 figures are within the budget"
+    assert str(checked(counted, '[total]\nmacs = ">= 1"')) == "1 figure is within the budget"
+    assert str(checked(counted, '[total]\nmacs = "<= 1"')).endswith("1 of 1 figure breaks the budget")
+
+
+def test_an_endless_limit_is_none(counted):
+    with pytest.raises(ValueError, match=r"macs = '<= 1e999': 1e999 is beyond every number"):
+        checked(counted, '[total]\nmacs = "<= 1e999"')
 
 
 def test_a_broken_limit_says_which_and_by_how_much(counted):
@@ -114,7 +121,7 @@ def test_peak_memory_is_limited_where_it_was_measured(counted):
     data = counted.to_dict()
     del data["peak_memory"]
     outcome = checked(roofprof.Report.from_dict(data), '[total]\npeak_memory = "<= 1 GB"')
-    reason = "the counting call of run() and count() measures it, on the CPU"
+    reason = "the counting call of run() and count() measures it, except on a GPU"
     assert [broken.reason for broken in outcome.broken] == [f"the report has no peak_memory here: {reason}"]
 
 

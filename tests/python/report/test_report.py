@@ -471,8 +471,9 @@ def test_table_by_op(timed):
         ({"columns": ["macs", "beauty"]}, "no column 'beauty'"),
         ({"by": "beauty"}, "beauty"),
         ({"by": "op", "columns": ["params"]}, "no column 'params'"),
-        ({"depth": -1}, "depth and limit must be 0 or more, not depth=-1, limit=0"),
-        ({"limit": -2}, "depth and limit must be 0 or more, not depth=None, limit=-2"),
+        ({"depth": -1}, "depth and limit must be integers of 0 or more, not depth=-1, limit=0"),
+        ({"limit": -2}, "depth and limit must be integers of 0 or more, not depth=None, limit=-2"),
+        ({"depth": 1.5}, "depth and limit must be integers of 0 or more, not depth=1.5, limit=0"),
     ],
 )
 def test_table_that_cannot_be(timed, options, named):
@@ -489,6 +490,19 @@ def test_table_of_what_is_not_known(timed):
 
 def test_copies_are_equal(timed):
     assert copy.copy(timed) == timed
+
+
+def test_what_is_no_file_of_a_report(timed, tmp_path):
+    with pytest.raises(ValueError, match=r"reads a file: give its path, not the JSON itself"):
+        Report.from_json(timed.to_json())
+    roofprof.compare(timed, timed).to_json(tmp_path / "comparison.json")
+    with pytest.raises(ValueError, match=r"comparison.json: not a report, but a comparison of two"):
+        Report.from_json(tmp_path / "comparison.json")
+    (tmp_path / "other.json").write_text('{"schema": "roofprof.batch_sweep", "schema_version": 1}')
+    with pytest.raises(ValueError, match=r"not a report, but another file of roofprof: 'roofprof.batch_sweep'"):
+        Report.from_json(tmp_path / "other.json")
+    with pytest.raises(TypeError, match=r"before is a report, not a file: roofprof.Report.from_json\('a.json'\)"):
+        timed.plot(before="a.json")
 
 
 def test_reading_a_report_needs_no_model(timed, tmp_path):

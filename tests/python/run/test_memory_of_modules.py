@@ -7,6 +7,7 @@ import threading
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.profiler import ProfilerActivity
 from torch.utils.checkpoint import checkpoint
 
@@ -21,24 +22,32 @@ def mlp(activation: nn.Module | None = None) -> nn.Sequential:
     return nn.Sequential(nn.Linear(INPUTS, HIDDEN), activation or nn.ReLU(), nn.Linear(HIDDEN, OUTPUTS))
 
 
-def images(device: str = "cpu") -> torch.Tensor:
+def images(device: str | None = None) -> torch.Tensor:
     return torch.rand(BATCH, INPUTS, device=device)
+
+
+@pytest.fixture(params=["cpu", "meta", "fake"])
+def place(request):
+    """What is made in here holds data on the CPU, or sizes alone."""
+    with FakeTensorMode() if request.param == "fake" else torch.device(request.param):
+        yield request.param
 
 
 def memory_of(report, figure: str) -> dict[str, int | None]:
     return {row.path: getattr(row, figure) for row in report.rows}
 
 
-def test_inference():
+def test_inference(place):
     with torch.no_grad():
         report = roofprof.count(mlp(), images())
     # Beside a layer's result, only its input is still there.
     assert memory_of(report, "peak_memory") == {"": 2 * HELD, "0": HELD, "1": HELD, "2": RETURNED}
     assert memory_of(report, "kept_memory") == dict.fromkeys(["", "0", "1", "2"], 0)
     assert report.total.peak_memory == 2 * HELD
+    assert ("memory-by-sizes" in [note.code for note in report.coverage.notes]) == (place != "cpu")
 
 
-def test_what_the_forward_keeps():
+def test_what_the_forward_keeps(place):
     # ReLU saves its result, which the next layer saves too: it counts once. Outputs are not kept.
     report = roofprof.count(mlp(), images())
     assert memory_of(report, "kept_memory") == {"": HELD, "0": 0, "1": 0, "2": 0}
@@ -48,7 +57,7 @@ def test_what_the_forward_keeps():
     assert roofprof.count(mlp(nn.GELU()), images()).row("").kept_memory == 2 * HELD
 
 
-def test_in_place_there_is_one_activation():
+def test_in_place_there_is_one_activation(place):
     report = roofprof.count(mlp(nn.ReLU(inplace=True)), images())
     assert report.row("").kept_memory == HELD
     assert report.row("").peak_memory == HELD + RETURNED
@@ -67,7 +76,7 @@ class Segments(nn.Module):
         return x
 
 
-def test_checkpointing_keeps_the_inputs_of_segments():
+def test_checkpointing_keeps_the_inputs_of_segments(place):
     x = torch.rand(BATCH, HIDDEN)
     reports = {again: roofprof.count(Segments(again=again), x) for again in (False, True)}
     # Each GELU's input, and the input of each layer but the first, which was there before.
@@ -103,7 +112,52 @@ def test_a_training_steps_peak_is_what_torch_reports(again):
     assert report.total.peak_memory == peak_by_torch(lambda: step_of(model)(x))
 
 
-def test_a_module_called_twice_keeps_both():
+@pytest.mark.parametrize("again", [False, True])
+def test_a_training_steps_peak_without_data_is_that_with_data(again):
+    peaks = {}
+    for device in ("cpu", "meta"):
+        model = Segments(again=again).to(device)
+        x = torch.rand(64, HIDDEN, device=device)
+        report = roofprof.RooflineProfiler(model, warmup=0, repeat=0).run_step(step_of(model), x)
+        peaks[device] = report.total.peak_memory
+    assert peaks["meta"] == peaks["cpu"]
+
+
+def test_sizes_are_those_of_results(place):
+    """Shape functions compute by other ops than kernels, and size some results after they were allocated."""
+
+    class Results(nn.Module):
+        def forward(self, x):
+            joined = torch.cat([x, x]).tril()  # two of 2 x HIDDEN meanwhile, one afterwards
+            steps = torch.arange(10, device=x.device)
+            return joined, steps, x.roll(1), nn.functional.gelu(x)
+
+    x = torch.rand(BATCH, HIDDEN)
+    with torch.no_grad():
+        row = roofprof.count(Results(), x).row("")
+    assert row.peak_memory == max(4 * HELD, 2 * HELD + 80 + 2 * HELD)
+    assert row.kept_memory == 0
+
+
+def test_symbolic_sizes_count_by_their_hints():
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        model = mlp()
+        x = mode.from_tensor(torch.rand(BATCH, INPUTS), static_shapes=False)
+        with torch.no_grad():
+            assert roofprof.count(model, x).total.peak_memory == 2 * HELD
+
+
+def test_a_call_that_is_counted_with_fakes():
+    with torch.no_grad():
+        report = roofprof.count(mlp().to("meta"), images())
+    assert "counted-with-fakes" in [note.code for note in report.coverage.notes]
+    assert report.row("0").peak_memory == HELD
+    assert report.row("1").peak_memory == HELD
+
+
+def test_a_module_called_twice_keeps_both(place):
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -199,13 +253,14 @@ def test_what_outlives_the_call_is_used_and_freed_as_ever():
 
 
 def test_where_it_is_not_known():
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    class MakesSizesOnly(nn.Module):
+        def forward(self, x):
+            return x.relu(), torch.empty(3, device="meta")
 
-    with FakeTensorMode():
-        report = roofprof.count(mlp(), images())
-    assert report.total.peak_memory is None
-    report = roofprof.count(mlp().to("meta"), images("meta"))
+    report = roofprof.count(MakesSizesOnly(), images())
     assert (report.total.peak_memory, report.total.kept_memory) == (None, None)
+    assert "hold no memory themselves" in next(note.text for note in report.coverage.notes if note.code == "no-memory")
+    assert roofprof.count(torch.jit.script(mlp()), images()).total.peak_memory is None
     profiler = roofprof.RooflineProfiler(model := mlp())
     with profiler:
         model(images())

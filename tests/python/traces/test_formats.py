@@ -167,6 +167,8 @@ def test_a_file_that_cannot_be_written_leaves_nothing(report, tmp_path):
         counted.to_chrome_trace(tmp_path / "t.json")
     with pytest.raises(ValueError, match="keeps no events"):
         profiler(nn.Linear(2, 2)).run(torch.rand(1, 2)).to_speedscope(tmp_path / "t.json")
+    with pytest.raises(ValueError, match=r"t.svg': this trace's file ends in .json or .json.gz"):
+        report.to_chrome_trace(tmp_path / "t.svg")
     assert not list(tmp_path.iterdir())
 
 

@@ -103,6 +103,22 @@ TEST(MemoryLedger, CallsOfSeveralThreadsMayEndInAnyOrder) {
   EXPECT_EQ(by_module(ledger).at(kInner).peak_bytes, 30);
 }
 
+TEST(MemoryLedger, BlocksMayGetTheirSizeLater) {
+  MemoryLedger ledger;
+  ledger.allocated(block(1), 0);
+  const auto call = ledger.enter(kOuter, true);
+  ledger.allocated(block(2), 0);
+  ledger.resized(block(1), 5);  // was there before: it is in the peak, and not kept by the call
+  ledger.resized(block(2), 100);
+  ledger.resized(block(2), 40);
+  ledger.resized(block(3), 1000);  // unknown
+  ledger.returns(call, {});
+  ledger.leave(call);
+  EXPECT_EQ(ledger.live(), 45);
+  EXPECT_EQ(by_module(ledger).at(kOuter).peak_bytes, 105);
+  EXPECT_EQ(by_module(ledger).at(kOuter).kept_bytes, 40);
+}
+
 TEST(MemoryLedger, UnknownBlocksAndAddressesThatComeAgain) {
   MemoryLedger ledger;
   ledger.freed(block(1));
