@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
-from roofprof.cli import ceilings, check, compare, doctor, html_page, ops, plot, profile, show, time, trace
+from roofprof.cli import ceilings, check, compare, doctor, html_page, migrate, ops, plot, profile, show, time, trace
 from roofprof.cli.shared import CommandError, complain
 
 _EPILOG = """\
@@ -24,6 +24,7 @@ examples:
   roofprof html r.json
   roofprof ceilings --device cuda
   roofprof ops softmax --family normalization
+  roofprof migrate train.py
   roofprof doctor
 """
 
@@ -57,6 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (profile, time, show, html_page, plot, trace, compare, check, ceilings, ops, doctor):
+    for command in (profile, time, show, html_page, plot, trace, compare, check, ceilings, ops, migrate, doctor):
         command.add_parser(commands)
     return parser

@@ -1,0 +1,228 @@
+"""Rewrites a program's imports of other tools to those of roofprof.compat. Comments and layout stay (libcst).
+
+What is not sure to mean the same is left as it is, and listed with its line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+# A tool's module, as programs import it, and the one of roofprof.compat that has its names.
+TOOLS = {
+    "calflops": "calflops",
+    "deepspeed.profiling.flops_profiler": "deepspeed",
+    "deepspeed.profiling.flops_profiler.profiler": "deepspeed",
+    "fvcore.nn": "fvcore",
+    "fvcore.nn.flop_count": "fvcore",
+    "ptflops": "ptflops",
+    "thop": "thop",
+    "torch.utils.flop_counter": "flop_counter",
+    "torchinfo": "torchinfo",
+    "torchstat": "torchstat",
+    "torchsummary": "torchsummary",
+}
+_COMPAT = "roofprof.compat"
+_BY_NAME = {"import_module", "__import__"}
+
+
+@dataclass(frozen=True)
+class Left:
+    """What could not be changed, and why."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A program's source with other imports."""
+
+    source: bytes
+    left: tuple[Left, ...]
+
+
+def migrated(source: bytes) -> Migration:
+    """The source with roofprof's imports. Raises ValueError, with the line, for what is no Python."""
+    try:
+        module = cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        raise ValueError(f"line {error.raw_line}: this is no Python: {error.message.splitlines()[0]}") from None
+    except (SyntaxError, UnicodeDecodeError) as error:  # of the encoding
+        raise ValueError(f"this is no text: {error}") from None
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    change = _Change(_uses(module))
+    changed = wrapper.visit(change)
+    return Migration(changed.bytes, tuple(sorted(change.left, key=lambda left: left.line)))
+
+
+def names_of(tool: str) -> frozenset[str]:
+    """What roofprof.compat has of a tool's module."""
+    return frozenset(importlib.import_module(f"{_COMPAT}.{TOOLS[tool]}").__all__)
+
+
+def _dotted(node: cst.CSTNode | None) -> str:
+    """As in "fvcore.nn"; "" for what is no such name."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        above = _dotted(node.value)
+        return f"{above}.{node.attr.value}" if above else ""
+    return ""
+
+
+def _name(dotted: str) -> cst.Name | cst.Attribute:
+    *above, last = dotted.split(".")
+    return cst.Attribute(_name(".".join(above)), cst.Name(last)) if above else cst.Name(last)
+
+
+def _uses(module: cst.Module) -> frozenset[str]:
+    """Every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval"."""
+    uses: set[str] = set()
+
+    class Uses(cst.CSTVisitor):
+        def visit_Import(self, node: cst.Import) -> bool:  # noqa: ARG002
+            return False
+
+        def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:  # noqa: ARG002
+            return False
+
+        def visit_Attribute(self, node: cst.Attribute) -> bool:
+            name = _dotted(node)
+            uses.add(name)
+            return not name  # of what is inside of a call or an index, names stand further in
+
+        def visit_Name(self, node: cst.Name) -> None:
+            uses.add(node.value)
+
+    module.visit(Uses())
+    return frozenset(uses)
+
+
+class _Change(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, uses: frozenset[str]) -> None:
+        super().__init__()
+        self.left: list[Left] = []
+        self._uses = uses
+        self._renamed: dict[str, str] = {}  # dotted modules that are written out where they are used
+
+    def _leave(self, node: cst.CSTNode, text: str) -> None:
+        self.left.append(Left(self.get_metadata(PositionProvider, node).start.line, text))
+
+    # ---- from tool import names
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
+        if len(original_node.body) != 1 or not isinstance(statement := original_node.body[0], cst.ImportFrom):
+            return updated_node
+        both = self._split(statement)
+        if both is None:
+            return updated_node
+        ours, theirs = both
+        return cst.FlattenSentinel(
+            [updated_node.with_changes(body=[ours]), cst.SimpleStatementLine([theirs], leading_lines=[])]
+        )
+
+    def _split(self, node: cst.ImportFrom) -> tuple[cst.ImportFrom, cst.ImportFrom] | None:
+        """Where roofprof has some of the names: the import of those, and the import of the others."""
+        tool = _tool_of(node)
+        if not tool or isinstance(node.names, cst.ImportStar):
+            return None
+        known = names_of(tool)
+        ours = [alias for alias in node.names if alias.evaluated_name in known]
+        theirs = [alias for alias in node.names if alias.evaluated_name not in known]
+        if not ours or not theirs:
+            return None
+        return (
+            node.with_changes(module=_name(f"{_COMPAT}.{TOOLS[tool]}"), names=_last_comma_as_it_may_be(ours, node)),
+            node.with_changes(names=_last_comma_as_it_may_be(theirs, node)),
+        )
+
+    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
+        module = "" if original_node.relative else _dotted(original_node.module)
+        tool = _tool_of(original_node)
+        if isinstance(original_node.names, cst.ImportStar):
+            if tool:
+                self._leave(original_node, f"from {tool} import *: name what is imported")
+            return updated_node
+        names = [alias.evaluated_name for alias in original_node.names]
+        if not tool:
+            for name in names:
+                if f"{module}.{name}" in TOOLS:
+                    self._leave(original_node, f"from {module} import {name}: import its names instead")
+            return updated_node
+        known = names_of(tool)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            self._leave(original_node, f"from {tool} import {', '.join(unknown)}: roofprof.compat does not have it")
+        if len(unknown) in {0, len(names)}:
+            return updated_node if unknown else updated_node.with_changes(module=_name(f"{_COMPAT}.{TOOLS[tool]}"))
+        return updated_node
+
+    # ---- import tool
+
+    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.Import:
+        names = [self._imported(alias, original_node) for alias in updated_node.names]
+        return updated_node.with_changes(names=names)
+
+    def _imported(self, alias: cst.ImportAlias, statement: cst.Import) -> cst.ImportAlias:
+        tool = alias.evaluated_name
+        if tool not in TOOLS:
+            return alias
+        used_as = alias.evaluated_alias or tool
+        unknown = sorted(set(self._used_of(used_as)) - names_of(tool))
+        root = used_as.split(".")[0]
+        others = "." in used_as and any(
+            use.split(".")[0] == root and not use.startswith(f"{used_as}.") for use in self._uses
+        )
+        if unknown:
+            self._leave(statement, f"import {tool}: roofprof.compat does not have {', '.join(unknown)}")
+        elif others:
+            self._leave(statement, f"import {tool}: '{root}' is used by itself; import the names of {tool} instead")
+        elif "." in used_as:
+            self._renamed[used_as] = f"{_COMPAT}.{TOOLS[tool]}"
+            return alias.with_changes(name=_name(self._renamed[used_as]))
+        else:
+            name = _name(f"{_COMPAT}.{TOOLS[tool]}")
+            asname = alias.asname or cst.AsName(cst.Name(used_as))
+            return alias.with_changes(name=name, asname=asname)
+        return alias
+
+    def _used_of(self, module: str) -> Iterator[str]:
+        """What is used of it: "profile" of "thop.profile", and "" for the module itself."""
+        for use in self._uses:
+            if use == module:
+                yield "the module itself"
+            elif use.startswith(f"{module}."):
+                yield use[len(module) + 1 :].split(".")[0]
+
+    # ---- where they are used
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        ours = self._renamed.get(_dotted(original_node))
+        return _name(ours) if ours else updated_node
+
+    def visit_Call(self, node: cst.Call) -> None:
+        called = _dotted(node.func).split(".")[-1]
+        if called not in _BY_NAME or not node.args or not isinstance(text := node.args[0].value, cst.SimpleString):
+            return
+        if text.evaluated_value in TOOLS:
+            self._leave(node, f"{called}({text.value}): it is imported by its name; import roofprof.compat's module")
+
+
+def _tool_of(node: cst.ImportFrom) -> str:
+    """The tool's module; "" for other imports."""
+    module = "" if node.relative else _dotted(node.module)
+    return module if module in TOOLS else ""
+
+
+def _last_comma_as_it_may_be(names: Sequence[cst.ImportAlias], of: cst.ImportFrom) -> Sequence[cst.ImportAlias]:
+    """Inside parentheses it stays, with the comment behind it."""
+    return names if of.lpar else [*names[:-1], names[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]

@@ -1,0 +1,97 @@
+"""``roofprof migrate``: programs that import other tools, with roofprof's drop-in modules instead."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roofprof._files import write_whole
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
+
+if TYPE_CHECKING:
+    from roofprof._migrate import Migration
+
+_DESCRIPTION = """\
+Shows what to change in programs that use thop, fvcore, torchstat, torchsummary, torchinfo, ptflops, calflops,
+DeepSpeed's flops profiler or torch.utils.flop_counter: their imports become those of roofprof.compat, whose figures are
+in the same convention. What cannot be changed is listed with its line.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "migrate", help="show what to change in programs that use other tools", description=_DESCRIPTION
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.py", help="programs")
+    parser.add_argument("--write", action="store_true", help="write the changes into the files")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what changes, and what does not, as JSON")
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read all files, print the differences, and write them where that is wanted. Nothing is written if one is bad."""
+    if arguments.json:
+        check_can_be_written(arguments.json)
+    found = _read(arguments.files, to_write=arguments.write)
+    changed = [(path, migration.source) for path, source, migration in found if migration.source != source]
+    for path, source, migration in found:
+        if difference := _difference(path, source, migration.source):
+            print_text(difference)
+    for path, _, migration in found:
+        for left in migration.left:
+            print_text(f"{path}:{left.line}: left as it is: {left.text}")
+    files = [(path, text) for path, text in changed if arguments.write]
+    if arguments.json:
+        files.append((arguments.json, _as_json(found).encode()))
+    for path, text in files:
+        write_whole(path, text)
+        say(f"written to {path}")
+    if not changed:
+        say("nothing to change")
+    elif not arguments.write:
+        say(f"{len(changed)} of {len(found)} files would change: --write changes them")
+    return 0
+
+
+def _read(paths: list[Path], *, to_write: bool) -> list[tuple[Path, bytes, Migration]]:
+    try:
+        from roofprof._migrate import migrated
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "libcst":
+            raise
+        raise CommandError(
+            "roofprof migrate needs libcst: run `pip install libcst`, or take roofprof[migrate]"
+        ) from None
+    found = []
+    for path in paths:
+        source = path.read_bytes()
+        try:
+            migration = migrated(source)
+        except ValueError as error:
+            raise CommandError(f"{path}: {error}") from None
+        if to_write and migration.source != source:
+            check_can_be_written(path)
+        found.append((path, source, migration))
+    return found
+
+
+def _difference(path: Path, before: bytes, after: bytes) -> str:
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, after))
+    return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
+
+
+def _as_json(found: list[tuple[Path, bytes, Migration]]) -> str:
+    files = [
+        {
+            "file": str(path),
+            "difference": _difference(path, source, migration.source),
+            "left": [vars(left) for left in migration.left],
+        }
+        for path, source, migration in found
+    ]
+    return json.dumps({"schema": "roofprof.migration", "schema_version": 1, "files": files}, indent=1) + "\n"
