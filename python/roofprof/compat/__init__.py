@@ -1,6 +1,11 @@
 """Drop-in replacements for other tools: their functions and conventions, this observer.
 
-``roofprof.compat.thop`` for thop, ``roofprof.compat.fvcore`` for ``fvcore.nn``: change the import, keep the rest.
-Inputs that the originals refuse work (dicts, keyword arguments, any output, TorchScript), ops that they miss are
-counted, and nothing is left on the model. Neither original has to be installed.
+``roofprof.compat.thop`` for thop, ``roofprof.compat.fvcore`` for ``fvcore.nn``, and ``deepspeed``, ``ptflops`` and
+``calflops`` likewise: change the import, keep the rest. Inputs that the originals refuse work (dicts, keyword
+arguments, any output, TorchScript), ops that they miss are counted, and nothing is left on the model. No original has
+to be installed. Where a word of the original means something else here, a :class:`ConventionWarning` says so, once.
 """
+
+from roofprof.compat._call import ConventionWarning
+
+__all__ = ["ConventionWarning"]

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+
+
+class ConventionWarning(UserWarning):
+    """A word of the replaced tool means something else than roofprof's."""
+
+
+_warned: set[str] = set()
+
+
+def warn_once(tool: str, text: str) -> None:
+    """Warn the caller's caller of a word's meaning, the first time for ``tool`` ("thop.profile") in this process."""
+    if tool not in _warned:
+        _warned.add(tool)
+        warnings.warn(text, ConventionWarning, stacklevel=3)
 
 
 def require_module(model: Any) -> None:
@@ -20,9 +35,44 @@ def positional(inputs: Any) -> tuple[Any, ...]:
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
+def as_arguments(args: Any) -> tuple[Any, ...]:
+    """``args`` as the model's positional arguments: a list or tuple is several, everything else is the one."""
+    return tuple(args) if isinstance(args, (list, tuple)) else (args,)
+
+
+def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    """One tensor of ones, of the dtype and on the device of the model's first parameter."""
+    if not isinstance(shape, tuple) or not shape:
+        raise TypeError(f"a shape is a tuple of at least one size, not {shape!r}; pass tensors as args")
+    first = next(model.parameters(), torch.empty(0))
+    return (torch.ones(shape, dtype=first.dtype, device=first.device),)
+
+
+def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
+    """What is called: the model, or its ``generate``."""
+    if mode not in {"forward", "generate"}:
+        raise ValueError(f'the mode is "forward" or "generate", not {mode!r}')
+    generate: Callable[..., Any] | None = getattr(model, "generate", None)
+    if mode == "generate" and not callable(generate):
+        raise TypeError(f'{type(model).__name__} has no generate() to call: use the mode "forward"')
+    return model if mode == "forward" or generate is None else generate
+
+
 def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     """``kwargs`` as a dict; None is none."""
     return dict(kwargs or {})
+
+
+@contextlib.contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Eval mode; each module's own mode comes back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ import roofprof
 from roofprof._state.snapshot import StateSnapshot
 from roofprof.compat import _fvcore_convention as convention
 from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
-from roofprof.compat._fvcore_convention import Handle, Observed
+from roofprof.compat._per_element import Handle, Observed
 
 if TYPE_CHECKING:
     from typing_extensions import Self

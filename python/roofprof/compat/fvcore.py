@@ -30,8 +30,8 @@ import torch
 
 from roofprof.compat import _fvcore_convention as convention
 from roofprof.compat._fvcore_analysis import Analysis, OperatorCounter
-from roofprof.compat._fvcore_convention import Handle, Observed
 from roofprof.compat._fvcore_tables import flop_count_str, flop_count_table, parameter_count, parameter_count_table
+from roofprof.compat._per_element import Handle, Observed
 
 __all__ = [
     "ActivationCountAnalysis",

@@ -40,7 +40,7 @@ from torch.nn.modules import module as nn_module
 
 import roofprof
 from roofprof.compat import _thop_convention as convention
-from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
+from roofprof.compat._call import evaluating, keywords, named_places, positional, require_module, unfused
 
 __all__ = ["clever_format", "profile"]
 
@@ -78,7 +78,7 @@ def profile(
     if verbose or report_missing:
         _print_rules(model, custom, missing=report_missing)
     tally = _Tally(model, custom)
-    with _evaluating(model), tally.watching(), unfused(), torch.no_grad():
+    with evaluating(model), tally.watching(), unfused(), torch.no_grad():
         report = roofprof.count(model, *args, **keywords(kwargs))
     tally.add(report)
     for op in report.coverage.uncosted_ops:
@@ -188,18 +188,6 @@ def _custom_ops_of(rule: CustomOp, module: nn.Module, inputs: tuple[Any, ...], o
     finally:
         for name in names:
             vars(module).pop(name, None)
-
-
-@contextlib.contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode; each module's own mode comes back."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def _print_rules(model: nn.Module, custom: Mapping[type[nn.Module], CustomOp], *, missing: bool) -> None:

@@ -1,0 +1,68 @@
+"""What DeepSpeed's profiler knows of each module: flops, MACs, parameters and the latency of its forward."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from torch import nn
+
+import roofprof
+from roofprof.compat import _deepspeed_convention as convention
+from roofprof.compat._forward_clocks import ForwardClocks
+from roofprof.compat._module_figures import ModuleFigures
+
+
+class Figures:
+    """Of a module and all that is below it: what the forward counts in DeepSpeed's convention, and takes."""
+
+    def __init__(self, model: nn.Module, ignored: Collection[type[nn.Module]] | None) -> None:
+        self._model, self._ignored = model, ignored
+        self._flops, self._macs = ModuleFigures(model, ignored), ModuleFigures(model, ignored)
+        self.clocks = ForwardClocks(model)
+        self.backward_ran = False
+
+    def anew(self) -> Figures:
+        """The same model, nothing counted yet."""
+        return Figures(self._model, self._ignored)
+
+    def add(self, report: roofprof.Report) -> None:
+        """What the forward of one block did."""
+        self._flops.add(report, convention.flops)
+        self._macs.add(report, convention.macs)
+        self.backward_ran |= "backward" in report.by_phase()
+        for op in report.coverage.uncosted_ops:
+            logging.getLogger("roofprof.compat.deepspeed").warning(
+                "not counted, no cost is known: %s, %d calls", op.op, op.calls
+            )
+
+    def flops(self, module: nn.Module) -> int:
+        """The convention's, in the forward."""
+        return self._flops.of(module)
+
+    def macs(self, module: nn.Module) -> int:
+        """Multiply-accumulates of the forward."""
+        return self._macs.of(module)
+
+    def seconds(self, module: nn.Module) -> float:
+        """Of the forward, as :class:`ForwardClocks` has them."""
+        return self.clocks.of(module)
+
+    def params(self, module: nn.Module) -> int:
+        """On this rank, experts' included."""
+        others, experts, _ = parameters_by_expert(module)
+        return others + experts
+
+
+def parameters_by_expert(module: nn.Module) -> tuple[int, int, int]:
+    """Parameters of no expert, of this rank's experts, and of all ranks' experts ("ep_size_4": four ranks)."""
+    others = experts = of_all_ranks = 0
+    for parameter in module.parameters():
+        count = 0 if nn.parameter.is_lazy(parameter) else parameter.numel()
+        prefix, _, ranks = str(getattr(parameter, "group_name", "")).rpartition("_")
+        if prefix == "ep_size" and ranks.isdecimal() and int(ranks):
+            experts += count
+            of_all_ranks += count * int(ranks)
+        else:
+            others += count
+    return others, experts, of_all_ranks

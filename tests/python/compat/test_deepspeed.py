@@ -1,0 +1,376 @@
+"""DeepSpeed's replacement beside DeepSpeed's own profiler, and what that one refuses, misses or leaves behind."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torchvision
+from replacements import Raises, TakesADict, nothing_left_on, parameters, small_cnn
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from roofprof.compat import ConventionWarning, _call
+from roofprof.compat import deepspeed as ours
+from roofprof.compat.deepspeed import FlopsProfiler, get_model_profile
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    return pytest.importorskip("deepspeed.profiling.flops_profiler.profiler")
+
+
+def totals(model, *args, module=ours, **options):
+    return module.get_model_profile(model, args=list(args), print_profile=False, as_string=False, **options)
+
+
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def flops_and_macs(function, *args):
+    return totals(Calls(function), *args)[:2]
+
+
+# ---- beside the original
+
+# Additions of residuals, which the original does not see: channels x positions of each, images of 64 x 64.
+RESIDUALS = {
+    "resnet18": 2 * (64 * 16**2 + 128 * 8**2 + 256 * 4**2 + 512 * 2**2),
+    "mobilenet_v2": 24 * 16**2 + 2 * 32 * 8**2 + 3 * 64 * 4**2 + 2 * 96 * 4**2 + 2 * 160 * 2**2,
+    "alexnet": 0,
+}
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_models_equal_the_original_and_the_additions_that_it_misses(name, theirs):
+    model, x = getattr(torchvision.models, name)(), torch.rand(2, 3, 64, 64)
+    with nothing_left_on(model):
+        flops, macs, params = totals(model, x)
+    assert (flops - 2 * RESIDUALS[name], macs, params) == totals(model, x, module=theirs)
+    strings = get_model_profile(model, (2, 3, 64, 64), print_profile=False)
+    assert strings == (theirs.number_to_string(flops), theirs.macs_to_string(macs), theirs.params_to_string(params))
+
+
+LAYERS = {
+    "conv1d": (lambda: nn.Conv1d(4, 6, 3, groups=2), (2, 4, 9)),
+    "conv3d": (lambda: nn.Conv3d(2, 4, 3, stride=2, bias=False), (1, 2, 7, 8, 9)),
+    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2), (2, 4, 5, 5)),
+    "linear on 3 dims": (lambda: nn.Linear(5, 7), (2, 3, 5)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), (2, 4, 5, 5)),
+    "plain batch norm": (lambda: nn.BatchNorm1d(4, affine=False), (2, 4, 5)),
+    "batch norm without statistics": (lambda: nn.BatchNorm2d(4, track_running_stats=False), (2, 4, 5, 5)),
+    "layer norm": (lambda: nn.LayerNorm(6), (2, 3, 6)),
+    "plain layer norm": (lambda: nn.LayerNorm(6, elementwise_affine=False), (2, 3, 6)),
+    "instance norm": (lambda: nn.InstanceNorm2d(4), (2, 4, 5, 5)),
+    "group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 5, 5)),
+    **{kind.__name__: (kind, (2, 4, 5)) for kind in (nn.ReLU, nn.ReLU6, nn.ELU, nn.LeakyReLU, nn.PReLU, nn.SiLU)},
+    **{kind.__name__: (kind, (2, 4, 5)) for kind in (nn.GELU, nn.Sigmoid, nn.Dropout)},
+    "in place": (lambda: nn.ReLU6(inplace=True), (2, 4, 5)),
+    "softmax": (lambda: nn.Softmax(dim=1), (2, 4, 5)),
+    "maximum": (lambda: nn.MaxPool1d(2), (2, 4, 6)),
+    "maximum with indices": (lambda: nn.MaxPool2d(2, return_indices=True), (2, 4, 6, 6)),
+    "average": (lambda: nn.AvgPool3d(2), (2, 4, 6, 6, 6)),
+    "adaptive": (lambda: nn.AdaptiveMaxPool2d(3), (2, 4, 6, 9)),
+    "nearest": (lambda: nn.Upsample(scale_factor=2), (2, 4, 3, 3)),
+    "bicubic": (lambda: nn.Upsample(scale_factor=3, mode="bicubic"), (2, 4, 3, 3)),
+    "small cnn": (small_cnn, (2, 3, 9, 9)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_layer_equals_the_original(name, theirs):
+    build, shape = LAYERS[name]
+    model, x = nn.Sequential(build()), torch.rand(shape)
+    assert totals(model, x) == totals(model, x, module=theirs)
+
+
+RECURRENT = {
+    "rnn": (lambda: nn.RNN(3, 5, num_layers=2), (7, 2, 3)),
+    "gru": (lambda: nn.GRU(3, 5, bias=False), (7, 2, 3)),
+    "lstm": (lambda: nn.LSTM(3, 5, num_layers=3, batch_first=True), (2, 7, 3)),
+    "rnn cell": (lambda: nn.RNNCell(3, 5), (2, 3)),
+    "gru cell": (lambda: nn.GRUCell(3, 5), (2, 3)),
+    "lstm cell": (lambda: nn.LSTMCell(3, 5, bias=False), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers_have_the_originals_flops_and_macs_besides(name, theirs):
+    build, shape = RECURRENT[name]
+    model, x = nn.Sequential(build()), torch.rand(shape)
+    flops, macs, params = totals(model, x)
+    assert (flops, 0, params) == totals(model, x, module=theirs)
+    weights = sum(weight.numel() for path, weight in model.named_parameters() if "weight" in path)
+    assert macs == weights * x.numel() // 3
+
+
+FUNCTIONS = {
+    "matmul": lambda x: x @ x.mT,
+    "bmm": lambda x: torch.bmm(x, x.mT),
+    "add": lambda x: torch.add(x, x[0]) if x.sum() else x,
+    "mul": lambda x: x.mul(3),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "baddbmm": lambda x: torch.baddbmm(torch.rand(3, 6, 6), x, x.mT),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_equal_the_original(name, theirs):
+    model, x = Calls(FUNCTIONS[name]), torch.rand(3, 6, 8)
+    assert totals(model, x) == totals(model, x, module=theirs)
+
+
+def without_times(printed):
+    printed = re.sub(r"[\d.e+-]+ [munKGT]?s = [\d.e+-]+% latency, [\d.e+-]+ [KMGT]?FLOPS", "latency", printed)
+    lines = [line for line in printed.splitlines() if not line.startswith(("fwd latency", "fwd FLOPS", "params of"))]
+    return [re.sub(r"(fwd latency -).*", r"\1", line) for line in lines]
+
+
+@pytest.mark.parametrize("options", [{}, {"top_modules": 3, "module_depth": 2}, {"detailed": False, "module_depth": 1}])
+def test_what_is_printed_equals_the_original(options, theirs, capsys):
+    model = small_cnn()
+    get_model_profile(model, (2, 3, 9, 9), **options)
+    printed = capsys.readouterr().out
+    theirs.get_model_profile(model, (2, 3, 9, 9), **options)
+    assert without_times(printed) == without_times(capsys.readouterr().out)
+    assert not any("extra_repr" in vars(module) for module in small_cnn().modules())
+
+
+def test_an_engine_is_printed_as_in_the_original(theirs, capsys):
+    seconds = {"fwd": 0.25, "bwd": 0.5, "step": 0.25}
+    engine = SimpleNamespace(
+        world_size=8,
+        dp_world_size=4,
+        mp_world_size=2,
+        has_moe_layers=False,
+        train_micro_batch_size_per_gpu=lambda: 16,
+        wall_clock_breakdown=lambda: True,
+        timers=lambda name: SimpleNamespace(elapsed=lambda reset: 1000 * seconds[name]),
+    )
+    printed = []
+    for kind in (FlopsProfiler, theirs.FlopsProfiler):
+        model = small_cnn().eval()
+        profiler = kind(model, engine, 0.5)
+        profiler.start_profile()
+        model(torch.rand(2, 3, 9, 9))
+        profiler.print_model_profile(profile_step=7, detailed=False)
+        profiler.end_profile()
+        printed.append([re.sub(r"(fwd latency -).*", r"\1", line) for line in capsys.readouterr().out.splitlines()])
+    assert printed[0] == printed[1]
+
+
+def test_signatures_and_numbers_are_the_originals(theirs):
+    assert parameters(get_model_profile) == parameters(theirs.get_model_profile)
+    names = ["__init__", "start_profile", "stop_profile", "reset_profile", "end_profile"]
+    names += [f"get_total_{what}" for what in ("flops", "macs", "params", "duration")]
+    names += ["print_model_profile", "print_model_aggregated_profile", "is_expert_tensor_parallelism_enabled"]
+    for name in names:
+        assert parameters(getattr(FlopsProfiler, name)) == parameters(getattr(theirs.FlopsProfiler, name))
+    for what in ("number", "flops", "macs", "bytes", "params", "duration"):
+        to_string, original = (getattr(module, f"{what}_to_string") for module in (ours, theirs))
+        assert parameters(to_string) == parameters(original)
+        for number in (0, 1, 999, 1000, 1.5e6, 2e9, 3.21e12, 0.0123, 4e-6, 1e-9):
+            assert to_string(number) == original(number)
+            assert to_string(number, "G", 4) == original(number, "G", 4)
+
+
+def test_ignored_modules_count_for_their_parent_as_in_the_original(theirs):
+    model, x = small_cnn(), torch.rand(2, 3, 9, 9)
+    for ignored in ([nn.ReLU], [nn.Conv2d, nn.Linear]):
+        assert totals(model, x, ignore_modules=ignored) == totals(model, x, ignore_modules=ignored, module=theirs)
+    assert totals(model, x, ignore_modules=[nn.Sequential])[1] == 2 * (81 * 8 * 27 + 2 * 2 * 8 * 18 + 8 * 5)
+    lstm = nn.Sequential(nn.LSTM(3, 5))
+    assert totals(lstm, torch.rand(7, 2, 3), ignore_modules=[nn.LSTM]) == totals(lstm, torch.rand(7, 2, 3))
+
+
+# ---- in a training loop
+
+MLP_FLOPS, MLP_MACS = 2 * (4 * 8 * 16 + 4 * 16 * 3) + 4 * 16, 4 * 8 * 16 + 4 * 16 * 3
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def test_one_step_of_a_training_loop(capsys):
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    profiler = FlopsProfiler(model)
+    for step in range(4):
+        if step == 2:
+            profiler.start_profile()
+        loss = F.cross_entropy(model(torch.rand(4, 8)), torch.tensor([0, 1, 2, 0]))
+        if step == 2:
+            profiler.stop_profile()
+            assert profiler.get_total_flops() == MLP_FLOPS
+            assert profiler.get_total_flops(as_string=True) == "1.47 K"
+            assert profiler.get_total_macs() == MLP_MACS
+            assert profiler.get_total_macs(as_string=True) == "704 MACs"
+            assert profiler.get_total_params() == 8 * 16 + 16 + 16 * 3 + 3
+            assert profiler.get_total_params(as_string=True) == "195"
+            assert 0 < profiler.get_total_duration() < 5
+            assert profiler.get_total_duration(as_string=True).endswith("s")
+            profiler.print_model_profile(profile_step=step)
+            profiler.end_profile()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    printed = capsys.readouterr().out
+    assert "Profile Summary at step 2:" in printed and "704 MACs = 100% MACs" in printed
+    profiler.print_model_profile()
+    assert not capsys.readouterr().out
+    with pytest.raises(RuntimeError, match="call start_profile\\(\\) before the forward"):
+        profiler.get_total_flops()
+
+
+def test_figures_before_stop_go_on_adding_up():
+    model = mlp()
+    profiler = FlopsProfiler(model)
+    profiler.start_profile()
+    for calls in (1, 2):
+        model(torch.rand(4, 8))
+        assert profiler.get_total_macs() == calls * MLP_MACS
+    profiler.reset_profile()
+    assert profiler.get_total_macs() == 0
+    model(torch.rand(4, 8))
+    profiler.stop_profile()
+    model(torch.rand(4, 8))
+    assert profiler.get_total_macs() == MLP_MACS
+    profiler.end_profile()
+
+
+def test_the_backward_is_left_out_and_a_warning_says_so_once(monkeypatch):
+    monkeypatch.setattr(_call, "_warned", set())
+    model = mlp()
+    profiler = FlopsProfiler(model)
+    profiler.start_profile()
+    model(torch.rand(4, 8)).sum().backward()
+    profiler.stop_profile()
+    with pytest.warns(ConventionWarning, match="those of the forward alone, .*run_step"):
+        assert profiler.get_total_flops() == MLP_FLOPS
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert profiler.get_total_flops() == MLP_FLOPS
+    profiler.end_profile()
+
+
+def test_a_forward_that_the_backward_runs_again_counts_once():
+    layer = nn.Linear(8, 8)
+    model = Calls(lambda x: checkpoint(layer, x, use_reentrant=False))
+    model.layer = layer
+    profiler = FlopsProfiler(model)
+    profiler.start_profile()
+    model(torch.rand(4, 8)).sum().backward()
+    profiler.stop_profile()
+    assert profiler._known().macs(model) == 4 * 8 * 8
+    profiler.end_profile()
+
+
+# ---- what the original cannot do
+
+
+def test_dicts_keywords_and_dataclasses():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    assert totals(TakesADict(), batch)[1] == 3 * 8 * 16
+    assert totals(TakesADict(), batch, kwargs={"scale": torch.rand(16, 5)})[1] == 3 * 8 * 16 + 3 * 16 * 5
+    assert get_model_profile(TakesADict(), args=batch, print_profile=False, as_string=False)[1] == 3 * 8 * 16
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 9, 9))])
+def test_torchscript_equals_its_module(convert, capsys):
+    model, x = small_cnn().eval(), torch.rand(1, 3, 9, 9)
+    converted = convert(model)
+    assert totals(converted, x) == totals(model, x)
+    get_model_profile(converted, args=x)
+    assert "= 100% MACs" in capsys.readouterr().out
+
+
+def test_what_the_original_gets_wrong():
+    x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
+    assert flops_and_macs(lambda a, b: a @ b, torch.rand(1, 3, 4), torch.rand(5, 4, 2)) == (240, 5 * 3 * 4 * 2)
+    assert flops_and_macs(lambda x: torch.einsum("bij,jk->bik", x, weight), x) == (240, 5 * 3 * 4 * 2)
+    assert flops_and_macs(lambda x: x + x * 2, x) == (2 * 60, 0)
+    assert flops_and_macs(lambda x: F.interpolate(x, size=8), x) == (5 * 3 * 8, 0)
+    assert flops_and_macs(lambda x: torch.addmm(torch.ones(2), x[0], weight), x) == (2 * 24 + 6, 24)
+    even = nn.Conv1d(3, 2, 2, padding="same", bias=False)
+    assert totals(even, x)[1] == 5 * 4 * 3 * 2 * 2
+    packed = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
+    assert totals(nn.LSTM(3, 4), packed)[1] == (5 + 2) * 4 * 4 * (3 + 4)
+
+
+def test_a_module_in_two_places_counts_once_for_each_call():
+    layer = nn.Linear(4, 4)
+    model = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Sequential(layer))
+    assert totals(model, torch.rand(3, 4)) == (2 * 2 * 48 + 12, 2 * 48, 20)
+
+
+def test_latencies_are_those_of_the_forward_calls(capsys):
+    class Sleeps(nn.Module):
+        def forward(self, x):
+            time.sleep(0.05)
+            return x
+
+    model = nn.Sequential(nn.ModuleList([Sleeps(), Sleeps()]))
+    model.forward = lambda x: model[0][1](model[0][0](x))
+    profiler = FlopsProfiler(model)
+    profiler.start_profile()
+    model(torch.rand(2))
+    time.sleep(0.05)
+    profiler.stop_profile()
+    figures = profiler._known()
+    assert 0.05 <= figures.seconds(model[0][0]) < figures.seconds(model[0]) <= figures.seconds(model)
+    assert profiler.get_total_duration() >= 0.1
+    assert figures.seconds(model) - figures.seconds(model[0]) < 0.05  # what slept after the call is not in it
+    profiler.end_profile()
+
+
+def test_a_file_is_written_in_place_of_stdout(tmp_path, capsys):
+    path = tmp_path / "new" / "profile.txt"
+    get_model_profile(mlp(), (4, 8), output_file=str(path))
+    assert "704 MACs" in path.read_text() and not capsys.readouterr().out
+
+
+def test_generate_is_called_where_it_is_asked_for():
+    model = mlp()
+    model.generate = lambda x: model(model[0].weight.new_ones(2, 8))
+    assert totals(model, torch.rand(4, 8), mode="generate")[1] == MLP_MACS // 2
+    with pytest.raises(ValueError, match='"forward" or "generate", not \'sample\''):
+        totals(model, torch.rand(4, 8), mode="sample")
+
+
+# ---- nothing is left behind
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    model = Raises()
+    with nothing_left_on(model):
+        profiler = FlopsProfiler(model)
+        profiler.start_profile()
+        with pytest.raises(KeyError, match="mine"):
+            model(torch.rand(2, 4))
+        assert profiler.get_total_macs() == 2 * 4 * 4
+        profiler.end_profile()
+        with pytest.raises(KeyError, match="mine"):
+            totals(model, torch.rand(2, 4))
+
+
+def test_what_cannot_be_profiled_is_said():
+    with pytest.raises(TypeError, match=r"a torch.nn.Module is needed, not a function"):
+        FlopsProfiler(lambda x: x)
+    with pytest.raises(ValueError, match="give input_shape, args or kwargs"):
+        get_model_profile(mlp())
+    with pytest.raises(TypeError, match="a shape is a tuple of at least one size, not 3"):
+        get_model_profile(mlp(), 3)
