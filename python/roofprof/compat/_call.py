@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.nn.modules import module as nn_module
 
 
 class ConventionWarning(UserWarning):
@@ -73,6 +74,25 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes:
             module.training = training
+
+
+@contextlib.contextmanager
+def after_each_call(
+    model: torch.nn.Module, see: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
+) -> Iterator[None]:
+    """``see(module, args, kwargs, output)`` after each call of the model's modules, with hooks that are on none."""
+    members = {id(module) for module in model.modules()}
+
+    def after(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if id(module) in members:
+            see(module, args, kwargs, output)
+
+    handle = nn_module.register_module_forward_hook(after, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+        nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
 
 @contextlib.contextmanager

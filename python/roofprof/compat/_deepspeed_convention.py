@@ -6,18 +6,17 @@ weight for each element of the operators named here. All others have their multi
 
 from __future__ import annotations
 
-from torch import nn
-
-from roofprof.compat._per_element import Handle, Observed, batch_norm, nothing, per_input, per_output, statistics_norm
+from roofprof.compat import _per_element as each
+from roofprof.compat._per_element import Observed
 
 
 def flops(op: Observed) -> int:
-    """The convention's FLOPs of all calls of an operator in a module, in the forward."""
+    """The convention's FLOPs of all calls of an operator in a module."""
     name = op.operator.removesuffix("_")
     if name in _FLOPS_BY_OPERATOR:
         return int(_FLOPS_BY_OPERATOR[name](op))
     if "upsample" in name:
-        return per_output(op)
+        return each.per_output(op)
     products = 2 * op.figures.macs
     return max(products, op.figures.flops) if "conv" in name and products else products
 
@@ -27,51 +26,23 @@ def macs(op: Observed) -> int:
     return op.figures.macs
 
 
-def _elementwise(op: Observed) -> int:
-    """1 for each output element; none for integers, nor for what a dropout layer multiplies by its mask."""
-    if not op.figures.flops or isinstance(op.module, nn.modules.dropout._DropoutNd):
-        return 0
-    return per_output(op)
-
-
 def _product_and_sum(op: Observed) -> int:
-    return 2 * op.figures.macs + per_output(op)
-
-
-# By operator: for each hidden unit and step the gates, and the operations beside the products and the biases.
-_RECURRENT = {"rnn_tanh": (1, 1), "rnn_relu": (1, 1), "gru": (3, 7), "lstm": (4, 10)}
+    return 2 * op.figures.macs + each.per_output(op)
 
 
 def _recurrent(op: Observed) -> int:
     """A row of n products has n - 1 additions; biases are two additions for each gate."""
-    products = 2 * op.figures.macs
-    input_size, hidden_size = (int(getattr(op.module, name, 0)) for name in ("input_size", "hidden_size"))
-    if not input_size:
-        return products  # called without its module
-    gates, others = _RECURRENT[op.operator.removeprefix("aten::").removesuffix("_cell")]
-    cells = getattr(op.module, "num_layers", 1) * (2 if getattr(op.module, "bidirectional", False) else 1)
-    per_unit = others - 2 * gates + (2 * gates if getattr(op.module, "bias", False) else 0)
-    steps = op.figures.input_elements // input_size
-    return products + steps * cells * hidden_size * per_unit
+    units, gates, others, bias = each.recurrence(op)
+    return 2 * op.figures.macs + units * (others - 2 * gates + (2 * gates if bias else 0))
 
 
-_POOLS = [f"{kind}_pool{dims}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for dims in (1, 2, 3)]
-_POOLS += [f"max_pool{dims}d_with_indices" for dims in (1, 2, 3)]
-_PER_INPUT = ["relu", "relu6", "prelu", "_prelu_kernel", "elu", "leaky_relu", "silu", "gelu", "softmax", "_softmax"]
-# The names that begin with "native" or "_" are what TorchScript's executor and exported graphs call.
-_BATCH_NORMS = ["batch_norm", "_batch_norm_impl_index", "native_batch_norm", "_native_batch_norm_legit_no_training"]
-_NORMS = ["layer_norm", "group_norm", "instance_norm", "native_layer_norm", "native_group_norm"]
-
-_FLOPS_BY_OPERATOR: dict[str, Handle] = {
-    f"aten::{name}": handle
-    for handle, names in (
-        (per_input, [*_PER_INPUT, *_POOLS]),
-        (batch_norm, _BATCH_NORMS),
-        (statistics_norm, _NORMS),
-        (_elementwise, ["add", "mul"]),
-        (_product_and_sum, ["addmm", "baddbmm"]),
-        (_recurrent, [*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT)]),
-        (nothing, ["embedding"]),
-    )
-    for name in names
-}
+_FLOPS_BY_OPERATOR = each.by_operator(
+    (each.per_input, [*each.ACTIVATIONS, *each.POOLINGS]),
+    (each.batch_norm, each.BATCH_NORMS),
+    (each.statistics_norm, [*each.LAYER_NORMS, *each.GROUP_NORMS]),
+    (each.relu6, ["hardtanh"]),
+    (each.elementwise, ["add", "mul"]),
+    (_product_and_sum, ["addmm", "baddbmm"]),
+    (_recurrent, each.RECURRENT),
+    (each.nothing, ["embedding"]),
+)

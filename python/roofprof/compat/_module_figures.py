@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import nn
 
 import roofprof
@@ -19,13 +19,17 @@ _PATHS_OUTSIDE = ("(outside)", "(optimizer)")
 class ModuleFigures:
     """One number for each module object, whatever its places: a module that is used twice counts both of its calls.
 
-    ignored: exact types whose own work counts for the module above them.
+    ignored: exact types whose own work counts for the module above them, or for none where it is left out.
     """
 
-    def __init__(self, model: nn.Module, ignored: Collection[type[nn.Module]] | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, ignored: Collection[type[nn.Module]] | None = None, *, leave_out: bool = False
+    ) -> None:
         self._model = model
         self._ignored = frozenset(ignored or ())
+        self._leave_out = leave_out
         self._own: Counter[int] = Counter()  # by id of the module
+        self.replaced: dict[int, int] = {}  # by id: what a subtree counts in place of all that it does
 
     def add(self, report: roofprof.Report, convention: Handle) -> None:
         """What ``convention`` says of the forward's ops in the model, each given as the calls of one dtype."""
@@ -37,29 +41,49 @@ class ModuleFigures:
             while path not in places:  # a region's row
                 path = path.rpartition(".")[0]
             amount = convention(Observed(operator, group, places[path]))
-            while path and type(places[path]) in self._ignored:
+            while path and type(places[path]) in self._ignored and not self._leave_out:
                 path = path.rpartition(".")[0]
             if type(places[path]) not in self._ignored:
                 self._own[id(places[path])] += amount  # type: ignore[assignment]
 
+    def own(self, module: nn.Module) -> int:
+        """What it does itself, outside of the modules below it."""
+        return self._own[id(module)]
+
     def of(self, module: nn.Module) -> int:
         """The sum over a module and all that is below it, each module once."""
-        return sum(self._own[id(one)] for one in module.modules())
+        return self._sum(module, set())
+
+    def _sum(self, module: nn.Module, seen: set[int]) -> int:
+        if id(module) in seen:
+            return 0
+        seen.add(id(module))
+        if id(module) in self.replaced:
+            return self.replaced[id(module)]
+        return self._own[id(module)] + sum(self._sum(child, seen) for child in module.children())
 
 
-def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]]) -> str:
-    """``str(model)`` with ``facts`` of each module before its own description."""
-    with _described(model, facts):
+def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:
+    """``str(model)`` with ``facts`` of each module before its own description; keep_empty: a comma also before none."""
+
+    def described(module: nn.Module, original: Callable[[], str]) -> str:
+        own = original()
+        return ", ".join([*facts(module), *([own] if own or keep_empty else [])])
+
+    with _described(model, described):
         return str(model)
 
 
+_Describe = Callable[[nn.Module, Callable[[], str]], str]
+
+
 @contextmanager
-def _described(model: nn.Module, facts: Callable[[nn.Module], list[str]]) -> Iterator[None]:
+def _described(model: nn.Module, describe: _Describe) -> Iterator[None]:
     changed: list[tuple[nn.Module, Callable[[], str] | None]] = []
     try:
         for module in model.modules():
             before = vars(module).get("extra_repr")
-            vars(module)["extra_repr"] = _extra_repr(module, module.extra_repr, facts)
+            vars(module)["extra_repr"] = functools.partial(describe, module, module.extra_repr)
             changed.append((module, before))
         yield
     finally:
@@ -70,16 +94,6 @@ def _described(model: nn.Module, facts: Callable[[nn.Module], list[str]]) -> Ite
                 vars(module)["extra_repr"] = before
 
 
-def _extra_repr(
-    module: nn.Module, original: Callable[[], str], facts: Callable[[nn.Module], list[str]]
-) -> Callable[[], str]:
-    return lambda: ", ".join([*facts(module), *filter(None, [original()])])
-
-
-def parameters_in(module: nn.Module, *, trainable: bool) -> int:
-    """Elements of its parameters, each once; of those that are trained, or of all."""
-    return sum(one.numel() for one in module.parameters() if (one.requires_grad or not trainable) and _is_known(one))
-
-
-def _is_known(parameter: torch.Tensor) -> bool:
-    return not nn.parameter.is_lazy(parameter)
+def trainable_parameters(module: nn.Module) -> int:
+    """Elements of the parameters that are trained, each once."""
+    return sum(one.numel() for one in module.parameters() if one.requires_grad and not nn.parameter.is_lazy(one))

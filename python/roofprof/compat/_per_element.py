@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -25,6 +25,22 @@ _NORMS = (
     torch.nn.LayerNorm,
     torch.nn.GroupNorm,
 )
+
+
+# The names that begin with "native" or "_" are what TorchScript's executor and exported graphs call.
+ACTIVATIONS = ("relu", "relu6", "prelu", "_prelu_kernel", "elu", "leaky_relu", "silu", "gelu", "softmax", "_softmax")
+BATCH_NORMS = ("batch_norm", "_batch_norm_impl_index", "native_batch_norm", "_native_batch_norm_legit_no_training")
+LAYER_NORMS = ("layer_norm", "native_layer_norm")
+GROUP_NORMS = ("group_norm", "native_group_norm", "instance_norm")
+POOLINGS = (
+    *(f"{kind}_pool{dims}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for dims in (1, 2, 3)),
+    *(f"max_pool{dims}d_with_indices" for dims in (1, 2, 3)),
+)
+
+
+def by_operator(*rules: tuple[Handle, Iterable[str]]) -> dict[str, Handle]:
+    """The rule of each operator of ATen, by its name without "aten::"."""
+    return {f"aten::{name}": handle for handle, names in rules for name in names}
 
 
 def nothing(_: Observed) -> int:
@@ -59,3 +75,37 @@ def batch_norm(op: Observed) -> int:
     if op.figures.flops > 2 * op.figures.input_elements:
         return statistics_norm(op)
     return op.figures.input_elements * (2 if is_affine(op) else 1)
+
+
+def relu6(op: Observed) -> int:
+    """Of a Hardtanh: as an activation where it is a ReLU6, which is one by inheritance."""
+    return per_input(op) if isinstance(op.module, torch.nn.ReLU6) else 0
+
+
+def elementwise(op: Observed) -> int:
+    """1 for each output element; none for integers, nor for what a dropout layer multiplies by its mask."""
+    if not op.figures.flops or isinstance(op.module, torch.nn.modules.dropout._DropoutNd):
+        return 0
+    return per_output(op)
+
+
+class Recurrence(NamedTuple):
+    """What recurrent layers and cells do beside their products, in the convention that three tools share."""
+
+    units: int  # hidden units x steps x samples x layers x directions
+    gates: int
+    others: int  # sums of the two products, and element-wise products and sums, for each unit
+    bias: bool
+
+
+_RECURRENT = {"rnn_tanh": (1, 1), "rnn_relu": (1, 1), "gru": (3, 7), "lstm": (4, 10)}
+RECURRENT = (*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT))
+
+
+def recurrence(op: Observed) -> Recurrence:
+    """Of an operator of :data:`RECURRENT`; without its module no size is known, and the units are 0."""
+    input_size, hidden_size = (int(getattr(op.module, name, 0)) for name in ("input_size", "hidden_size"))
+    gates, others = _RECURRENT[op.operator.removeprefix("aten::").removesuffix("_cell")]
+    cells = getattr(op.module, "num_layers", 1) * (2 if getattr(op.module, "bidirectional", False) else 1)
+    steps = op.figures.input_elements // input_size if input_size else 0
+    return Recurrence(steps * cells * hidden_size, gates, others, bool(getattr(op.module, "bias", False)))

@@ -17,6 +17,7 @@ What differs:
 what the model does                                deepspeed                           here
 =================================================  ==================================  =================================
 ``x + y``, ``x * y``, in place too                 0; ``torch.add(x, y)`` is counted   1 for each output element
+ReLU6 as a module                                  0; ``F.relu6(x)`` is counted        1 for each element
 a bias in ``torch.addmm``                          1 for each element of the bias      1 for each output element
 einsum                                             NumPy's estimate, no MACs           the MACs that are done
 ``@`` of batches that broadcast                    one operand's batch only            the MACs that are done

@@ -27,20 +27,27 @@ norms are taken for affine, and softmax and recurrent layers count their MACs al
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as nn_module
 
 import roofprof
 from roofprof.compat import _thop_convention as convention
-from roofprof.compat._call import evaluating, keywords, named_places, positional, require_module, unfused
+from roofprof.compat._call import (
+    after_each_call,
+    evaluating,
+    keywords,
+    named_places,
+    positional,
+    require_module,
+    unfused,
+)
 
 __all__ = ["clever_format", "profile"]
 
@@ -112,23 +119,12 @@ class _Tally:
         self._modules_seen: set[int] = set()
         self._parameters_seen: set[int] = set()
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Apply the rules to every call of the model's modules, with hooks that are on none of them."""
-        members = {id(module) for module in self._places.values()}
+    def watching(self) -> AbstractContextManager[None]:
+        """Apply the rules to every call of the model's modules."""
+        return after_each_call(self._places[""], self._see)
 
-        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if id(module) in members:
-                self._see(module, convention.first_tensors(args, kwargs), output)
-
-        handle = nn_module.register_module_forward_hook(after, with_kwargs=True)
-        try:
-            yield
-        finally:
-            handle.remove()
-            nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
-
-    def _see(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    def _see(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        inputs = convention.first_tensors(args, kwargs)
         rule = self._custom.get(type(module))
         if rule is not None:
             self._replaced[id(module)] = self._replaced.get(id(module), 0) + _custom_ops_of(

@@ -80,3 +80,28 @@ def small_cnn():
         nn.Flatten(),
         nn.Linear(8, 5),
     )
+
+
+def elements_after(model, x, kinds):
+    """Elements of what modules of these exact types return in one call in eval mode, added up."""
+    found = []
+    handles = [
+        module.register_forward_hook(lambda _, __, output: found.append(output.numel()))
+        for module in model.modules()
+        if type(module) in kinds
+    ]
+    modes = [module.training for module in model.modules()]
+    model.eval()(x)
+    for handle in handles:
+        handle.remove()
+    for module, training in zip(model.modules(), modes, strict=True):
+        module.training = training
+    return sum(found)
+
+
+# Additions of residuals: channels x positions of each block that has one, one image of 64 x 64.
+RESIDUALS = {
+    "resnet18": 2 * (64 * 16**2 + 128 * 8**2 + 256 * 4**2 + 512 * 2**2),
+    "mobilenet_v2": 24 * 16**2 + 2 * 32 * 8**2 + 3 * 64 * 4**2 + 2 * 96 * 4**2 + 2 * 160 * 2**2,
+    "alexnet": 0,
+}
