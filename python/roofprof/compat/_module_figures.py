@@ -50,17 +50,20 @@ class ModuleFigures:
         """What it does itself, outside of the modules below it."""
         return self._own[id(module)]
 
-    def of(self, module: nn.Module) -> int:
-        """The sum over a module and all that is below it, each module once."""
-        return self._sum(module, set())
+    def of(self, module: nn.Module, share: Callable[[nn.Module], float] | None = None) -> int:
+        """The sum over a module and all that is below it, each module once; of each only its ``share``, if given."""
+        return round(self._sum(module, share, set()))
 
-    def _sum(self, module: nn.Module, seen: set[int]) -> int:
+    def _sum(self, module: nn.Module, share: Callable[[nn.Module], float] | None, seen: set[int]) -> float:
         if id(module) in seen:
             return 0
         seen.add(id(module))
         if id(module) in self.replaced:
             return self.replaced[id(module)]
-        return self._own[id(module)] + sum(self._sum(child, seen) for child in module.children())
+        own = self._own[id(module)]
+        return (own * share(module) if share and own else own) + sum(
+            self._sum(child, share, seen) for child in module.children()
+        )
 
 
 def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:

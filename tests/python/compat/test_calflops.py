@@ -1,0 +1,284 @@
+"""calflops' replacement beside calflops itself, the figures of its manual, and what it misses or breaks."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import types
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torchvision
+from replacements import RESIDUALS, Raises, TakesADict, elements_after, nothing_left_on, parameters, small_cnn
+from torch import nn
+from torch.nn import functional as F
+
+from roofprof.compat import ConventionWarning, _call
+from roofprof.compat import calflops as ours
+from roofprof.compat.calflops import calculate_flops, generate_transformer_input
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """The original's function. Its package imports accelerate as well, for models from the hub."""
+    spec = importlib.util.find_spec("calflops")
+    if spec is None:
+        pytest.skip("calflops is not installed")
+    package = types.ModuleType("calflops")
+    package.__path__ = list(spec.submodule_search_locations)
+    sys.modules["calflops"] = package
+    yield importlib.import_module("calflops.flops_counter")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "calflops"]:
+        del sys.modules[name]
+
+
+def figures(model, *args, module=ours, **options):
+    options = {"print_results": False, "output_as_string": False} | options
+    return module.calculate_flops(model, args=list(args), **options)
+
+
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.one = nn.Parameter(torch.ones(1))  # the original asks the parameters for the device
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def flops_and_macs(function, *args):
+    return figures(Calls(function), *args)[:2]
+
+
+# ---- published figures
+
+
+@pytest.mark.usefixtures("uninitialised")
+def test_the_manuals_examples():
+    alexnet = calculate_flops(torchvision.models.alexnet(), (1, 3, 224, 224), print_results=False, output_precision=4)
+    assert alexnet == ("1.4297 GFLOPS", "714.188 MMACs", "61.1008 M")
+    vgg16 = calculate_flops(torchvision.models.vgg16(), (1, 3, 224, 224), print_results=False, output_precision=3)
+    assert vgg16 == ("30.974 GFLOPS", "15.47 GMACs", "138.358 M")
+
+
+# ---- beside the original
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_models_equal_the_original_but_for_additions_and_relu6(name, theirs):
+    model, x = getattr(torchvision.models, name)(), torch.rand(2, 3, 64, 64)
+    with nothing_left_on(model):
+        flops, macs, params = figures(model, x)
+    missed = 2 * RESIDUALS[name] + elements_after(model, x, {nn.ReLU6})
+    assert (flops - missed, macs, params) == figures(model, x, module=theirs)
+
+
+LAYERS = {
+    "conv1d": (lambda: nn.Conv1d(4, 6, 3, groups=2), (2, 4, 9)),
+    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, bias=False), (2, 4, 5, 5)),
+    "linear on 3 dims": (lambda: nn.Linear(5, 7), (2, 3, 5)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), (2, 4, 5, 5)),
+    "plain layer norm": (lambda: nn.LayerNorm(6, elementwise_affine=False), (2, 3, 6)),
+    "instance norm": (lambda: nn.InstanceNorm2d(4), (2, 4, 5, 5)),
+    "group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 5, 5)),
+    "softmax": (lambda: nn.Softmax(dim=1), (2, 4, 5)),
+    "silu": (nn.SiLU, (2, 4, 5)),
+    "average": (lambda: nn.AvgPool3d(2), (2, 4, 6, 6, 6)),
+    "small cnn": (small_cnn, (2, 3, 9, 9)),
+    "matmul": (lambda: Calls(lambda x: torch.matmul(x, x.mT)), (3, 6, 8)),
+    "baddbmm": (lambda: Calls(lambda x: torch.baddbmm(torch.ones(3, 6, 6), x, x.mT)), (3, 6, 8)),
+    "add": (lambda: Calls(lambda x: x.add(3)), (3, 6, 8)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_layer_equals_the_original(name, theirs):
+    build, shape = LAYERS[name]
+    model, x = nn.Sequential(build(), nn.PReLU()), torch.rand(shape)
+    assert figures(model, x) == figures(model, x, module=theirs)
+
+
+RECURRENT = {
+    "rnn": (lambda: nn.RNN(3, 5, num_layers=2), (7, 2, 3)),
+    "gru": (lambda: nn.GRU(3, 5, bias=False), (7, 2, 3)),
+    "lstm cell": (lambda: nn.LSTMCell(3, 5), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers_have_the_originals_flops_and_macs_besides(name, theirs):
+    build, shape = RECURRENT[name]
+    model, x = nn.Sequential(build()), torch.rand(shape)
+    flops, macs, params = figures(model, x)
+    assert (flops, 0, params) == figures(model, x, module=theirs)
+    weights = sum(weight.numel() for path, weight in model.named_parameters() if "weight" in path)
+    assert macs == weights * x.numel() // 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"print_detailed": False, "compute_bp_factor": 3.0}, {"output_unit": "K", "output_precision": 5}],
+)
+def test_what_is_printed_equals_the_original(options, theirs, capsys):
+    model = small_cnn()
+    model[0].requires_grad_(False)
+    found = calculate_flops(model, (2, 3, 9, 9), **options)
+    printed = capsys.readouterr().out
+    assert found == theirs.calculate_flops(model, (2, 3, 9, 9), **options)
+    assert printed == capsys.readouterr().out
+
+
+def test_signatures_and_options_are_the_originals(theirs):
+    assert parameters(calculate_flops)[:-1] == parameters(theirs.calculate_flops)
+    assert parameters(calculate_flops)[-1][0] == "is_sparse"  # of newer versions
+    assert parameters(generate_transformer_input) == parameters(theirs.generate_transformer_input)
+    for options in (
+        {"include_backPropagation": True},
+        {"include_backPropagation": True, "compute_bp_factor": 3.0, "output_as_string": True},
+        {"ignore_modules": [nn.ReLU, nn.Conv2d]},
+        {"kwargs": {"input": torch.rand(2, 3, 9, 9)}, "output_as_string": True, "output_unit": "G"},
+    ):
+        args = [] if "kwargs" in options else [torch.rand(2, 3, 9, 9)]
+        assert figures(small_cnn(), *args, **options) == figures(small_cnn(), *args, module=theirs, **options)
+
+
+def test_only_what_is_not_zero_counts_where_that_is_asked_for():
+    model = nn.Sequential(nn.Linear(8, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
+    model[0].weight.data[:2] = 0
+    model[2].weight.data.fill_(1)
+    found = figures(model, torch.rand(3, 8), is_sparse=True)
+    assert found == (2 * 3 * (16 + 8) + 3 * 4, 3 * (16 + 8), 16 + 8)
+    assert figures(model, torch.rand(3, 8)) == (2 * 3 * (32 + 8) + 3 * 4, 3 * (32 + 8), 32 + 8)
+
+
+# ---- language models
+
+
+def tokenizer():
+    """Two special tokens around a text, as BERT's."""
+
+    class Tokenizer(SimpleNamespace):
+        def __call__(self, text, **_):
+            return {"input_ids": [101, 102], "token_type_ids": [0, 0], "attention_mask": [1, 1]}
+
+        encode_plus = __call__
+
+    return Tokenizer(pad_token_id=7)
+
+
+def test_a_tokenizers_input_equals_the_original(theirs):
+    for shape in ((2, 5), None):
+        ours_made = generate_transformer_input(tokenizer(), shape, "cpu")
+        made = theirs.generate_transformer_input(tokenizer(), shape, "cpu")
+        assert ours_made.keys() == made.keys()
+        assert all(torch.equal(ours_made[name], made[name]) for name in made)
+    with pytest.raises(ValueError, match="2 tokens, more than the 1 asked for"):
+        generate_transformer_input(tokenizer(), (1, 1), "cpu")
+
+
+def test_a_language_model_by_its_shape_alone():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        vocab_size=110,
+        pad_token_id=0,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    products = 2 * (4 * 16 * 16 + 3 * 16 * 24) + 16 * 110
+    attention = 2 * 2 * 5 * 16  # layers, QK^T and PV, keys of each token, all heads
+    assert figures(model, input_shape=(2, 5))[1] == 2 * 5 * (products + attention)
+    made = generate_transformer_input(tokenizer(), (2, 5), "cpu")
+    named = {name: made[name] for name in ("input_ids", "attention_mask")}
+    assert figures(model, kwargs=named)[1] == figures(model, input_shape=(2, 5))[1]
+
+
+def test_generate_counts_all_its_calls():
+    class Generates(nn.Linear):
+        def generate(self, x, times):
+            for _ in range(times):
+                x = self(x)
+            return x
+
+    model = Generates(4, 4, bias=False)
+    assert figures(model, torch.rand(3, 4), kwargs={"times": 5}, forward_mode="generate")[1] == 5 * 3 * 16
+    with pytest.raises(TypeError, match=r"Linear has no generate\(\) to call"):
+        figures(nn.Linear(4, 4), torch.rand(3, 4), forward_mode="generate")
+
+
+# ---- what the original cannot do
+
+
+def test_dicts_keywords_and_dataclasses():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    assert figures(TakesADict(), batch)[1] == 3 * 8 * 16
+    assert figures(TakesADict(), batch, kwargs={"scale": torch.rand(16, 5)})[1] == 3 * 8 * 16 + 3 * 16 * 5
+    assert calculate_flops(TakesADict(), args=batch, print_results=False, output_as_string=False)[1] == 3 * 8 * 16
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 9, 9))])
+def test_torchscript_equals_its_module(convert):
+    model, x = small_cnn().eval(), torch.rand(1, 3, 9, 9)
+    assert figures(convert(model), x) == figures(model, x)
+
+
+def test_what_the_original_gets_wrong():
+    x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
+    assert flops_and_macs(lambda x: x @ weight, x) == (240, 5 * 3 * 4 * 2)
+    assert flops_and_macs(lambda x: torch.bmm(x, x.mT), x) == (2 * 180, 5 * 3 * 3 * 4)
+    assert flops_and_macs(lambda x: torch.add(x, x[0]), x) == (60, 0)
+    assert flops_and_macs(lambda x: F.interpolate(x, scale_factor=2), x) == (120, 0)
+    q = torch.rand(2, 3, 5, 8)
+    assert flops_and_macs(lambda q: F.scaled_dot_product_attention(q, q, q), q)[1] == 2 * (2 * 3 * 5 * 5 * 8)
+    grouped = nn.ConvTranspose1d(4, 6, 3, groups=2)
+    assert figures(grouped, torch.rand(1, 4, 5))[:2] == (2 * 5 * 4 * 3 * 3 + 6 * 7, 5 * 4 * 3 * 3)
+
+
+def test_a_module_in_two_places_counts_once_for_each_call(theirs):
+    layer = nn.Linear(4, 4)
+    model = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Sequential(layer))
+    assert figures(model, torch.rand(3, 4)) == (2 * 2 * 48 + 12, 2 * 48, 20)
+    assert figures(model, torch.rand(3, 4), module=theirs)[1] == 2 * 2 * 48
+
+
+# ---- nothing is left behind
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    model = Raises()
+    with nothing_left_on(model), pytest.raises(KeyError, match="mine"):
+        figures(model, torch.rand(2, 4))
+
+
+def test_what_its_words_mean_is_said_once(monkeypatch):
+    monkeypatch.setattr(_call, "_warned", set())
+    with pytest.warns(ConventionWarning, match="FLOPS for a count, not a rate"):
+        calculate_flops(small_cnn(), (1, 3, 9, 9), print_results=False)
+    with pytest.warns(ConventionWarning, match=r"fwd\+bwd is the forward times .*run_step"):
+        figures(small_cnn(), torch.rand(1, 3, 9, 9), include_backPropagation=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calculate_flops(small_cnn(), (1, 3, 9, 9), print_results=False, include_backPropagation=True)
+
+
+def test_what_cannot_be_counted_is_said():
+    with pytest.raises(TypeError, match=r"a torch.nn.Module is needed, not a function"):
+        figures(lambda x: x, torch.rand(3))
+    with pytest.raises(ValueError, match="leave it out, or args and kwargs"):
+        figures(small_cnn(), torch.rand(1, 3, 9, 9), input_shape=(1, 3, 9, 9))
+    with pytest.raises(ValueError, match="give input_shape, transformer_tokenizer, args or kwargs"):
+        calculate_flops(small_cnn())
+    with pytest.raises(ValueError, match=r"is \(batch, tokens\), not \(3,\)"):
+        calculate_flops(small_cnn(), (3,), transformer_tokenizer=tokenizer())
