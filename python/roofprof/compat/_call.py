@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.nn.modules import module as nn_module
+
+import roofprof
 
 
 class ConventionWarning(UserWarning):
@@ -64,12 +67,25 @@ def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(kwargs or {})
 
 
+def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
+    """Warn of the work that figures lack."""
+    coverage = report.coverage
+    for op in coverage.uncosted_ops:
+        logger.warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
+    for place, calls in coverage.unobserved.items():
+        logger.warning("not counted, done outside of torch's operators: %s, %d calls", place, calls)
+    for note in coverage.notes:
+        if note.code == "compiled-not-counted":
+            logger.warning("%s", note.text)
+
+
 @contextlib.contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode; each module's own mode comes back."""
+    """Eval mode; each module's own mode comes back. An exported graph has the mode that it was exported in."""
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
     try:
+        with contextlib.suppress(NotImplementedError):  # torch's word for an exported graph
+            model.eval()
         yield
     finally:
         for module, training in modes:

@@ -9,6 +9,7 @@ from torch import nn
 
 import roofprof
 from roofprof.compat import _deepspeed_convention as convention
+from roofprof.compat._call import log_gaps
 from roofprof.compat._forward_clocks import ForwardClocks
 from roofprof.compat._module_figures import ModuleFigures
 
@@ -31,10 +32,7 @@ class Figures:
         self._flops.add(report, convention.flops)
         self._macs.add(report, convention.macs)
         self.backward_ran |= "backward" in report.by_phase()
-        for op in report.coverage.uncosted_ops:
-            logging.getLogger("roofprof.compat.deepspeed").warning(
-                "not counted, no cost is known: %s, %d calls", op.op, op.calls
-            )
+        log_gaps(report, logging.getLogger("roofprof.compat.deepspeed"))
 
     def flops(self, module: nn.Module) -> int:
         """The convention's, in the forward."""

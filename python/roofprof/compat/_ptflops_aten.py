@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import roofprof
-from roofprof.compat._call import evaluating, unfused
+from roofprof.compat._call import evaluating, log_gaps, unfused
 from roofprof.compat._per_element import Observed
 from roofprof.compat._ptflops_convention import aten_macs
 
@@ -40,6 +41,7 @@ class AtenCounts:
         mode = _Dispatch(self._custom)
         with evaluating(model), unfused(), mode:
             report = roofprof.count(model, *args, **kwargs)
+        log_gaps(report, logging.getLogger("roofprof.compat.ptflops"))
         # The rules by the user's own functions count for the model alone: the observer's rows have no arguments.
         replaced = {_name(operator) for operator in self._custom}
         for group in report.group("module", "op"):

@@ -41,6 +41,7 @@ from roofprof.compat._call import (
     evaluating,
     input_of_shape,
     keywords,
+    log_gaps,
     require_module,
     unfused,
     warn_once,
@@ -208,8 +209,7 @@ def _counted(
         with profiler:
             call(*args, **kwargs)
         report = profiler.report()
-    for op in report.coverage.uncosted_ops:
-        logging.getLogger(__name__).warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
+    log_gaps(report, logging.getLogger(__name__))
     return report
 
 

@@ -13,24 +13,26 @@ everything else                                    0 beside its MACs
 
 What differs:
 
-=================================================  ==================================  =================================
-what the model does                                deepspeed                           here
-=================================================  ==================================  =================================
-``x + y``, ``x * y``, in place too                 0; ``torch.add(x, y)`` is counted   1 for each output element
-ReLU6 as a module                                  0; ``F.relu6(x)`` is counted        1 for each element
-a bias in ``torch.addmm``                          1 for each element of the bias      1 for each output element
-einsum                                             NumPy's estimate, no MACs           the MACs that are done
-``@`` of batches that broadcast                    one operand's batch only            the MACs that are done
-an interpolation to a given ``size``               height x width, without channels    1 for each output element
-``padding="same"`` with an even kernel              one position too few                the real output
-LSTM, GRU, RNN                                     no MACs, no latency                 their MACs and latency
-packed sequences                                   refused                             their real steps
-code that did ``from functional import relu``      0                                   counted
-forwards that the backward runs again              counted again                       left out: one forward counts
-modules of an ignored type                         their parent's; RNNs are dropped    their parent's
-"params of model" without an engine                0                                   this model's
-figures between start and stop                     attributes on every module          nothing on the model
-=================================================  ==================================  =================================
+================================================  ==================================  ==================================
+what the model does                               deepspeed                           here
+================================================  ==================================  ==================================
+``x + y``, ``x * y``, in place too                0; ``torch.add(x, y)`` is counted   1 for each output element
+ReLU6 as a module                                 0; ``F.relu6(x)`` is counted        1 for each element
+a bias in ``torch.addmm``                         1 for each element of the bias      1 for each output element
+einsum                                            NumPy's estimate, no MACs           the MACs that are done
+``@`` of batches that broadcast                   one operand's batch only            the MACs that are done
+an interpolation to a given ``size``              height x width, without channels    1 for each output element
+``padding="same"`` with an even kernel            one position too few                the real output
+LSTM, GRU, RNN                                    no MACs, no latency                 their MACs and latency
+packed sequences                                  refused                             their real steps
+code that did ``from functional import relu``     0                                   counted
+forwards that the backward runs again             counted again                       left out: one forward counts
+modules of an ignored type                        their parent's; RNNs are dropped    their parent's
+"params of model" without an engine               0                                   this model's
+a compiled model between start and stop           what its code calls                 what it dispatches, with a warning
+a compiled model in get_model_profile             what its code calls                 all of it, as the eager model
+figures between start and stop                    attributes on every module          nothing on the model
+================================================  ==================================  ==================================
 
 Dropout layers count nothing, as in DeepSpeed; the multiplication of a functional dropout counts as any other.
 """
@@ -149,6 +151,25 @@ class FlopsProfiler:
             self._observing = stack.pop_all()
         self._block = block
 
+    def _profile_call(
+        self,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        ignored: Collection[type[nn.Module]] | None,
+    ) -> None:
+        """Begin, call and stop. A call of the model itself is counted as it was written, also a compiled one."""
+        if call is not self.model:
+            self.start_profile(ignored)
+            call(*args, **kwargs)
+            self.stop_profile()
+            return
+        self._figures = Figures(self.model, ignored)
+        self.started = True
+        with unfused(), self._figures.clocks.running():
+            report = roofprof.count(self.model, *args, **kwargs)
+        self._figures.add(report)
+
     def _known(self) -> Figures:
         """The figures up to now; what is observed goes on."""
         if not self.started:
@@ -265,8 +286,7 @@ def get_model_profile(  # noqa: PLR0913, PLR0917 (the original's parameters)
         for _ in range(warm_up):
             call(*positional, **named)
         try:
-            profiler.start_profile(ignore_list=ignore_modules)
-            call(*positional, **named)
+            profiler._profile_call(call, positional, named, ignore_modules)
             totals = profiler.get_total_flops(), profiler.get_total_macs(), profiler.get_total_params()
             if print_profile:
                 profiler.print_model_profile(warm_up, module_depth, top_modules, detailed, output_file)

@@ -54,6 +54,7 @@ from roofprof.compat._call import (
     after_each_call,
     evaluating,
     input_of_shape,
+    log_gaps,
     require_module,
     unfused,
     warn_once,
@@ -188,8 +189,7 @@ def _counted(
     with evaluating(model), watching, unfused():
         report = roofprof.count(model, *args, **kwargs)
     figures.add(report, convention.macs)
-    for op in report.coverage.uncosted_ops:
-        logging.getLogger(__name__).warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
+    log_gaps(report, logging.getLogger(__name__))
     return figures
 
 

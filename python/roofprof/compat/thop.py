@@ -43,6 +43,7 @@ from roofprof.compat._call import (
     after_each_call,
     evaluating,
     keywords,
+    log_gaps,
     named_places,
     positional,
     require_module,
@@ -88,8 +89,7 @@ def profile(
     with evaluating(model), tally.watching(), unfused(), torch.no_grad():
         report = roofprof.count(model, *args, **keywords(kwargs))
     tally.add(report)
-    for op in report.coverage.uncosted_ops:
-        logging.getLogger(__name__).warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
+    log_gaps(report, logging.getLogger(__name__))
     macs, params, info = tally.layer(model)
     return (macs, params, info) if ret_layer_info else (macs, params)
 

@@ -293,6 +293,25 @@ def test_torchscript_equals_its_module(convert, capsys):
     assert "= 100% MACs" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("nothing_compiled")
+def test_compiled_and_exported_models_equal_their_module(caplog):
+    model, x = small_cnn().eval(), torch.rand(1, 3, 9, 9)
+    compiled = torch.compile(model, backend="eager")
+    exported = torch.export.export(model, (x,)).module()
+    assert totals(compiled, x) == totals(exported, x) == totals(model, x)
+    assert "not counted" not in caplog.text
+    profiler = FlopsProfiler(compiled)
+    profiler.start_profile()
+    compiled(x)
+    profiler.end_profile()
+    assert "compiled region of the model: 1 call, work inside not counted" in caplog.text
+
+
+def test_work_that_is_not_seen_is_logged(caplog):
+    totals(Calls(lambda x: torch.from_numpy(x.numpy() @ x.numpy())), torch.rand(4, 4))
+    assert "not counted, done outside of torch's operators: Calls, 1 calls" in caplog.text
+
+
 def test_what_the_original_gets_wrong():
     x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
     assert flops_and_macs(lambda a, b: a @ b, torch.rand(1, 3, 4), torch.rand(5, 4, 2)) == (240, 5 * 3 * 4 * 2)
