@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -123,6 +124,16 @@ def unfused() -> Iterator[None]:
         yield
     finally:
         mha.set_fastpath_enabled(enabled)
+
+
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """Compiled code as it was written: what it fuses would have no figures by module, nor all of its work."""
+    if "torch._dynamo" not in sys.modules:
+        yield  # nothing is compiled, and asking for it would load the compiler
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def named_places(

@@ -6,12 +6,16 @@ weight for each element of the operators named here. All others have their multi
 
 from __future__ import annotations
 
+from torch import nn
+
 from roofprof.compat import _per_element as each
 from roofprof.compat._per_element import Observed
 
 
 def flops(op: Observed) -> int:
     """The convention's FLOPs of all calls of an operator in a module."""
+    if type(op.module) is nn.Linear:  # torch.func takes its bias apart
+        return 2 * op.figures.macs
     name = op.operator.removesuffix("_")
     if name in _FLOPS_BY_OPERATOR:
         return int(_FLOPS_BY_OPERATOR[name](op))

@@ -38,6 +38,7 @@ from roofprof.compat import _deepspeed_convention as convention
 from roofprof.compat._call import (
     as_arguments,
     call_of,
+    eager,
     evaluating,
     input_of_shape,
     keywords,
@@ -206,7 +207,7 @@ def _counted(
         report = roofprof.count(model, *args, **kwargs)
     else:
         profiler = roofprof.RooflineProfiler(model, counters="off", ceilings=roofprof.Ceilings())
-        with profiler:
+        with eager(), profiler:
             call(*args, **kwargs)
         report = profiler.report()
     log_gaps(report, logging.getLogger(__name__))

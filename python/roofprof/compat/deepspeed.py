@@ -29,8 +29,7 @@ code that did ``from functional import relu``     0                             
 forwards that the backward runs again             counted again                       left out: one forward counts
 modules of an ignored type                        their parent's; RNNs are dropped    their parent's
 "params of model" without an engine               0                                   this model's
-a compiled model between start and stop           what its code calls                 what it dispatches, with a warning
-a compiled model in get_model_profile             what its code calls                 all of it, as the eager model
+a compiled model                                  is compiled again with its hooks     runs as the eager model
 figures between start and stop                    attributes on every module          nothing on the model
 ================================================  ==================================  ==================================
 
@@ -52,6 +51,7 @@ from roofprof._files import write_whole
 from roofprof.compat._call import (
     as_arguments,
     call_of,
+    eager,
     evaluating,
     input_of_shape,
     keywords,
@@ -146,6 +146,7 @@ class FlopsProfiler:
         block = roofprof.RooflineProfiler(self.model, counters="off", ceilings=roofprof.Ceilings())
         with contextlib.ExitStack() as stack:
             stack.enter_context(unfused())
+            stack.enter_context(eager())
             stack.enter_context(block)
             stack.enter_context(self._figures.clocks.running())
             self._observing = stack.pop_all()

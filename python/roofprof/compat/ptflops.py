@@ -116,7 +116,6 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
     args, kwargs = _inputs(model, input_res, input_constructor)
     out = sys.stdout if ost is None else ost
     units: dict[str, Any] = {"units": flops_units, "precision": output_precision}
-    params = trainable_parameters(model)
     custom = dict(custom_modules_hooks or {})
     if kind is FLOPS_BACKEND.ATEN:
         counts = AtenCounts(_aten_rules(custom), ignore_modules)
@@ -132,6 +131,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
         if print_per_layer_stat:
             facts = _Facts(model, figures, batch, frozenset(ignore_modules), units, param_units)
             out.write(printed(model, facts, keep_empty=True) + "\n")
+    params = trainable_parameters(model)  # now that lazy ones have their sizes
     if not as_strings:
         return macs, params
     return flops_to_string(macs, **units), params_to_string(params, param_units, output_precision)

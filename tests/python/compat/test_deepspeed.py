@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 import warnings
 from types import SimpleNamespace
@@ -293,18 +295,32 @@ def test_torchscript_equals_its_module(convert, capsys):
     assert "= 100% MACs" in capsys.readouterr().out
 
 
+def test_transformed_linear_layers_equal_plain_ones():
+    layer, x = nn.Linear(4, 3), torch.rand(5, 4)
+    model = Calls(lambda x: torch.vmap(layer)(x))
+    model.layer = layer
+    assert totals(model, x) == totals(layer, x) == (2 * 60, 60, 15)
+    profiler = FlopsProfiler(layer)
+    profiler.start_profile()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        layer(x)
+    assert profiler.get_total_flops() == 2 * 60
+    profiler.end_profile()
+
+
 @pytest.mark.usefixtures("nothing_compiled")
 def test_compiled_and_exported_models_equal_their_module(caplog):
     model, x = small_cnn().eval(), torch.rand(1, 3, 9, 9)
     compiled = torch.compile(model, backend="eager")
     exported = torch.export.export(model, (x,)).module()
-    assert totals(compiled, x) == totals(exported, x) == totals(model, x)
-    assert "not counted" not in caplog.text
+    expected = totals(model, x)
+    assert totals(compiled, x) == totals(exported, x) == expected
     profiler = FlopsProfiler(compiled)
     profiler.start_profile()
     compiled(x)
+    assert (profiler.get_total_flops(), profiler.get_total_macs()) == expected[:2]
     profiler.end_profile()
-    assert "compiled region of the model: 1 call, work inside not counted" in caplog.text
+    assert "not counted" not in caplog.text
 
 
 def test_work_that_is_not_seen_is_logged(caplog):
@@ -388,3 +404,11 @@ def test_what_cannot_be_profiled_is_said():
         get_model_profile(mlp())
     with pytest.raises(TypeError, match="a shape is a tuple of at least one size, not 3"):
         get_model_profile(mlp(), 3)
+
+
+def test_no_original_is_imported():
+    code = (
+        "import sys; from roofprof.compat import calflops, deepspeed, ptflops; "
+        "assert not {'calflops', 'deepspeed', 'ptflops'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -258,6 +258,10 @@ def test_dicts_keywords_and_dataclasses(capsys):
     assert aten == macs + 3 * 16 * 5
 
 
+def test_lazy_layers_count_as_they_became():
+    assert figures(nn.Sequential(nn.LazyLinear(3)), (4,)) == (4 * 3 + 3, 4 * 3 + 3)
+
+
 def test_figures_of_a_batch_are_those_of_one_image():
     one, _ = figures(small_cnn(), (3, 9, 9))
     assert figures(small_cnn(), (3, 9, 9), input_constructor=lambda shape: torch.rand(4, *shape))[0] == one
