@@ -29,7 +29,7 @@ code that did ``from functional import relu``     0                             
 forwards that the backward runs again             counted again                       left out: one forward counts
 modules of an ignored type                        their parent's; RNNs are dropped    their parent's
 "params of model" without an engine               0                                   this model's
-a compiled model                                  is compiled again with its hooks     runs as the eager model
+a compiled model                                  is compiled again with its hooks    runs as the eager model
 figures between start and stop                    attributes on every module          nothing on the model
 ================================================  ==================================  ==================================
 
