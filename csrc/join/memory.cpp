@@ -28,12 +28,6 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
     add_note(data.notes, "no-memory", "no peak memory: " + why_not);
     return data;
   }
-  if (!holds_data) {
-    add_note(
-        data.notes, "memory-by-sizes",
-        "peak and kept memory are by the sizes of tensors that hold no data; what a kernel allocates for itself is "
-        "not in them");
-  }
   const auto& memory = holds_data ? counting.memory->cpu : counting.memory->meta;
   data.peak_memory = memory.peak_bytes;
   for (const auto& entry : memory.modules) {

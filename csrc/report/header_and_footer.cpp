@@ -141,6 +141,7 @@ std::string memory_words(const Report& report) {
   const auto peak = report.total().peak_memory;
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
+  if (report.data().device == "meta") text += " by the sizes of tensors";
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
     const bool is_of_device = key == "memory_total_bytes" && report.data().device == "cpu";

@@ -44,7 +44,6 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"calls-unclear", NoteLevel::warning,
      "Modules ran on threads that may have worked for others' calls of the model: the text says if they count."},
     {"events-left-out", NoteLevel::warning, "Traces do not have all that ran: what is missing, and why."},
-    {"memory-by-sizes", NoteLevel::info, "Peak and kept memory are by the sizes of tensors that hold no data."},
     {"no-memory", NoteLevel::info, "Peak and kept memory are not known, and why."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     // Operators and modules

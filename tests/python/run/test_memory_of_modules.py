@@ -44,7 +44,7 @@ def test_inference(place):
     assert memory_of(report, "peak_memory") == {"": 2 * HELD, "0": HELD, "1": HELD, "2": RETURNED}
     assert memory_of(report, "kept_memory") == dict.fromkeys(["", "0", "1", "2"], 0)
     assert report.total.peak_memory == 2 * HELD
-    assert ("memory-by-sizes" in [note.code for note in report.coverage.notes]) == (place != "cpu")
+    assert ("peak memory 512 B by the sizes of tensors" in report.table()) == (place == "meta")
 
 
 def test_what_the_forward_keeps(place):
