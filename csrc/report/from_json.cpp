@@ -19,7 +19,7 @@ std::string version_of(std::string_view text) {
   while (const auto key = json.next_key()) {
     if (*key == "schema_version") return std::string(json.raw());
     if (*key == "schema") {
-      throw std::runtime_error("not a report, but another file of roofprof: " + shown(std::string(json.raw())));
+      throw std::runtime_error("not a report, but another file of roofprof: " + shown(json.raw()));
     }
     json.skip();
   }

@@ -8,13 +8,28 @@ import sys
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
-from roofprof.cli import ceilings, check, compare, doctor, html_page, migrate, ops, plot, profile, show, time, trace
+from roofprof.cli import (
+    ceilings,
+    check,
+    compare,
+    doctor,
+    html_page,
+    migrate,
+    ops,
+    plot,
+    profile,
+    run,
+    show,
+    time,
+    trace,
+)
 from roofprof.cli.shared import CommandError, complain
 
 _EPILOG = """\
 examples:
   roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json
   roofprof profile my_model.py:build --inputs my_model.py:example_batch
+  roofprof run train.py --lr 0.1
   roofprof time torchvision.models:resnet50 --input 8x3x224x224 --batch auto
   roofprof show r.json --by op --sort time
   roofprof compare before.json after.json
@@ -58,6 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (profile, time, show, html_page, plot, trace, compare, check, ceilings, ops, migrate, doctor):
+    for command in (profile, run, time, show, html_page, plot, trace, compare, check, ceilings, ops, migrate, doctor):
         command.add_parser(commands)
     return parser

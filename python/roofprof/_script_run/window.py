@@ -1,0 +1,201 @@
+"""Which calls of which module are profiled, while a program runs that knows nothing of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from roofprof._script_run.program import Stop
+from roofprof.profiler import RooflineProfiler
+from roofprof.report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Without a wish, so many calls warm up. They are profiled one by one, so that a program with fewer has a report.
+WARM_UP = 3
+
+
+@dataclass
+class Seen:
+    """A module that was called from outside of all others."""
+
+    module: weakref.ref[torch.nn.Module]
+    type: str
+    calls: int = 0
+    seconds: float = 0.0
+
+
+class Window:
+    """Profiles the module that takes most, or the named one, from one of its calls up to a later one.
+
+    name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
+    None: the module with the most time in calls that are inside of no other module's. skip: calls before the window;
+    None: up to WARM_UP. steps: calls in it. A step lasts from one call to the next. stop: end the program then.
+    """
+
+    def __init__(self, name: str | None, skip: int | None, steps: int, *, stop: bool) -> None:
+        self._name = name
+        self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
+        self._steps = steps
+        self._stop = stop
+        self._lock = threading.RLock()
+        self._inside = threading.local()
+        self._original: Callable[..., Any] | None = None
+        self._profiler: RooflineProfiler | None = None
+        self._thread = 0
+        self._left = 0  # steps of the open block
+        self.seen: dict[int, Seen] = {}
+        self.model: Seen | None = None
+        self.profiled = 0  # steps
+        self._places: dict[str, list[weakref.ref[torch.nn.Module]]] = {}  # by class, as they were first called
+        self._done = False
+
+    def __enter__(self) -> Self:
+        """From here on, calls of modules are noticed: by their type, as a hook would be compiled into the model."""
+        self._original = torch.nn.Module.__call__
+        original = self._original
+
+        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if not self._counts(module):
+                return original(module, *args, **kwargs)
+            return self._outermost(original, module, args, kwargs)
+
+        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """The program ended."""
+        self.end(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Close what is open, and leave nothing behind."""
+        with self._lock:
+            self._done = True
+            if self._original is not None:
+                torch.nn.Module.__call__ = self._original  # type: ignore[method-assign]
+                self._original = None
+            self._close(error)
+
+    def report(self) -> Report | None:
+        """Of the window; None where nothing was called in it."""
+        return self._profiler.report() if self._profiler is not None and self.profiled else None
+
+    # ---- calls
+
+    def _counts(self, module: torch.nn.Module) -> bool:
+        """It is called from outside, or by the name that was given."""
+        if self._done or getattr(self._inside, "call", False):
+            return False
+        return self._name is None or self._is_named(module)
+
+    def _outermost(
+        self,
+        original: Callable[..., Any],
+        module: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        self._inside.call = True
+        begin = time.perf_counter()
+        try:
+            seen = self._note(module)
+            self._begin(seen, module)
+            return original(module, *args, **kwargs)
+        finally:
+            self._inside.call = False
+            seen.seconds += time.perf_counter() - begin
+
+    def _note(self, module: torch.nn.Module) -> Seen:
+        with self._lock:
+            seen = self.seen.get(id(module))
+            if seen is None or seen.module() is not module:
+                seen = self.seen[id(module)] = Seen(weakref.ref(module), type(module).__name__)
+            seen.calls += 1
+            return seen
+
+    def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
+        """A call begins, and with it perhaps the window, a step of it, or what comes after."""
+        with self._lock:
+            if self._done or (self._is_open and threading.get_ident() != self._thread):
+                return
+            warming_up = self.model is None
+            if warming_up:
+                most = max(self.seen.values(), key=lambda one: one.seconds)
+                if most is not seen or (self._patient and seen.calls <= self._skip):
+                    return
+            elif self.model is not seen:
+                return
+            if warming_up and seen.calls > self._skip:
+                self.model = seen
+                self._open(module)
+            elif warming_up:
+                self._open(module)  # anew with each call
+            elif self._left > 1:
+                self._left -= 1
+                self._step()
+            else:
+                self.end()
+                if self._stop:
+                    raise Stop
+
+    # ---- the block
+
+    @property
+    def _is_open(self) -> bool:
+        return self._profiler is not None and self._left > 0
+
+    def _open(self, module: torch.nn.Module) -> None:
+        self._close(None)
+        self._profiler = RooflineProfiler(module)
+        self._profiler.__enter__()
+        self._thread = threading.get_ident()
+        self._left, self.profiled = self._steps, 1
+
+    def _step(self) -> None:
+        assert self._profiler is not None
+        self._profiler.step()
+        self.profiled += 1
+
+    def _close(self, error: BaseException | None) -> None:
+        if not self._is_open:
+            return
+        assert self._profiler is not None
+        self._left = 0
+        if error is None:
+            self._profiler.step()
+        self._profiler.__exit__(type(error) if error is not None else None, error, None)
+
+    # ---- names
+
+    def _is_named(self, module: torch.nn.Module) -> bool:
+        assert self._name is not None
+        if found := re.fullmatch(r"(\w+)\[(\d+)\]", self._name):
+            return type(module).__name__ == found[1] and self._place(module) == int(found[2])
+        return type(module).__name__ == self._name or _variable(self._name) is module
+
+    def _place(self, module: torch.nn.Module) -> int:
+        """Among the objects of its class that were called, in the order of their first calls."""
+        places = self._places.setdefault(type(module).__name__, [])
+        for place, known in enumerate(places):
+            if known() is module:
+                return place
+        places.append(weakref.ref(module))
+        return len(places) - 1
+
+
+def _variable(name: str) -> object:
+    """What a dotted name is in the program; None where it has none."""
+    first, *rest = name.split(".")
+    value = vars(sys.modules["__main__"]).get(first)
+    for part in rest:
+        value = getattr(value, part, None)
+    return value

@@ -1,0 +1,89 @@
+"""``roofprof run``: a program as it is, and the report of a few of its steps."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say, whole_number
+
+if TYPE_CHECKING:
+    from roofprof._script_run.window import Window
+    from roofprof.report import Report
+
+_DESCRIPTION = """\
+Runs a program unchanged, as `python SCRIPT ARGUMENTS` does, and profiles some steps of the torch.nn module that does
+the work: that with the most time in calls from outside of all modules. A step lasts from one call of it to the next,
+so it has the backward and the optimizer too. Then the program goes on at full speed. The exit code is the program's;
+the report comes when it has ended, also by an exception or an interrupt. Options of roofprof stand before the script.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("run", help="run a program as it is, and profile its model", description=_DESCRIPTION)
+    parser.set_defaults(command=run)
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module's name, as in python -m")
+    parser.add_argument(
+        "--model", metavar="NAME", help="a variable of the program, a class, or Class[1], its second object"
+    )
+    parser.add_argument(
+        "--skip", type=whole_number, metavar="N", help="calls before those that are profiled (default: 3, or fewer)"
+    )
+    parser.add_argument(
+        "--steps", type=whole_number, default=10, metavar="N", help="how many are profiled (default: 10)"
+    )
+    parser.add_argument("--stop", action="store_true", help="end the program after them")
+    add_output_options(parser)
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="the program's own")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program, then print and write the report."""
+    if arguments.steps < 1 or (arguments.skip or 0) < 0:
+        raise CommandError("--steps must be 1 or more, and --skip 0 or more")
+    if not arguments.as_module and not Path(arguments.script).is_file():
+        raise CommandError(f"there is no script '{arguments.script}'")
+    rank = int(os.environ.get("RANK", "0")) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+    stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
+    arguments.json = _of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
+    arguments.csv = _of_rank(arguments.csv, rank)
+    check_output(arguments)
+    from roofprof._script_run.program import run_program
+    from roofprof._script_run.window import Window
+
+    window = Window(arguments.model, arguments.skip, arguments.steps, stop=arguments.stop)
+    with window:
+        code = run_program(arguments.script, arguments.arguments, window.end, as_module=arguments.as_module)
+    report = window.report()
+    if report is None:
+        say(_nothing(window, arguments))
+        return code or 2
+    calls = "call" if window.profiled == 1 else "calls"
+    say(f"profiled {window.profiled} {calls} of {report.model}" + ("" if rank is None else f" on rank {rank}"))
+    return _written(report, arguments, rank) or code
+
+
+def _of_rank(path: Path | None, rank: int | None) -> Path | None:
+    return path if path is None or rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
+
+
+def _written(report: Report, arguments: argparse.Namespace, rank: int | None) -> int:
+    if not rank:
+        return output(report, arguments)
+    report.to_json(arguments.json)  # of several tables, which are alike, one is printed
+    if arguments.csv:
+        report.to_csv(arguments.csv)
+    return 0
+
+
+def _nothing(window: Window, arguments: argparse.Namespace) -> str:
+    called = ", ".join(f"{one.type} ({one.calls})" for one in list(window.seen.values())[:5])
+    if called:
+        return f"nothing was profiled: with --skip {arguments.skip} too few calls are left of {called}"
+    if arguments.model:
+        return f"nothing was profiled: no module that was called is '{arguments.model}'"
+    return "nothing was profiled: no torch.nn module was called"

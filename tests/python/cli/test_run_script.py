@@ -1,0 +1,223 @@
+"""``roofprof run``: programs as they are, and the figures of a window of their steps."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import roofprof
+from roofprof.cli import main
+
+TRAIN = """
+import argparse
+import os
+import signal
+import sys
+
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=12)
+parser.add_argument("--at-4", default="")
+options = parser.parse_args()
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+critic = nn.Linear(4, 1)
+loss_of = nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def step(i):
+    optimizer.zero_grad()
+    x = torch.rand(8 + i, 16)  # each step has work of its own
+    if i == 4 and options.at_4:
+        exec(options.at_4)
+    loss_of(model(x), torch.zeros(8 + i, 4)).backward()
+    optimizer.step()
+
+
+if __name__ == "__main__":
+    for i in range(options.steps):
+        step(i)
+    assert nn.Module.__call__ is nn.Module._wrapped_call_impl or i < 10, "the program goes on with calls as ever"
+    print("arguments", sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A training program, in a folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROOFPROF_CEILINGS", "off")
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    before = torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]
+    yield path
+    assert (torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]) == before
+
+
+def report(path="train.roofprof.json"):
+    return roofprof.Report.from_json(path)
+
+
+FIGURES = ("path", "type", "calls", "params", "macs", "flops", "bytes")
+
+
+def figures(report):
+    return [[getattr(row, name) for name in FIGURES] for row in report.rows if row.path != "(outside)"]
+
+
+def test_the_window_has_the_figures_of_a_block_around_its_steps(script, tmp_path, capsys):
+    assert main(["run", "--skip", "5", "--steps", "3", str(script)]) == 0
+    assert "arguments []" in capsys.readouterr().out
+    block = TRAIN.replace(
+        "    for i in range(options.steps):\n        step(i)\n",
+        "    import roofprof\n"
+        "    for i in range(5):\n        step(i)\n"
+        "    with roofprof.RooflineProfiler(model) as profiler:\n"
+        "        for i in range(5, 8):\n            step(i)\n            profiler.step()\n"
+        '    profiler.report().to_json("block.json")\n',
+    )
+    (tmp_path / "block.py").write_text(block)
+    subprocess.run([sys.executable, "block.py"], check=True)
+    assert figures(report()) == figures(report("block.json"))
+    # A step lasts from call to call: outside is the input of step 8, with 3 rows more than that of step 5.
+    assert report().row("(outside)").flops - report("block.json").row("(outside)").flops == 3 * 16
+    assert report().steps == 3
+    # Closed form: forward, and the backward's two products; the first layer has no gradient of its input.
+    batches = (8 + 5) + (8 + 6) + (8 + 7)
+    assert report().total.macs == batches * (16 * 32 * 2 + 32 * 4 * 3)
+
+
+def test_the_programs_own_arguments_are_its_own(script, capsys):
+    assert main(["run", "--skip", "1", "--steps", "2", "--json", "r.json", str(script), "--steps", "7"]) == 0
+    assert "arguments ['--steps', '7']" in capsys.readouterr().out
+    assert report("r.json").row("").calls == 2
+
+
+@pytest.mark.parametrize(("steps", "calls"), [(1, 1), (2, 1), (3, 1), (4, 1), (6, 3), (30, 10)])
+def test_without_a_wish_there_is_a_report_of_any_number_of_steps(script, steps, calls, capsys):
+    assert main(["run", str(script), "--steps", str(steps)]) == 0
+    assert report().row("").calls == calls
+    assert f"profiled {calls} call" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("action", "code", "printed"),
+    [
+        ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('no data')", 1, "no data"),
+        ("sys.exit()", 0, ""),
+        ("os.kill(os.getpid(), signal.SIGINT)", 130, "KeyboardInterrupt"),
+    ],
+)
+def test_a_program_that_ends_early_has_its_exit_code_and_a_report(script, action, code, printed, capsys):
+    assert main(["run", "--skip", "1", str(script), "--at-4", action]) == code
+    shown = capsys.readouterr().err
+    assert printed in shown
+    assert "_script_run" not in shown  # the traceback is the program's
+    assert report().row("").calls == 3
+    assert report().partial == (code != 0)
+
+
+def test_stop_ends_the_program(script, capsys):
+    assert main(["run", "--stop", "--skip", "0", "--steps", "2", str(script)]) == 0
+    assert "arguments" not in capsys.readouterr().out
+    assert report().row("").calls == 2
+
+
+TWO = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(8, width)
+    def forward(self, x):
+        return self.inner(x)
+
+small, large = Net(2), Net(4000)
+for _ in range(5):
+    small(torch.rand(1, 8))
+    large(torch.rand(1000, 8))
+"""
+
+
+@pytest.mark.parametrize(
+    ("wish", "macs"),
+    [
+        ([], 8 * 4000 * 1000),  # most of the time
+        (["--model", "small"], 8 * 2),
+        (["--model", "large.inner"], 8 * 4000 * 1000),
+        (["--model", "Net"], 8 * 4000 * 1000),
+        (["--model", "Net[0]"], 8 * 2),
+        (["--model", "Net[1]"], 8 * 4000 * 1000),
+    ],
+)
+def test_which_module_is_profiled(script, wish, macs):
+    script.write_text(TWO)
+    assert main(["run", *wish, "--skip", "3", "--steps", "1", str(script)]) == 0
+    model = next(row for row in report().rows if row.path == "")
+    assert model.macs == macs
+
+
+def test_a_module_is_run_by_its_name(script, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "fit.py").write_text(TRAIN)
+    assert main(["run", "-m", "package.fit", "--steps", "8"]) == 0
+    assert report("fit.roofprof.json").row("").calls == 5
+
+
+def test_a_compiled_model(script):
+    script.write_text(TRAIN.replace("critic =", "model.compile(backend='eager')\ncritic ="))
+    assert main(["run", "--skip", "5", "--steps", "2", str(script)]) == 0
+    assert report().total.macs == (13 + 14) * (16 * 32 * 2 + 32 * 4 * 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none.py"], "there is no script 'none.py'"),
+        (["--steps", "0", "train.py"], "--steps must be 1 or more"),
+        (["--model", "Foo", "train.py"], "no module that was called is 'Foo'"),
+        (["--skip", "99", "train.py"], "with --skip 99 too few calls are left of Sequential (12), MSELoss (12)"),
+        (["empty.py"], "no torch.nn module was called"),
+        (["-m", "no_such_module"], "No module named no_such_module"),
+    ],
+)
+def test_what_cannot_be_is_said(script, tmp_path, arguments, said, capsys):
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    assert main(["run", *arguments]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_under_torchrun_each_rank_has_a_report(script, tmp_path):
+    script.write_text(
+        textwrap.dedent("""
+        import torch
+        import torch.distributed as dist
+        from torch import nn
+        dist.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+        for _ in range(6):
+            model(torch.rand(2 + dist.get_rank(), 8)).sum().backward()
+        dist.destroy_process_group()
+        """)
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "roofprof", "run", "--skip", "2", "--steps", "2", str(script)]
+    environment = {**os.environ, "ROOFPROF_CEILINGS": "off", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):
+        module = next(row for row in report(f"train.roofprof.rank{rank}.json").rows if row.path == "module")
+        assert (module.calls, module.type) == (2, "Linear")
+    assert done.stdout.count("DistributedDataParallel on cpu") == 1
