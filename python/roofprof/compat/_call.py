@@ -6,13 +6,15 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.nn.modules import module as nn_module
+from torch.nn.parameter import is_lazy
 
 import roofprof
+from roofprof._state.snapshot import StateSnapshot
 
 
 class ConventionWarning(UserWarning):
@@ -112,6 +114,12 @@ def after_each_call(
         nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
 
+def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
+    """An input from 0 to 1, made without moving on the user's random numbers."""
+    with torch.random.fork_rng(devices=[]):
+        return torch.rand(*size).to(device=device, dtype=dtype)
+
+
 @contextlib.contextmanager
 def unfused() -> Iterator[None]:
     """Transformer layers module by module: the originals' hooks on every module keep torch off its fused path as well,
@@ -134,6 +142,18 @@ def eager() -> Iterator[None]:
         return
     with torch.compiler.set_stance("force_eager"):
         yield
+
+
+def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
+    """What is called in here leaves the model as it was; a lazy one gets its sizes and keeps them."""
+    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        return contextlib.nullcontext()
+    return StateSnapshot(model, args, kwargs).undoing()
+
+
+def path_in_report(path: str) -> str:
+    """The path that reports have for a place: torch.compile's wrappers are no modules there."""
+    return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def named_places(

@@ -1,0 +1,296 @@
+"""The replacement of torch's FlopCounterMode beside torch's own, closed forms, and what torch's misses."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+import torchvision
+from models import LeNet
+from torch import nn
+from torch._subclasses import FakeTensorMode
+from torch.nn.modules import module as nn_module
+from torch.utils import flop_counter as torchs
+from torch.utils.checkpoint import checkpoint
+
+from roofprof.compat.flop_counter import FlopCounterMode, register_flop_formula
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+aten = torch.ops.aten
+
+
+def counted(mode, model, *inputs, backward=True, **options):
+    with mode(display=False, **options) as counter:
+        output = model(*inputs)
+        if backward:
+            output.sum().backward()
+    return counter
+
+
+def pair(model, *inputs, **options):
+    return [counted(mode, model, *inputs, **options) for mode in (torchs.FlopCounterMode, FlopCounterMode)]
+
+
+def image(side=64):
+    return torch.rand(1, 3, side, side)
+
+
+def test_the_signatures_are_torchs():
+    for name in ("__init__", "get_total_flops", "get_flop_counts", "get_unsupported_ops", "get_table"):
+        ours, theirs = (inspect.signature(getattr(each, name)) for each in (FlopCounterMode, torchs.FlopCounterMode))
+        assert list(ours.parameters) == list(theirs.parameters)
+        assert [each.default for each in ours.parameters.values()] == [
+            each.default for each in theirs.parameters.values()
+        ]
+    assert register_flop_formula is torchs.register_flop_formula
+
+
+# ---- beside the original
+
+FORWARDS = {
+    "lenet": (LeNet, lambda: torch.rand(1, 1, 32, 32)),
+    "mlp": (lambda: nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 6, bias=False)), lambda: torch.rand(2, 4)),
+    "resnet18": (torchvision.models.resnet18, image),
+    "mobilenet_v2": (torchvision.models.mobilenet_v2, image),
+    "encoder layer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda: torch.rand(2, 5, 8)),
+}
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_forwards_equal_the_original(name, mode):
+    build, make_input = FORWARDS[name]
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with mode():
+            theirs, ours = pair(build(), make_input(), backward=False)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert ours.get_total_flops() == theirs.get_total_flops() > 0
+
+
+@pytest.mark.parametrize("name", ["lenet", "mlp", "encoder layer"])
+def test_training_steps_equal_the_original(name):
+    build, make_input = FORWARDS[name]
+    theirs, ours = pair(build(), make_input())
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+
+
+@pytest.mark.parametrize("depth", [None, 1, 2, 3])
+def test_tables_equal_the_original(depth):
+    pytest.importorskip("tabulate")
+    for build, make_input in FORWARDS.values():
+        theirs, ours = pair(build(), make_input(), backward=False, depth=depth)
+        # Some versions of tabulate strip the indentation that torch asks for.
+        assert _cells(ours.get_table()) == _cells(theirs.get_table())
+
+
+def _cells(table):
+    header, _, *rows = table.splitlines()
+    return [line.split() for line in [header, *rows]]
+
+
+def test_a_total_above_all_modules_has_its_own_lines(capsys):
+    model = nn.Linear(4, 5)
+    with FlopCounterMode() as ours:
+        model(torch.rand(3, 4))
+        torch.rand(3, 3) @ torch.rand(3, 3)
+    printed = capsys.readouterr().out
+    with torchs.FlopCounterMode() as theirs:
+        model(torch.rand(3, 4))
+        torch.rand(3, 3) @ torch.rand(3, 3)
+    assert _cells(printed) == _cells(capsys.readouterr().out)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert ours.get_flop_counts()["Global"] == {aten.addmm: 2 * 3 * 4 * 5, aten.mm: 2 * 27}
+
+
+def test_an_empty_block_equals_the_original(capsys):
+    with FlopCounterMode():
+        pass
+    ours = capsys.readouterr().out
+    with torchs.FlopCounterMode():
+        pass
+    assert ours == capsys.readouterr().out
+
+
+def test_formulas_of_the_users_own_equal_the_original():
+    mapping = {aten.mm: lambda a, b, out_shape=None: a[0] + b[0] + out_shape[1], aten.relu: lambda x, out_shape=None: 9}
+    theirs, ours = pair(nn.Sequential(nn.Linear(4, 5), nn.ReLU()), torch.rand(2, 4), custom_mapping=mapping)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert ours.get_flop_counts()["Sequential.1"] == {aten.relu: 9}
+
+
+def test_registered_formulas_of_custom_ops_count(monkeypatch):
+    monkeypatch.setattr(torchs, "flop_registry", dict(torchs.flop_registry))
+    with torch.library._scoped_library("roofprof_flops", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: torch.mm(x, x) + torch.mm(x, x), "CPU")
+        twice = torch.ops.roofprof_flops.twice
+        with FlopCounterMode(display=False) as without:
+            twice(torch.rand(3, 3))
+        assert without.get_flop_counts() == {"Global": {aten.mm: 2 * 2 * 27}}  # torch's counts 0
+        register_flop_formula(twice)(lambda x_shape, out_shape=None: x_shape[0] * 100)
+        with FlopCounterMode(display=False) as ours:
+            twice(torch.rand(3, 3))
+        assert ours.get_flop_counts() == {"Global": {twice: 300}}
+
+
+# ---- where the original is wrong
+
+
+def test_the_backward_of_a_grouped_convolution_counts_its_macs():
+    theirs, ours = pair(nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False), torch.rand(1, 8, 5, 5))
+    forward = 2 * 8 * 25 * 9
+    assert ours.get_flop_counts()["Global"] == {aten.convolution: forward, aten.convolution_backward: forward}
+    assert theirs.get_total_flops() == forward + 8 * forward
+
+
+def test_a_residual_branch_has_the_backward_of_its_own_layers():
+    theirs, ours = pair(torchvision.models.resnet18(), image())
+    assert ours.get_flop_counts()["Global"] == theirs.get_flop_counts()["Global"]
+    branch = "ResNet.layer2.0.downsample"
+    assert ours.get_flop_counts()[branch] == {aten.convolution: 1_048_576, aten.convolution_backward: 2 * 1_048_576}
+    assert theirs.get_flop_counts()[branch][aten.convolution_backward] == 58_720_256
+
+
+def test_recurrent_layers_and_vectors_have_their_macs():
+    with FlopCounterMode(display=False) as ours:
+        nn.LSTM(4, 5)(torch.rand(2, 3, 4))
+        torch.mv(torch.rand(3, 4), torch.rand(4))
+    assert ours.get_total_flops() == 2 * 2 * 3 * 4 * 5 * (4 + 5) + 2 * 12
+
+
+# ---- what stands around
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(batch["points"])
+        return {"out": x if scale is None else x @ scale}
+
+
+def test_a_model_that_takes_a_dict_and_keywords():
+    model = TakesADict()
+    with FlopCounterMode(display=False) as counter:
+        model({"points": torch.rand(3, 8)}, scale=torch.rand(16, 5))["out"].sum().backward()
+    products, backward = 2 * 3 * 16 * 5, 2 * 3 * 16 * 5
+    assert counter.get_flop_counts()["TakesADict"][aten.mm] == products + backward + 2 * 3 * 8 * 16
+    assert counter.get_flop_counts()["TakesADict.layer"] == {aten.addmm: 2 * 3 * 8 * 16, aten.mm: 2 * 3 * 8 * 16}
+
+
+def test_figures_are_there_inside_the_block_and_a_model_may_be_made_in_it():
+    with FlopCounterMode(display=False) as counter:
+        model, loss = nn.Sequential(nn.Linear(4, 5)), nn.MSELoss()
+        loss(model(torch.rand(3, 4)), torch.rand(3, 5)).backward()
+        assert counter.get_total_flops() == 2 * 2 * 3 * 4 * 5
+        model(torch.rand(3, 4))
+    assert counter.get_flop_counts()["Sequential.0"] == {aten.addmm: 2 * 120, aten.mm: 120}
+
+
+def test_a_model_that_stands_inside_another_is_named_by_itself():
+    model = nn.Sequential(nn.Linear(4, 5))
+    around = nn.ModuleDict({"inner": model})
+    names = set(counted(FlopCounterMode, model, torch.rand(3, 4)).get_flop_counts())
+    assert names == {"Global", "Sequential", "Sequential.0"} and len(around) == 1
+
+
+def test_a_block_inside_a_block_counts_in_both():
+    layer = nn.Linear(4, 5)
+    with FlopCounterMode(display=False) as outer:
+        layer(torch.rand(2, 4))
+        with FlopCounterMode(display=False) as inner:
+            layer(torch.rand(3, 4))
+        layer(torch.rand(1, 4))
+    assert inner.get_total_flops() == 3 * 40
+    assert outer.get_flop_counts()["Linear"] == {aten.addmm: 6 * 40}
+
+
+def test_lists_have_no_row_as_with_torch():
+    class Lists(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(4, 4)])
+
+        def forward(self, x):
+            return self.layers[0](x)
+
+    theirs, ours = pair(Lists(), torch.rand(3, 4), backward=False)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert set(ours.get_flop_counts()) == {"Global", "Lists", "Lists.layers.0"}
+
+
+def test_recomputation_counts_where_it_runs():
+    class Recomputes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+
+        def forward(self, x):
+            return checkpoint(self.inner, x, use_reentrant=False)
+
+    theirs, ours = pair(Recomputes(), torch.rand(3, 4, requires_grad=True))
+    assert ours.get_flop_counts()["Global"] == theirs.get_flop_counts()["Global"]
+    assert ours.get_flop_counts()["Recomputes.inner.0"][aten.addmm] == 2 * (2 * 3 * 4 * 8)
+
+
+@pytest.mark.parametrize("device", ["meta", "fake"])
+def test_tensors_without_data(device):
+    with FakeTensorMode() if device == "fake" else torch.device("meta"):
+        model, x = torchvision.models.resnet18(), image()
+        with FlopCounterMode(display=False) as counter:
+            model(x)
+    assert counter.get_total_flops() == 297_115_648  # torch's, on the CPU
+
+
+def test_a_second_block_begins_anew():
+    counter = FlopCounterMode(display=False)
+    for _ in range(2):
+        with counter:
+            nn.Linear(4, 5)(torch.rand(2, 4))
+        assert counter.get_total_flops() == 80
+
+
+def test_torchscript_counts():
+    model = torch.jit.script(nn.Sequential(nn.Linear(4, 5), nn.ReLU()))
+    assert counted(FlopCounterMode, model, torch.rand(3, 4), backward=False).get_total_flops() == 120
+
+
+def test_the_users_exception_comes_through_and_nothing_stays():
+    class Raises(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.layer(x)
+            raise KeyError("mine")
+
+    tables = [value for name, value in vars(nn_module).items() if name.startswith("_global") and hasattr(value, "keys")]
+    before = [dict(table) for table in tables]
+    model, counter = Raises(), FlopCounterMode(display=False)
+    with pytest.raises(KeyError, match="mine"), counter:
+        model(torch.rand(1, 4))
+    assert [dict(table) for table in tables] == before
+    assert counter.get_total_flops() == 2 * 16
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+    assert model.training and list(model.state_dict()) == ["layer.weight", "layer.bias"]
+
+
+def test_mods_warns_as_torchs():
+    with pytest.warns(UserWarning, match="mods argument is not needed"):
+        FlopCounterMode(nn.Linear(2, 2), display=False)
+
+
+def test_a_block_that_is_open_is_not_entered_again():
+    counter = FlopCounterMode(display=False)
+    with counter, pytest.raises(RuntimeError, match="open already"):
+        counter.__enter__()
+    with pytest.raises(RuntimeError, match="not open"):
+        counter.__exit__(None, None, None)

@@ -1,0 +1,349 @@
+"""torchinfo's replacement beside torchinfo itself, closed forms, and what torchinfo refuses or misses."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import warnings
+
+import pytest
+import torch
+import torchvision
+from models import LeNet
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.modules import module as nn_module
+
+from roofprof.compat import ConventionWarning, _call
+from roofprof.compat import torchinfo as ours
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
+]
+
+COLUMNS = ("kernel_size", "input_size", "output_size", "num_params", "params_percent", "mult_adds", "trainable")
+
+
+@pytest.fixture
+def original():
+    return pytest.importorskip("torchinfo")
+
+
+def quiet(model, **options):
+    return ours.summary(model, verbose=0, **options)
+
+
+def text(statistics):
+    """The printed form; Python since 3.11 prints a unit's name in place of its letter in the original's."""
+    letters = {"Units.MEGABYTES": "M", "Units.GIGABYTES": "G", "Units.TERABYTES": "T"}
+    printed = str(statistics)
+    for name, letter in letters.items():
+        printed = printed.replace(name, letter)
+    return printed
+
+
+class Mlp(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(8, 6), nn.BatchNorm1d(6), nn.PReLU(), nn.Linear(6, 3, bias=False))
+
+
+class Repeats(nn.Module):
+    """A layer called twice, and a list that is never called."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.rest = nn.ModuleList([nn.Linear(4, 4), nn.LayerNorm(4)])
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        x = self.first(self.first(x)) * self.scale
+        for layer in self.rest:
+            x = layer(x)
+        return x
+
+
+MODELS = {
+    "lenet": (LeNet, (2, 1, 32, 32)),
+    "mlp": (Mlp, (5, 8)),
+    "repeats": (Repeats, (3, 4)),
+    "resnet18": (torchvision.models.resnet18, (2, 3, 64, 64)),
+    "mobilenet_v2": (torchvision.models.mobilenet_v2, (2, 3, 64, 64)),
+    "lstm": (lambda: nn.LSTM(4, 5, 2, bidirectional=True), (7, 2, 4)),
+}
+SUMS = ("total_params", "trainable_params", "total_mult_adds", "total_output_bytes", "total_param_bytes", "input_size")
+
+
+def test_the_signature_is_the_originals(original):
+    mine, theirs = (inspect.signature(each.summary).parameters.values() for each in (ours, original))
+    assert [(each.name, each.kind, each.default) for each in mine] == [
+        (each.name, each.kind, each.default) for each in theirs
+    ]
+    for name in ("ColumnSettings", "Mode", "RowSettings", "Units", "Verbosity"):
+        members = {key: each.value for key, each in getattr(original, name).__members__.items()}
+        assert {key: each.value for key, each in getattr(ours, name).__members__.items()} == members
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_equal_the_original(name, original):
+    build, size = MODELS[name]
+    model = build()
+    mine, theirs = quiet(model, input_size=size), original.summary(model, input_size=size, verbose=0)
+    # The bytes of a parameter that a container holds itself are left out by the original.
+    sums = [each for each in SUMS if (name, each) != ("repeats", "total_param_bytes")]
+    assert {each: getattr(mine, each) for each in sums} == {each: getattr(theirs, each) for each in sums}
+    line = ("class_name", "depth", "input_size", "output_size", "num_params", "trainable", "is_recursive", "executed")
+    assert [[getattr(each, what) for what in line] for each in mine.summary_list] == [
+        [getattr(each, what) for what in line] for each in theirs.summary_list
+    ]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 9])
+@pytest.mark.parametrize(
+    "rows", [("depth",), ("var_names",), ("depth", "var_names", "ascii_only"), ("depth", "hide_recursive_layers"), ()]
+)
+def test_tables_equal_the_original(original, depth, rows):
+    for name in ("lenet", "mlp", "resnet18"):
+        build, size = MODELS[name]
+        model = build()
+        options = {"input_size": size, "depth": depth, "row_settings": rows, "col_names": COLUMNS, "col_width": 17}
+        assert text(quiet(model, **options)) == text(original.summary(model, verbose=0, **options))
+
+
+def test_what_is_printed_equals_the_original(original, capsys):
+    model = torchvision.models.resnet18()
+    model.conv1.requires_grad_(False)
+    for options in ({}, {"depth": 5}, {"input_size": (1, 3, 64, 64), "verbose": 2}, {"input_size": [1, 3, 64, 64]}):
+        verbose = {"verbose": 1} | options
+        mine = ours.summary(model, **verbose)
+        printed = capsys.readouterr().out
+        theirs = original.summary(model, **verbose)
+        assert printed == f"{text(theirs)}\n" and str(mine) == text(theirs)
+        capsys.readouterr()
+
+
+def test_a_batch_dimension_is_put_in_as_the_original_does(original):
+    options = {"input_size": (1, 32, 32), "batch_dim": 0, "col_names": COLUMNS}
+    assert text(quiet(LeNet(), **options)) == text(original.summary(LeNet(), verbose=0, **options))
+
+
+def test_pruned_weights_equal_the_original(original):
+    from torch.nn.utils import prune
+
+    model = Mlp()
+    prune.random_unstructured(model[0], "weight", amount=0.5)
+    mine, theirs = quiet(model), original.summary(model, verbose=0)
+    assert mine.total_params == theirs.total_params == 24 + 6 + 12 + 1 + 18
+    assert text(mine) == text(theirs)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"input_size": (1, 2), "input_data": torch.rand(1, 2)}, RuntimeError),
+        ({"col_names": ("output_size",)}, ValueError),
+        ({"col_names": ("outputs",)}, ValueError),
+        ({"col_width": 0}, ValueError),
+        ({"mode": "fast"}, ValueError),
+        ({"input_size": ()}, ValueError),
+        ({"input_size": (1, -2)}, ValueError),
+        ({"input_size": 3}, TypeError),
+    ],
+)
+def test_what_makes_no_sense_is_refused_as_by_the_original(original, options, error):
+    for summary in (original.summary, ours.summary):
+        with pytest.raises(error):
+            summary(nn.Linear(2, 2), **({"verbose": 0} | options))
+
+
+# ---- closed forms, where the original is wrong
+
+
+def test_a_linear_layer_on_three_dimensions():
+    statistics = quiet(nn.Linear(4, 5), input_size=(2, 3, 4))
+    assert statistics.total_mult_adds == 2 * 3 * 4 * 5 + 2 * 3 * 5  # the original: 2 x 25
+
+
+def test_a_transposed_convolution():
+    statistics = quiet(nn.ConvTranspose2d(4, 6, 3, stride=2), input_size=(1, 4, 5, 5))
+    assert statistics.total_mult_adds == 25 * 4 * 6 * 9 + 6 * 11 * 11
+
+
+def test_an_embedding_multiplies_nothing():
+    assert quiet(nn.Embedding(50, 4), input_data=torch.zeros(2, 3, dtype=torch.long)).total_mult_adds == 0
+
+
+def test_attention_and_functional_calls_are_in_their_modules_line():
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return F.scaled_dot_product_attention(q, k, v)
+
+    model, linear = quiet(Attends(), input_size=(2, 5, 8)).summary_list
+    assert model.macs == 2 * (2 * 5 * 5 * 8)
+    assert linear.macs == 2 * 5 * 8 * 24 + 2 * 5 * 24
+
+
+def test_a_transformer_layer():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, bias=False)
+    statistics = quiet(layer, input_size=(2, 5, 8))
+    products = 10 * (4 * 8 * 8 + 2 * 8 * 16) + 2 * (2 * 5 * 5 * 8)
+    norms = 2 * 2 * 8
+    assert statistics.total_mult_adds == products + norms
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_recurrent_cells_and_packed_sequences():
+    assert quiet(nn.LSTMCell(3, 5), input_size=(2, 3)).total_mult_adds == 2 * (4 * 5 * (3 + 5) + 2 * 4 * 5)
+    packed = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
+    assert quiet(nn.LSTM(3, 4), input_data=[packed]).total_mult_adds == 7 * (4 * 4 * (3 + 4) + 2 * 4 * 4)
+
+
+def test_tied_parameters_count_once():
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    assert quiet(model, input_size=(1, 4)).total_params == 16
+
+
+def test_calls_of_one_layer_on_several_sizes_share_all_of_its_work():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 5, bias=False)
+
+        def forward(self, x):
+            return self.layer(x), self.layer(x[:1])
+
+    _, first, second = quiet(Two(), input_size=(3, 4)).summary_list
+    assert (first.macs, second.macs) == (60, 20) and second.is_recursive
+
+
+# ---- inputs and outputs that the original refuses
+
+
+@dataclasses.dataclass
+class Output:
+    name: str
+    values: torch.Tensor
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(input=batch["points"])
+        return Output("out", x if scale is None else x @ scale)
+
+
+def test_a_dict_keywords_and_a_dataclass():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    for options in (
+        {"input_data": [batch], "scale": torch.rand(16, 5)},
+        {"input_data": {"batch": batch, "scale": torch.rand(16, 5)}},
+    ):
+        statistics = quiet(TakesADict(), **options)
+        assert statistics.total_mult_adds == 3 * 8 * 16 + 3 * 16 + 3 * 16 * 5
+        model, layer = statistics.summary_list
+        assert (model.output_size, layer.input_size) == ([3, 5], [3, 8])
+    assert statistics.total_input == 4 * (3 * 8 + 16 * 5)
+
+
+def test_numpy_arrays_and_several_inputs():
+    class Adds(nn.Module):
+        def forward(self, x, y):
+            return torch.as_tensor(x) @ y
+
+    statistics = quiet(Adds(), input_data=(torch.rand(2, 3).numpy(), torch.rand(3, 4)))
+    assert statistics.total_mult_adds == 24 and statistics.total_input == 4 * 18
+    assert quiet(Adds(), input_size=[(2, 3), (3, 4)]).total_mult_adds == 24
+    assert quiet(Adds(), input_size=[(2, 3), (3, 4)], dtypes=[torch.double] * 2).total_input == 8 * 18
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 32, 32))])
+def test_torchscript_counts_what_its_module_does(convert):
+    model = torchvision.models.resnet18().eval()
+    script = quiet(convert(model), input_size=(1, 3, 32, 32))
+    lines = {line.var_name: line for line in script.summary_list if line.depth == 1}
+    assert lines["conv1"].macs == 16 * 16 * 64 * 3 * 49
+    assert script.total_params == 11_689_512
+
+
+def test_the_meta_device():
+    statistics = quiet(torchvision.models.resnet18(), input_size=(1, 3, 224, 224), device="meta")
+    assert (
+        statistics.total_mult_adds == quiet(torchvision.models.resnet18(), input_size=(1, 3, 224, 224)).total_mult_adds
+    )
+
+
+def test_a_compiled_models_layers_have_their_own_work():
+    model = torch.compile(nn.Sequential(nn.Linear(4, 5), nn.ReLU()), backend="eager")
+    statistics = quiet(model, input_size=(3, 4))
+    assert statistics.total_mult_adds == 3 * 20 + 3 * 5
+    assert [line.macs for line in statistics.summary_list if line.class_name == "Linear"] == [75]
+
+
+def test_a_lazy_model_has_its_sizes_afterwards():
+    model = nn.Sequential(nn.LazyLinear(5), nn.LazyBatchNorm1d())
+    statistics = quiet(model, input_size=(3, 4))
+    assert statistics.total_params == 25 + 10 and model[0].weight.shape == (5, 4)
+
+
+# ---- nothing is left behind
+
+
+@pytest.mark.parametrize("options", [{"mode": "train"}, {"mode": "eval"}, {"device": "meta"}])
+def test_the_model_is_as_it_was(options):
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout())
+    model[1].eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    tables = [value for name, value in vars(nn_module).items() if name.startswith("_global") and hasattr(value, "keys")]
+    hooks = [dict(table) for table in tables]
+    statistics = quiet(model, input_size=(3, 4), **options)
+    assert statistics.total_mult_adds == 3 * 16 + 3 * 4 + 3 * 8
+    assert [module.training for module in model.modules()] == [True, True, False, True]
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert [dict(table) for table in tables] == hooks
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    class Raises(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.layer(x)
+            raise KeyError("mine")
+
+    model = Raises()
+    model.layer.eval()
+    hooks = len(nn_module._global_forward_hooks), len(nn_module._global_forward_pre_hooks)
+    with pytest.raises(KeyError, match="mine"):
+        quiet(model, input_size=(1, 4))
+    assert model.training and not model.layer.training
+    assert (len(nn_module._global_forward_hooks), len(nn_module._global_forward_pre_hooks)) == hooks
+
+
+def test_a_cached_call_is_used_until_it_is_forgotten():
+    ours.clear_cached_forward_pass()
+    first = quiet(nn.Linear(4, 5), input_size=(3, 4), cache_forward_pass=True)
+    again = quiet(nn.Linear(4, 9), input_size=(3, 4), cache_forward_pass=True)
+    assert again.total_mult_adds == first.total_mult_adds
+    ours.clear_cached_forward_pass()
+    assert quiet(nn.Linear(4, 9), input_size=(3, 4), cache_forward_pass=True).total_mult_adds == 3 * 45
+
+
+def test_the_convention_is_told_once(monkeypatch):
+    monkeypatch.setattr(_call, "_warned", set())
+    with pytest.warns(ConventionWarning, match="mult-adds are MACs and one addition"):
+        quiet(nn.Linear(4, 5), input_size=(3, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet(nn.Linear(4, 5), input_size=(3, 4))

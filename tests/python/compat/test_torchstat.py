@@ -1,0 +1,281 @@
+"""torchstat's replacement beside torchstat's formulas, its recorded figures and closed forms.
+
+torchstat 0.0.7 itself runs with no NumPy and pandas of today, so its functions are asked layer by layer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections import defaultdict
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.modules import module as nn_module
+
+from roofprof.compat import ConventionWarning, _call
+from roofprof.compat.torchstat import ModelStat, report_format, stat
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
+]
+
+
+@pytest.fixture
+def torchstat():
+    return pytest.importorskip("torchstat")
+
+
+def rows(model, size=None, granularity=1, **options):
+    return {row.name: row for row in ModelStat(model, size, granularity, **options).rows()}
+
+
+# ---- the published layer
+
+
+def test_a_convolution_has_the_published_figures(capsys):
+    layer = nn.Conv2d(3, 48, 6, stride=2, padding=2)
+    row = rows(nn.Sequential(layer), (3, 384, 1280))["0"]
+    assert (row.params, round(row.memory_mib, 2)) == (5232, 22.52)
+    assert (row.madd, row.flops) == (1_274_019_840, 642_908_160)
+    assert (row.read_bytes, row.write_bytes, row.bytes) == (5_919_168, 23_592_960, 29_512_128)
+    assert (row.input_shape, row.output_shape, row.duration) == ((3, 384, 1280), (48, 192, 640), 1)
+    stat(nn.Sequential(layer), (3, 384, 1280))
+    header, line, total, *_ = capsys.readouterr().out.splitlines()
+    columns = "module name, input shape, output shape, params, memory(MB), MAdd, Flops, MemRead(B), MemWrite(B)"
+    assert header.split("  ", 1)[1].split() == f"{columns}, duration[%], MemR+W(B)".replace(",", "").split()
+    figures = ["5232", "22.52", "1,274,019,840", "642,908,160", "5919168", "23592960", "100.00%", "29512128"]
+    assert line.split() == ["0", "0", "3", "384", "1280", "48", "192", "640", *figures]
+    assert total.split() == ["total", *figures]
+
+
+# ---- beside the original's formulas
+
+CNN = (nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8, affine=False), nn.ReLU6(), nn.AvgPool2d(2), nn.Conv2d(8, 4, 1))
+MODELS = {
+    "resnet18": (torchvision.models.resnet18, (3, 64, 64)),
+    "mobilenet_v2": (torchvision.models.mobilenet_v2, (3, 64, 64)),
+    "vgg11_bn": (torchvision.models.vgg11_bn, (3, 64, 64)),
+    "cnn": (lambda: nn.Sequential(*CNN, nn.PReLU(), nn.LeakyReLU(), nn.MaxPool2d((2, 1)), nn.Softmax(1)), (3, 9, 9)),
+    "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ELU(), nn.Linear(5, 2, bias=False)), (3, 2, 2)),
+    "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2, bias=False)), (4, 5, 5)),
+}
+
+
+def formulas(torchstat, model, size):
+    """What the original's functions give for each call of each layer, added up."""
+    sums = defaultdict(lambda: [0, 0, 0, 0, 0])
+    names = {module: name for name, module in model.named_modules()}
+
+    def after(module, args, output):
+        madd, flops = (getattr(torchstat, f"compute_{what}")(module, args[0], output) for what in ("madd", "flops"))
+        read, written = torchstat.compute_memory(module, args[0], output)
+        figures = [madd, flops, 4 * read, 4 * written, output[0].numel()]
+        sums[names[module]] = [int(one + other) for one, other in zip(sums[names[module]], figures, strict=True)]
+
+    handles = [module.register_forward_hook(after) for module in model.modules() if not list(module.children())]
+    model.eval()(torch.rand(1, *size))
+    for handle in handles:
+        handle.remove()
+    return sums
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_equal_the_originals_formulas(name, torchstat):
+    build, size = MODELS[name]
+    model = build()
+    expected = formulas(torchstat, model, size)
+    observed = rows(model, size, parameter_memory=False)
+    assert {name: row.madd for name, row in observed.items()} == {name: each[0] for name, each in expected.items()}
+    if name != "transposed":  # torchstat has a rule for its MAdd alone
+        ours = {name: [row.flops, row.read_bytes, row.write_bytes] for name, row in observed.items()}
+        assert ours == {name: each[1:4] for name, each in expected.items()}
+    assert {name: row.memory_mib for name, row in observed.items()} == {
+        name: pytest.approx(each[4] * 4 / 1024**2) for name, each in expected.items()
+    }
+
+
+def test_resnet18_has_the_published_totals(capsys):
+    stat(torchvision.models.resnet18(), (3, 224, 224))
+    printed = capsys.readouterr().out
+    for line in ("Total params: 11,689,512", "Total MAdd: 3.64GMAdd", "Total Flops: 1.82GFlops"):
+        assert line in printed.splitlines()
+    assert "Counted as 0, as torchstat has no rule for them: AdaptiveAvgPool2d" in printed
+
+
+def test_the_signature_begins_with_the_originals(torchstat):
+    for mine, theirs in ((stat, torchstat.stat), (ModelStat, torchstat.ModelStat)):
+        ours = list(inspect.signature(mine).parameters.values())
+        originals = list(inspect.signature(theirs).parameters.values())
+        assert [(each.name, each.default) for each in ours[: len(originals)]] == [
+            (each.name, each.default) for each in originals
+        ]
+        assert all(each.kind is each.KEYWORD_ONLY for each in ours[len(originals) :])
+
+
+def test_a_table_has_the_originals_totals_in_words(torchstat):
+    from torchstat.reporter import round_value
+
+    found = ModelStat(torchvision.models.vgg11(), (3, 64, 64)).rows()
+    text = report_format(found).splitlines()
+    assert f"Total MAdd: {round_value(sum(row.madd for row in found))}MAdd" in text
+    assert f"Total MemR+W: {round_value(sum(row.bytes for row in found), binary=True)}B" in text
+
+
+# ---- granularity
+
+
+def test_granularity_sums_modules_with_so_many_levels():
+    model = nn.Sequential(
+        nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU()), nn.Flatten(), nn.Sequential(nn.Sequential(nn.Linear(16, 2)))
+    )
+    fine = rows(model, (3, 2, 2))
+    assert list(fine) == ["0.0", "0.1", "1", "2.0.0"]
+    middle = rows(model, (3, 2, 2), 2)
+    assert list(middle) == ["0", "1", "2.0"]
+    assert middle["0"].madd == fine["0.0"].madd + fine["0.1"].madd
+    assert (middle["0"].input_shape, middle["0"].output_shape) == ((3, 2, 2), (4, 2, 2))
+    assert list(rows(model, (3, 2, 2), 3)) == ["0", "1", "2"]
+    (whole,) = rows(model, (3, 2, 2), 4).values()
+    assert whole.madd == sum(row.madd for row in fine.values()) and whole.params == 16 + 34
+    assert whole.duration == 1
+
+
+# ---- where the original is wrong or refuses
+
+
+def test_attention_and_layers_without_a_rule_count_their_macs():
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+            self.mix = nn.Conv1d(5, 5, 1)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return self.mix(F.scaled_dot_product_attention(q, k, v))
+
+    found = rows(Attends(), (5, 8))
+    assert list(found) == ["", "qkv", "mix"]
+    attention, mix = 2 * (5 * 5 * 8), 5 * 5 * 8
+    assert (found[""].madd, found[""].flops) == (2 * attention, attention)
+    assert found[""].bytes == 4 * (4 * 5 * 8)
+    assert (found["mix"].madd, found["mix"].flops) == (2 * mix, mix)
+    assert (found["qkv"].madd, found["qkv"].flops) == (2 * 5 * 8 * 24 - 5 * 24, 5 * 8 * 24)
+    assert sum(row.duration for row in found.values()) == pytest.approx(1)
+
+
+def test_a_layer_that_is_called_twice_counts_twice():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(4, 4, 1)
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    assert rows(Twice(), (4, 3, 3))["layer"].flops == 2 * (9 * 16 + 9 * 4)
+
+
+def test_upsampling_counts_all_channels():
+    assert rows(nn.Sequential(nn.Upsample(scale_factor=2)), (3, 4, 4))["0"].flops == 3 * 8 * 8
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(batch["points"])
+        return {"out": x if scale is None else x @ scale}
+
+
+def test_a_model_that_takes_a_dict_and_keywords():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    found = rows(TakesADict(), inputs=batch, kwargs={"scale": torch.rand(16, 5)})
+    assert found["layer"].flops == 3 * 8 * 16 and found[""].flops == 3 * 16 * 5
+    stat(TakesADict(), None, inputs=batch)
+
+
+def test_double_precision_moves_twice_the_bytes():
+    single, double = (
+        rows(nn.Sequential(nn.Linear(4, 5).to(dtype)), (4,))["0"] for dtype in (torch.float, torch.double)
+    )
+    assert double.bytes == 2 * single.bytes and double.memory_mib == 2 * single.memory_mib
+
+
+def test_compiled_models_and_parts_have_their_rows():
+    inner = nn.Sequential(nn.Linear(4, 5), nn.ReLU())
+    for model, name in (
+        (torch.compile(inner, backend="eager"), "0"),
+        (nn.Sequential(torch.compile(inner, backend="eager")), "0.0"),
+    ):
+        found = rows(model, (4,))
+        assert found[name].flops == 20 and sum(row.flops for row in found.values()) == 20 + 5
+
+
+def test_tied_parameters_count_once():
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    assert [row.params for row in rows(model, (4,)).values()] == [16, 0]
+
+
+def test_frozen_parameters_are_read():
+    frozen = nn.Sequential(nn.Linear(4, 5)).requires_grad_(False)
+    assert rows(frozen, (4,))["0"].read_bytes == 4 * (4 + 25)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((lambda x: x, (3, 4)), TypeError),
+        ((nn.Linear(4, 4), None), ValueError),
+        ((nn.Linear(4, 4), (0,)), ValueError),
+        ((nn.Linear(4, 4), (4,), 0), ValueError),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, error):
+    with pytest.raises(error):
+        stat(*arguments)
+
+
+# ---- nothing is left behind
+
+
+def test_the_model_is_as_it_was():
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout())
+    model[1].eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    call = nn.Conv2d.__call__
+    rows(model, (3, 4, 4))
+    assert nn.Conv2d.__call__ is call
+    assert list(model.state_dict()) == list(before)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert [module.training for module in model.modules()] == [True, True, False, True]
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise KeyError("mine")
+
+    model = Raises()
+    hooks = len(nn_module._global_forward_hooks)
+    with pytest.raises(KeyError, match="mine"):
+        stat(model, (3, 4, 4))
+    assert model.training and len(nn_module._global_forward_hooks) == hooks
+
+
+def test_the_convention_is_told_once(monkeypatch, capsys):
+    monkeypatch.setattr(_call, "_warned", set())
+    with pytest.warns(ConventionWarning, match="multiply-accumulates Flops"):
+        stat(nn.Sequential(nn.Linear(4, 5)), (4,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stat(nn.Sequential(nn.Linear(4, 5)), (4,))
+    assert "Total Flops: 20Flops" in capsys.readouterr().out

@@ -1,0 +1,216 @@
+"""torchsummary's replacement beside torchsummary itself, closed forms, and what torchsummary refuses or misses."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import warnings
+
+import pytest
+import torch
+import torchvision
+from models import LeNet
+from torch import nn
+from torch.nn.modules import module as nn_module
+
+from roofprof.compat import ConventionWarning, _call
+from roofprof.compat.torchsummary import summary, summary_string
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
+]
+
+
+@pytest.fixture
+def original():
+    return pytest.importorskip("torchsummary.torchsummary").summary
+
+
+def lines(model, size, **options):
+    """The cells of the layers' lines, and the rest by name."""
+    text, _ = summary_string(model, size, **options)
+    _, _, _, *rest = text.splitlines()
+    end = rest.index("=" * 64)
+    return [line.split() for line in rest[:end]], dict(line.split(": ") for line in rest[end:] if ": " in line)
+
+
+# ---- beside the original
+
+MODELS = {
+    "lenet": (LeNet, (1, 32, 32)),
+    "mlp": (lambda: nn.Sequential(nn.Linear(8, 6), nn.BatchNorm1d(6), nn.PReLU(), nn.Linear(6, 3, bias=False)), (8,)),
+    "resnet18": (torchvision.models.resnet18, (3, 64, 64)),
+    "mobilenet_v2": (torchvision.models.mobilenet_v2, (3, 64, 64)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("batch_size", [-1, 1, 16])
+def test_models_print_as_the_original(name, batch_size, original, capsys):
+    build, size = MODELS[name]
+    model = build()
+    original(model, size, batch_size, device="cpu")
+    theirs = capsys.readouterr().out
+    assert summary(model, size, batch_size, device="cpu") is None
+    assert capsys.readouterr().out == theirs
+
+
+def test_frozen_parameters_print_as_the_original(original, capsys):
+    model = torchvision.models.resnet18().requires_grad_(False)
+    model.fc.requires_grad_(True)
+    original(model, (3, 64, 64), device="cpu")
+    theirs = capsys.readouterr().out
+    summary(model, (3, 64, 64))
+    assert capsys.readouterr().out == theirs
+
+
+def test_the_signature_begins_with_the_originals(original):
+    ours, theirs = (list(inspect.signature(each).parameters.values()) for each in (summary, original))
+    assert [(each.name, each.default) for each in ours[:4]] == [(each.name, each.default) for each in theirs]
+    assert all(each.kind is each.KEYWORD_ONLY for each in ours[4:])
+
+
+# ---- closed forms, where the original is wrong or stops
+
+
+def test_all_parameters_count():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+            self.lstm = nn.LSTM(3, 5, batch_first=True)
+            self.attention = nn.MultiheadAttention(5, 1, batch_first=True)
+
+        def forward(self, x):
+            x, _ = self.lstm(x * self.scale)
+            return self.attention(x, x, x)
+
+    layers, rest = lines(Model(), (7, 3))
+    lstm, attention = 4 * 5 * (3 + 5 + 2), 4 * 5 * 5 + 4 * 5
+    assert [layer[-1] for layer in layers] == [str(lstm), str(attention)]
+    assert rest["Total params"] == rest["Trainable params"] == str(3 + lstm + attention)
+    # (2 + 2) results: sequences and states, sequences and weights
+    assert rest["Forward/backward pass size (MB)"] == f"{2 * 4 * (35 + 5 + 5 + 35 + 49) / 1024**2:.2f}"
+
+
+def test_a_layer_that_is_called_twice_has_its_parameters_once():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    layers, rest = lines(Twice(), (4,))
+    assert layers == [["Linear-1", "[-1,", "4]", "20"], ["Linear-2", "[-1,", "4]", "20"]]
+    assert rest["Total params"] == "20"
+
+
+def test_several_inputs_and_dtypes_add_up():
+    class Adds(nn.Module):
+        def forward(self, x, y):
+            return x + y
+
+    mebi = 1024**2 // 4
+    _, rest = lines(Adds(), [(mebi,), (mebi,)])
+    # Twice the one output beside both inputs.
+    assert rest["Input size (MB)"] == "2.00" and rest["Estimated Total Size (MB)"] == "4.00"
+    _, rest = lines(Adds(), [(mebi,), (mebi,)], dtypes=[torch.half, torch.half])
+    assert rest["Input size (MB)"] == "1.00"
+    _, rest = lines(Adds(), [(mebi,), (mebi,)], batch_size=3)
+    assert rest["Input size (MB)"] == "6.00"
+
+
+def test_a_model_that_is_one_layer_has_a_line():
+    layers, rest = lines(nn.Linear(4, 5), (4,))
+    assert layers == [["Linear-1", "[-1,", "5]", "25"]] and rest["Total params"] == "25"
+
+
+@dataclasses.dataclass
+class Output:
+    name: str
+    values: torch.Tensor
+
+
+class TakesADict(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Wraps()
+
+    def forward(self, batch, *, scale=None):
+        x = self.layer(batch["points"]).values
+        return {"out": x if scale is None else x @ scale}
+
+
+class Wraps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 16)
+
+    def forward(self, x):
+        return Output("out", self.linear(x))
+
+
+def test_a_dict_keywords_and_a_dataclass():
+    batch = {"points": torch.rand(3, 8), "name": "left"}
+    layers, rest = lines(TakesADict(), None, inputs=batch, kwargs={"scale": torch.rand(16, 5)})
+    assert layers == [["Linear-1", "[-1,", "16]", "144"], ["Wraps-2", "[[-1,", "16]]", "0"]]
+    assert rest["Total params"] == "144"
+
+
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(2, 1, 32, 32))])
+def test_torchscript_has_its_modules_lines(convert):
+    script = lines(convert(LeNet().eval()), (1, 32, 32))
+    plain = lines(LeNet().eval(), (1, 32, 32))
+    assert sorted(layer[-1] for layer in script[0]) == sorted(layer[-1] for layer in plain[0])
+    assert script[1]["Total params"] == plain[1]["Total params"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((lambda x: x, (4,)), TypeError),
+        ((nn.Linear(4, 4), None), ValueError),
+        ((nn.Linear(4, 4), (0,)), ValueError),
+        ((nn.Linear(4, 4), (4,), -1, "meta"), ValueError),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, error):
+    with pytest.raises(error):
+        summary(*arguments)
+
+
+# ---- nothing is left behind
+
+
+def test_the_model_is_as_it_was():
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout())
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    random = torch.get_rng_state()
+    lines(model, (3, 4, 4))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(module.training for module in model.modules()) and torch.equal(random, torch.get_rng_state())
+
+
+def test_the_models_own_exception_comes_through_and_nothing_stays():
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise KeyError("mine")
+
+    model = Raises()
+    hooks = len(nn_module._global_forward_hooks)
+    with pytest.raises(KeyError, match="mine"):
+        summary(model, (3, 4, 4))
+    assert model.training and len(nn_module._global_forward_hooks) == hooks
+
+
+def test_the_convention_is_told_once(monkeypatch, capsys):
+    monkeypatch.setattr(_call, "_warned", set())
+    with pytest.warns(ConventionWarning, match="peak_memory"):
+        summary(nn.Linear(4, 5), (4,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        summary(nn.Linear(4, 5), (4,))
+    assert capsys.readouterr().out.count("Linear-1") == 2
