@@ -30,6 +30,7 @@ class Seen:
 
     module: weakref.ref[torch.nn.Module]
     type: str
+    has_parameters: bool
     calls: int = 0
     seconds: float = 0.0
 
@@ -89,6 +90,12 @@ class Window:
         """Of the window; None where nothing was called in it."""
         return self._profiler.report() if self._profiler is not None and self.profiled else None
 
+    def others(self) -> list[Seen]:
+        """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
+        profiled = None if self._profiler is None else self._profiler.model
+        others = [seen for seen in self.seen.values() if seen.has_parameters and seen.module() is not profiled]
+        return sorted(others, key=lambda seen: -seen.seconds)
+
     # ---- calls
 
     def _counts(self, module: torch.nn.Module) -> bool:
@@ -118,7 +125,9 @@ class Window:
         with self._lock:
             seen = self.seen.get(id(module))
             if seen is None or seen.module() is not module:
-                seen = self.seen[id(module)] = Seen(weakref.ref(module), type(module).__name__)
+                seen = self.seen[id(module)] = Seen(
+                    weakref.ref(module), type(module).__name__, next(module.parameters(), None) is not None
+                )
             seen.calls += 1
             return seen
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say, whole_number
 
 if TYPE_CHECKING:
-    from roofprof._script_run.window import Window
+    from roofprof._script_run.window import Seen, Window
     from roofprof.report import Report
 
 _DESCRIPTION = """\
@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         return code or 2
     calls = "call" if window.profiled == 1 else "calls"
     say(f"profiled {window.profiled} {calls} of {report.model}" + ("" if rank is None else f" on rank {rank}"))
+    if others := window.others():
+        say(f"{_named(others)} ran beside it, and their work is in (outside): --model chooses another module")
     return _written(report, arguments, rank) or code
 
 
@@ -80,9 +82,15 @@ def _written(report: Report, arguments: argparse.Namespace, rank: int | None) ->
     return 0
 
 
+def _named(modules: list[Seen]) -> str:
+    """With the number of their calls."""
+    names = ", ".join(f"{one.type} ({one.calls})" for one in modules[:5])
+    return f"{names} and {len(modules) - 5} more" if len(modules) > 5 else names
+
+
 def _nothing(window: Window, arguments: argparse.Namespace) -> str:
-    called = ", ".join(f"{one.type} ({one.calls})" for one in list(window.seen.values())[:5])
-    if called:
+    if window.seen:
+        called = _named(list(window.seen.values()))
         return f"nothing was profiled: with --skip {arguments.skip} too few calls are left of {called}"
     if arguments.model:
         return f"nothing was profiled: no module that was called is '{arguments.model}'"

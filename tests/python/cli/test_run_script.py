@@ -161,11 +161,13 @@ for _ in range(5):
         (["--model", "Net[1]"], 8 * 4000 * 1000),
     ],
 )
-def test_which_module_is_profiled(script, wish, macs):
+def test_which_module_is_profiled(script, wish, macs, capsys):
     script.write_text(TWO)
     assert main(["run", *wish, "--skip", "3", "--steps", "1", str(script)]) == 0
     model = next(row for row in report().rows if row.path == "")
     assert model.macs == macs
+    if not wish:
+        assert "Net (5) ran beside it" in capsys.readouterr().err
 
 
 def test_a_module_is_run_by_its_name(script, tmp_path):
