@@ -26,10 +26,10 @@ def run_program(
     sys.argv = [target, *arguments]
     try:
         if as_module:
-            sys.path.insert(0, "")
+            sys.path[0] = ""
             return _exit_code(ended, lambda: runpy.run_module(target, run_name="__main__", alter_sys=True))
         source = Path(target).read_bytes()
-        sys.path.insert(0, str(Path(target).resolve().parent))
+        sys.path[0] = str(Path(target).resolve().parent)  # in the place of what `python -m roofprof` has there
         program = types.ModuleType("__main__")
         program.__dict__.update({"__file__": target, "__builtins__": __builtins__, "__spec__": None})
         sys.modules["__main__"] = program

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,8 +41,9 @@ class Window:
     """Profiles the module that takes most, or the named one, from one of its calls up to a later one.
 
     name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
-    None: the module with the most time in calls that are inside of no other module's. skip: calls before the window;
-    None: up to WARM_UP. steps: calls in it. A step lasts from one call to the next. stop: end the program then.
+    None: the module with parameters and the most time in calls that are inside of no other module's. skip: calls before
+    the window; None: up to WARM_UP. steps: calls in it. A step lasts from one call to the next. stop: end the program
+    then.
     """
 
     def __init__(self, name: str | None, skip: int | None, steps: int, *, stop: bool) -> None:
@@ -54,11 +57,14 @@ class Window:
         self._profiler: RooflineProfiler | None = None
         self._thread = 0
         self._left = 0  # steps of the open block
+        self._process = os.getpid()
         self.seen: dict[int, Seen] = {}
+        self.not_named: Counter[str] = Counter()  # calls by type
         self.model: Seen | None = None
         self.profiled = 0  # steps
         self._places: dict[str, list[weakref.ref[torch.nn.Module]]] = {}  # by class, as they were first called
         self._done = False
+        self._begin_of_any = RooflineProfiler._begin
 
     def __enter__(self) -> Self:
         """From here on, calls of modules are noticed: by their type, as a hook would be compiled into the model."""
@@ -71,6 +77,13 @@ class Window:
             return self._outermost(original, module, args, kwargs)
 
         torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+
+        def begin(profiler: RooflineProfiler, scope: str) -> None:
+            if profiler is not self._profiler:
+                self.end()  # the program profiles by itself, and profilers do not nest
+            self._begin_of_any(profiler, scope)
+
+        RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -83,6 +96,7 @@ class Window:
             self._done = True
             if self._original is not None:
                 torch.nn.Module.__call__ = self._original  # type: ignore[method-assign]
+                RooflineProfiler._begin = self._begin_of_any  # type: ignore[method-assign]
                 self._original = None
             self._close(error)
 
@@ -100,9 +114,12 @@ class Window:
 
     def _counts(self, module: torch.nn.Module) -> bool:
         """It is called from outside, or by the name that was given."""
-        if self._done or getattr(self._inside, "call", False):
+        if self._done or getattr(self._inside, "call", False) or os.getpid() != self._process:
             return False
-        return self._name is None or self._is_named(module)
+        if self._name is None or self._is_named(module):
+            return True
+        self.not_named[type(module).__name__] += 1
+        return False
 
     def _outermost(
         self,
@@ -111,10 +128,10 @@ class Window:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        self._inside.call = True
+        seen = self._note(module)
         begin = time.perf_counter()
+        self._inside.call = True
         try:
-            seen = self._note(module)
             self._begin(seen, module)
             return original(module, *args, **kwargs)
         finally:
@@ -138,7 +155,9 @@ class Window:
                 return
             warming_up = self.model is None
             if warming_up:
-                most = max(self.seen.values(), key=lambda one: one.seconds)
+                # Without parameters are losses, and what prepares inputs.
+                wanted = [one for one in self.seen.values() if one.has_parameters or self._name is not None]
+                most = max(wanted, key=lambda one: one.seconds, default=None)
                 if most is not seen or (self._patient and seen.calls <= self._skip):
                     return
             elif self.model is not seen:
@@ -153,7 +172,7 @@ class Window:
                 self._step()
             else:
                 self.end()
-                if self._stop:
+                if self._stop and threading.current_thread() is threading.main_thread():
                     raise Stop
 
     # ---- the block

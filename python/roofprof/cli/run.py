@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--steps must be 1 or more, and --skip 0 or more")
     if not arguments.as_module and not Path(arguments.script).is_file():
         raise CommandError(f"there is no script '{arguments.script}'")
-    rank = int(os.environ.get("RANK", "0")) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+    rank = int(os.environ["RANK"]) if "RANK" in os.environ else None  # torchrun sets it
     stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
     arguments.json = _of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
     arguments.csv = _of_rank(arguments.csv, rank)
@@ -89,9 +89,12 @@ def _named(modules: list[Seen]) -> str:
 
 
 def _nothing(window: Window, arguments: argparse.Namespace) -> str:
-    if window.seen:
-        called = _named(list(window.seen.values()))
+    if arguments.model and not window.seen:
+        called = ", ".join(f"{name} ({calls})" for name, calls in window.not_named.most_common(5)) or "none"
+        return f"nothing was profiled: no module that was called is '{arguments.model}'; called were {called}"
+    called = _named(list(window.seen.values()))
+    if called and not any(one.has_parameters for one in window.seen.values()):
+        return f"nothing was profiled: no module with parameters was called, but {called}; --model chooses one"
+    if called:
         return f"nothing was profiled: with --skip {arguments.skip} too few calls are left of {called}"
-    if arguments.model:
-        return f"nothing was profiled: no module that was called is '{arguments.model}'"
     return "nothing was profiled: no torch.nn module was called"

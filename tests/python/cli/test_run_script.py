@@ -178,6 +178,46 @@ def test_a_module_is_run_by_its_name(script, tmp_path):
     assert report("fit.roofprof.json").row("").calls == 5
 
 
+INPUTS = """
+import threading
+import torch
+from torch import nn
+import roofprof
+
+class Flip(nn.Module):
+    def forward(self, x):
+        for _ in range(20):
+            x = x.flip(0)
+        return x
+
+flip, model = Flip(), nn.Linear(8, 4)
+def work():
+    for _ in range(6):
+        x = torch.cat([flip(torch.rand(1, 8)) for _ in range(16)])
+        model(x).sum().backward()
+"""
+
+
+def test_what_prepares_inputs_is_not_the_model(script):
+    script.write_text(INPUTS + "work()\n")
+    assert main(["run", str(script)]) == 0
+    assert report().row("").type == "Linear"
+
+
+def test_a_program_that_profiles_by_itself_ends_the_window(script, capsys):
+    own = "work()\nprint(roofprof.count(model, torch.rand(1, 8)).total.macs)\nwork()\n"
+    script.write_text(INPUTS + own)
+    assert main(["run", "--skip", "1", "--steps", "9", str(script)]) == 0
+    assert capsys.readouterr().out.startswith("32\n")
+    assert report().row("").calls == 5
+
+
+def test_a_model_on_another_thread(script):
+    script.write_text(INPUTS + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n")
+    assert main(["run", "--stop", "--skip", "1", "--steps", "2", str(script)]) == 0
+    assert report().row("").calls == 2
+
+
 def test_a_compiled_model(script):
     script.write_text(TRAIN.replace("critic =", "model.compile(backend='eager')\ncritic ="))
     assert main(["run", "--skip", "5", "--steps", "2", str(script)]) == 0
@@ -189,7 +229,10 @@ def test_a_compiled_model(script):
     [
         (["none.py"], "there is no script 'none.py'"),
         (["--steps", "0", "train.py"], "--steps must be 1 or more"),
-        (["--model", "Foo", "train.py"], "no module that was called is 'Foo'"),
+        (
+            ["--model", "Foo", "train.py"],
+            "no module that was called is 'Foo'; called were Linear (24), Sequential (12)",
+        ),
         (["--skip", "99", "train.py"], "with --skip 99 too few calls are left of Sequential (12), MSELoss (12)"),
         (["empty.py"], "no torch.nn module was called"),
         (["-m", "no_such_module"], "No module named no_such_module"),
