@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
 from torch.nn.modules import module as nn_module
 
 from roofprof.compat._call import named_places
+
+_MOST = 5_000
 
 
 class _Together(torch.nn.Module):
@@ -68,9 +71,14 @@ class ModulesSeen:
             self._name(child)
 
     def discover(self, called: torch.nn.Module) -> None:
-        """Give ``called`` a place, and all other modules that are there: a backward may run through them too."""
+        """Give ``called`` a place, and all other modules that are there: a backward may run through them too.
+
+        Graphs of torch.fx only where they are called, and in a process with very many modules no others.
+        """
         self._together = None
         roots = {id(root): root for root in _roots()}
+        if sum(1 for root in roots.values() for _ in root.modules()) > _MOST:
+            roots = {id(root): root for root in roots.values() if any(called is one for one in root.modules())}
         below = {id(module) for root in roots.values() for module in root.modules()}
         if id(called) not in below:  # its parents are each other's children
             roots[id(called)] = called
@@ -100,7 +108,7 @@ def _roots() -> list[torch.nn.Module]:
     """Every module that is in no other one."""
     # By type(): isinstance asks objects for their __class__, which some compute.
     found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
-    modules = [each for each in found if type(each) is not _Together and _is_made(each)]
+    modules = [each for each in found if not issubclass(type(each), (_Together, GraphModule)) and _is_made(each)]
     inside = {id(child) for module in modules for child in module._modules.values() if child is not None}
     return [module for module in modules if id(module) not in inside]
 
