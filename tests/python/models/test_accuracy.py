@@ -180,5 +180,6 @@ def test_lenet_bytes(lenet, image):
 def test_lenet_counts_are_those_of_the_meta_device(lenet, image):
     on_cpu = roofprof.count(lenet, image).to_dict()
     on_meta = roofprof.count(lenet.to("meta"), image.to("meta")).to_dict()
-    memory = {"peak_memory", "kept_memory"}  # known where there is some
-    assert [{key: row[key] for key in row.keys() - memory} for row in on_cpu["rows"]] == on_meta["rows"]
+    for row in (*on_cpu["rows"], *on_meta["rows"]):
+        del row["peak_memory"]  # with data, what kernels allocate for themselves is in it
+    assert on_cpu["rows"] == on_meta["rows"]
