@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -57,7 +58,11 @@ def script(tmp_path, monkeypatch):
     path = tmp_path / "train.py"
     path.write_text(TRAIN)
     before = torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]
+    interrupt = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored where the tests run in the background
     yield path
+    signal.signal(signal.SIGINT, interrupt)
     assert (torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]) == before
 
 

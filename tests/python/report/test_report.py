@@ -499,7 +499,7 @@ def test_what_is_no_file_of_a_report(timed, tmp_path):
     with pytest.raises(ValueError, match=r"comparison.json: not a report, but a comparison of two"):
         Report.from_json(tmp_path / "comparison.json")
     (tmp_path / "other.json").write_text('{"schema": "roofprof.batch_sweep", "schema_version": 1}')
-    with pytest.raises(ValueError, match=r"not a report, but another file of roofprof: 'roofprof.batch_sweep'"):
+    with pytest.raises(ValueError, match=r"not a report, but another file of roofprof: .roofprof.batch_sweep"):
         Report.from_json(tmp_path / "other.json")
     with pytest.raises(TypeError, match=r"before is a report, not a file: roofprof.Report.from_json\('a.json'\)"):
         timed.plot(before="a.json")
