@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import torch
 import transformer_truths as truths
 from transformer_truths import Macs
@@ -227,7 +229,9 @@ def instance(transformers, kind, options, attention=None):
     chosen = {} if attention is None else {"attn_implementation": attention}
     if kind == "MixtralForCausalLM" and not experts_may_be_fp32():
         chosen["dtype"] = torch.bfloat16
-    with transformers.initialization.no_init_weights():  # in no time, and under any mode: no count looks at values
+    # Said by its full name: the package has it as an attribute only where something has imported it before.
+    initialization = importlib.import_module("transformers.initialization")
+    with initialization.no_init_weights():  # in no time, and under any mode: no count looks at values
         model = made._from_config(made.config_class(**options), **chosen).eval()
     model.tie_weights()
     return model
