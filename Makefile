@@ -38,7 +38,7 @@ compiler:
 	  { echo 'Python.h is missing: install python3-dev'; exit 1; }
 
 # $(VENV)/.has-<list>: a list of requirements in pyproject.toml is installed, within the build's own limits on torch.
-$(VENV)/.has-demo $(VENV)/.has-test $(VENV)/.has-bench $(VENV)/.has-lint: $(VENV)/.has-requires
+$(VENV)/.has-demo $(VENV)/.has-test $(VENV)/.has-docs $(VENV)/.has-bench $(VENV)/.has-lint: $(VENV)/.has-requires
 $(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
 	$(say) "installing what pyproject.toml lists under $* $(if $(filter requires,$*),(with torch: some gigabytes the first time))"
 	@sed -n '/^$* = \[/,/^\]/s/^ *"\(.*\)",.*/\1/p' pyproject.toml > $@.txt
@@ -49,7 +49,7 @@ $(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
 
 # ---- build
 
-.PHONY: help venv compiler build demo test sanitize clang lint format bench bench-cpp clean
+.PHONY: help venv compiler build demo docs test sanitize clang lint format bench bench-cpp clean
 
 build: $(VENV)/.has-requires  ## the extension, installed into .venv in editable form
 	$(say) "building the extension in $(BUILD)"
@@ -66,6 +66,10 @@ $(VENV)/.installed: setup.py pyproject.toml
 demo: build $(VENV)/.has-demo  ## profile two models on this machine; reports go to out/
 	$(say) "profiling two models"
 	$(BIN)/python examples/demo.py
+
+docs: build $(VENV)/.has-docs  ## the documentation site, in build/docs
+	$(say) "the documentation site in build/docs"
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
 
 test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones too; PYTEST_ARGS=...)
 	$(say) "building the C++ tests"

@@ -17,6 +17,14 @@ PAGES = sorted(
     page for folder in (".", "docs", "benchmarks", "tests", "tests/gpu") for page in (ROOT / folder).glob("*.md")
 )
 LONGEST_README = 175
+RUN = [
+    "README.md",
+    "docs/first-hour.md",
+    "docs/guide-compiled.md",
+    "docs/guide-inputs.md",
+    "docs/guide-training.md",
+    "docs/python.md",
+]
 
 
 def name(path: Path) -> str:
@@ -63,7 +71,7 @@ def names(tmp_path, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", RUN)
 def test_the_python_of_the_pages_runs(page, names):
     for code in snippets(page):
         exec(compile(code, page, "exec"), names)

@@ -1,0 +1,72 @@
+"""The documentation site: `make docs` makes it of the pages that stand here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import roofprof
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "roofprof"
+author = "The roofprof authors"
+version = release = roofprof.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+html_theme = "furo"
+html_title = f"roofprof {release}"
+html_copy_source = False
+html_show_copyright = False
+highlight_language = "none"  # blocks without a language are shells and tables
+
+myst_heading_anchors = 4  # [text](page.md#heading), as README's readers follow it
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+nitpick_ignore_regex = [("py:class", ".*")]  # types in signatures: torch's, and those that have no page
+
+# Pages outside docs/ that the site has under a name of its own.
+ELSEWHERE = {"../README.md": "index.md", "../CONTRIBUTING.md": "contributing.md"}
+
+
+def _target(path: str) -> str:
+    """What a link leads to in the site: a page, or a copy of the file beside the site."""
+    page = ELSEWHERE.get(path, path)
+    return f"path:{page}" if page.startswith("../") else page
+
+
+def links_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
+    """The page as the site has it: links that leave docs/ are turned. `contributing` is made of ../CONTRIBUTING.md."""
+    text = source[0]
+    if page == "contributing":
+        original = Path(app.srcdir).parent / "CONTRIBUTING.md"
+        app.env.note_dependency(str(original))
+        text = re.sub(r"\]\((?!https?:|#)", "](../", original.read_text()).replace("](../docs/", "](")
+    source[0] = re.sub(r"\]\((\.\./[\w/.-]+)", lambda link: f"]({_target(link[1])}", text)
+
+
+def arguments_as_list(  # noqa: PLR0913, PLR0917 (autodoc's own)
+    _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]
+) -> None:
+    """Lines `name: what it is`, continued by an indent, are a list of arguments: that is how docstrings have them."""
+    made: list[str] = []
+    in_list = False
+    for line in lines:
+        argument = re.match(r"([\w*]+(?:, [\w*]+)*): +(.*)", line)
+        if argument and (in_list or not made or not made[-1]):
+            in_list = True
+            made.append(f"- **{argument[1].replace('*', '')}**: {argument[2]}")
+        elif in_list and line.strip():
+            made.append("  " + line.strip())
+        else:
+            in_list = False
+            made.append(line)
+    lines[:] = [*made, ""]
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the above; Sphinx calls this."""
+    app.connect("source-read", links_within_the_site)
+    app.connect("autodoc-process-docstring", arguments_as_list)
