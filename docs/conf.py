@@ -25,7 +25,10 @@ highlight_language = "none"  # blocks without a language are shells and tables
 myst_heading_anchors = 4  # [text](page.md#heading), as README's readers follow it
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-nitpick_ignore_regex = [("py:class", ".*")]  # types in signatures: torch's, and those that have no page
+nitpick_ignore_regex = [
+    ("py:class", ".*"),  # types in signatures: torch's, and those that have no page
+    ("py:mod", r".*\._\w+"),  # modules that are not public
+]
 
 # Pages outside docs/ that the site has under a name of its own.
 ELSEWHERE = {"../README.md": "index.md", "../CONTRIBUTING.md": "contributing.md"}
@@ -47,9 +50,7 @@ def links_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[\w/.-]+)", lambda link: f"]({_target(link[1])}", text)
 
 
-def arguments_as_list(  # noqa: PLR0913, PLR0917 (autodoc's own)
-    _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]
-) -> None:
+def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
     """Lines `name: what it is`, continued by an indent, are a list of arguments: that is how docstrings have them."""
     made: list[str] = []
     in_list = False

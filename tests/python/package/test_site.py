@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import zlib
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -32,11 +33,8 @@ def site(tmp_path_factory):
 
 
 def test_every_public_name_is_in_the_reference(site):
-    from sphinx.util.inventory import InventoryFile
-
-    with (site / "objects.inv").open("rb") as file:
-        inventory = InventoryFile.loads(file.read(), uri="")
-    names = {name for kind, names in inventory.data.items() if kind.startswith("py:") for name in names}
+    _, packed = (site / "objects.inv").read_bytes().split(b"using zlib.\n", 1)
+    names = {line.split()[0] for line in zlib.decompress(packed).decode().splitlines() if " py:" in line}
     assert {f"roofprof.{name}" for name in [*roofprof.__all__, "time"]} <= names
 
 
