@@ -23,6 +23,7 @@ RUN = [
     "docs/guide-compiled.md",
     "docs/guide-inputs.md",
     "docs/guide-training.md",
+    "docs/index.md",
     "docs/python.md",
 ]
 
