@@ -1,0 +1,111 @@
+"""Some steps of a training that others run: a `with` block of the profiler that is opened and closed from callbacks."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from roofprof import Report, RooflineProfiler
+
+
+class StepWindow:
+    """Profiles ``steps`` steps after the first ``skip``, once.
+
+    path: the report's JSON file; None: it is not written. options: those of ``RooflineProfiler``.
+    Raises ValueError for numbers that make no window, FileNotFoundError where the file's folder is not there: hours of
+    training shall not end in that.
+    """
+
+    def __init__(self, skip: int, steps: int, path: str | Path | None, options: dict[str, Any]) -> None:
+        if skip < 0 or steps < 1:
+            raise ValueError(f"skip must be 0 or more and steps 1 or more, not skip={skip}, steps={steps}")
+        self._skip = skip
+        self._steps = steps
+        self._options = options
+        self._path = None if path is None else Path(path)
+        if self._path is not None and not self._path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"the report cannot be written to {path}: make the folder first")
+        RooflineProfiler(None, **options)  # wrong options are told now
+        self._profiler: RooflineProfiler | None = None
+        self._open = False
+        self._failed = False
+        self._done = False
+        self._seen = 0  # steps that ended
+        self._marked = 0  # of them, those in the window
+
+    @property
+    def done(self) -> bool:
+        """There is nothing left to profile."""
+        return self._done
+
+    @property
+    def is_open(self) -> bool:
+        """Steps are profiled now."""
+        return self._open
+
+    def restart_if_failed(self) -> None:
+        """Training begins: after one that raised, the window is still to come."""
+        if self._failed:
+            self._failed = self._done = False
+        self._seen = self._marked = 0
+
+    def begin_step(self, model: Any) -> None:
+        """A step of this model begins, and with it perhaps the window."""
+        if self._done or self._open or self._seen < self._skip:
+            return
+        self._profiler = RooflineProfiler(model, **self._options)
+        self._profiler.__enter__()
+        self._open = True
+
+    def end_step(self) -> bool:
+        """A step ended; whether it was the window's last, so that :meth:`close` is due."""
+        self._seen += 1
+        if not self._open:
+            return False
+        assert self._profiler is not None
+        self._profiler.step()
+        self._marked += 1
+        return self._marked == self._steps
+
+    def close(self, rank: int | None = None) -> Report | None:
+        """End the window and write the report, whole or not at all; None where nothing was profiled since it opened.
+
+        rank: of this process among several, each of which writes a file.
+        """
+        if not self._open:
+            return None
+        assert self._profiler is not None
+        self._open = False
+        self._done = True
+        self._profiler.__exit__(None, None, None)
+        report = self._profiler.report()
+        if self._path is not None:
+            report.to_json(of_rank(self._path, rank))
+        return report
+
+    def fail(self, error: BaseException) -> None:
+        """Training raised: leave nothing behind. Whoever asks for :meth:`report` gets what ran before."""
+        if self._open:
+            assert self._profiler is not None
+            self._open = False
+            self._failed = self._done = True
+            self._profiler.__exit__(type(error), error, error.__traceback__)
+
+    def report(self) -> Report | None:
+        """Of the window; marked partial after an exception; None before its end, and where it never opened."""
+        return self._profiler.report() if self._profiler is not None and not self._open else None
+
+    def warn_if_empty(self) -> None:
+        """Training ended: say where that left nothing to profile."""
+        if self._profiler is None:
+            warnings.warn(
+                f"roofprof profiled nothing: the training had {self._seen} steps, and skip={self._skip} leaves out as "
+                "many or more; take a smaller one",
+                stacklevel=3,
+            )
+
+
+def of_rank(path: Path, rank: int | None) -> Path:
+    """The file of one of several processes: report.rank1.json."""
+    return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")

@@ -1,0 +1,153 @@
+"""``RooflineCallback`` for Hugging Face's ``Trainer``: ``from roofprof.callbacks.huggingface import RooflineCallback``."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from roofprof import Report
+from roofprof.callbacks._scalars import scalars
+from roofprof.callbacks._step_window import StepWindow
+from roofprof.callbacks.loggers import tracker_of
+
+try:
+    from transformers import Trainer, TrainerCallback
+    from transformers.integrations import MLflowCallback, TensorBoardCallback, WandbCallback
+except ImportError:
+    raise ImportError("this callback needs transformers: run `pip install 'roofprof[huggingface]'`") from None
+
+# What the training loop runs in: an exception passes through the first that it leaves. The private one is there in
+# transformers 5; without it the optimizer's exceptions end the window when the training begins again.
+_GUARDED = ("_run_epoch", "training_step")
+
+
+class RooflineCallback(TrainerCallback):
+    """Profiles ``steps`` optimizer steps after the first ``skip``; then training goes on at full speed.
+
+    A step has its forwards, backwards and the optimizer; batches are fetched between steps, which counts as well. The
+    window ends early before an evaluation and at the end of training: the report's ``steps`` has their number. Totals
+    go to the trainer's loggers by ``trainer.log``, the report goes to ``path`` and, where they have artifacts (MLflow,
+    W&B), to the loggers. With several processes each writes a file (``roofprof.rank1.json``), and the main one logs.
+
+    path: None writes no file. options: those of ``roofprof.RooflineProfiler``, such as ``ceilings=``.
+    Raises ValueError and FileNotFoundError where these make no window or no file.
+    """
+
+    def __init__(
+        self, skip: int = 3, steps: int = 10, path: str | Path | None = "roofprof.json", **options: Any
+    ) -> None:
+        self._window = StepWindow(skip, steps, path, options)
+        self._trainer: Trainer | None = None
+        self._undo: list[Callable[[], None]] = []
+
+    @property
+    def report(self) -> Report | None:
+        """Of the window, once it is over; marked partial where training raised in it."""
+        return self._window.report()
+
+    # ---- what the trainer calls
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """Training begins, perhaps again."""
+        self._leave()
+        self._window.restart_if_failed()
+        if self._window.done:
+            return
+        self._trainer = _trainer_above()
+        if self._trainer is not None:
+            self._guard(self._trainer)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """The first batch of an optimizer step."""
+        self._window.begin_step(kwargs["model"])
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """After the optimizer. The trainer's own flow was asked before, and has said whether it will evaluate."""
+        if self._window.end_step() or control.should_evaluate or control.should_training_stop:
+            self._close(args, state, control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """An evaluation may follow, which is no training."""
+        if control.should_evaluate:
+            self._close(args, state, control)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """There were fewer steps than wished for."""
+        self._close(args, state, control)
+        self._leave()
+        self._window.warn_if_empty()
+
+    # ---- the end of the window
+
+    def _close(self, args: Any, state: Any, control: Any) -> None:
+        if not self._window.is_open:
+            return
+        report = self._window.close(args.process_index if args.world_size > 1 else None)
+        trainer = self._trainer
+        self._leave()
+        if report is None or trainer is None or not state.is_world_process_zero:
+            return
+        wished = control.should_log  # logging ends the wish, and the trainer's own log is still to come
+        trainer.log(dict(scalars(report)))
+        control.should_log = wished
+        for callback in trainer.callback_handler.callbacks:
+            logged_to = _logged_to(callback)
+            tracker = None if logged_to is None else tracker_of(logged_to)
+            if tracker is not None:
+                tracker.attach(report, state.global_step)
+
+    def _guard(self, trainer: Trainer) -> None:
+        """Trainers tell callbacks nothing of an exception, which must leave no block open."""
+        for name in _GUARDED:
+            method = getattr(trainer, name, None)
+            if method is None:
+                continue
+            before = vars(trainer).get(name)  # set on the object by somebody else
+            setattr(trainer, name, self._guarded(method))
+            if before is None:
+                self._undo.append(functools.partial(vars(trainer).pop, name, None))
+            else:
+                self._undo.append(functools.partial(setattr, trainer, name, before))
+
+    def _guarded(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except BaseException as error:
+                self._window.fail(error)
+                self._leave()
+                raise
+
+        return guarded
+
+    def _leave(self) -> None:
+        """The trainer is as it was."""
+        while self._undo:
+            self._undo.pop()()
+        self._trainer = None
+
+
+def _trainer_above() -> Trainer | None:
+    """Whose callback is being called: trainers give callbacks everything but themselves."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        found = frame.f_locals.get("self")
+        if isinstance(found, Trainer):
+            return found
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _logged_to(callback: TrainerCallback) -> Any:
+    """The writer or run of one of the trainer's own loggers; None where it has none."""
+    if isinstance(callback, TensorBoardCallback):
+        return callback.tb_writer
+    if isinstance(callback, WandbCallback):
+        return sys.modules["wandb"].run
+    if isinstance(callback, MLflowCallback):
+        return sys.modules["mlflow"].active_run()
+    return None
