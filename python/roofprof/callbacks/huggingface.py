@@ -1,4 +1,4 @@
-"""``RooflineCallback`` for Hugging Face's ``Trainer``: ``from roofprof.callbacks.huggingface import RooflineCallback``."""
+"""``RooflineCallback`` for Hugging Face's ``Trainer``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofprof.callbacks.loggers import tracker_of
 
 try:
     from transformers import Trainer, TrainerCallback
-    from transformers.integrations import MLflowCallback, TensorBoardCallback, WandbCallback
+    from transformers.integrations.integration_utils import MLflowCallback, TensorBoardCallback, WandbCallback
 except ImportError:
     raise ImportError("this callback needs transformers: run `pip install 'roofprof[huggingface]'`") from None
 

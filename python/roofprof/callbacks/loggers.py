@@ -20,7 +20,7 @@ def log_report(report: Report, writer_or_run: Any, step: int = 0) -> None:
 
     writer_or_run: a ``SummaryWriter`` (torch's or tensorboardX's), ``mlflow`` itself (its active run) or one of its
     runs, a W&B run, or Lightning's logger of one of them. step: of the training. W&B drops what is logged for a step
-    before its current one, so there an earlier step becomes the current one. A figure that is not known is left out.
+    before its current one: there an earlier step becomes the current one. A figure that is not known is left out.
     Raises TypeError for anything else.
     """
     tracker = tracker_of(writer_or_run)
@@ -88,7 +88,7 @@ class WandB:
         self._run.log_artifact(artifact)
 
     def _log(self, values: dict[str, Any], step: int) -> None:
-        self._run.log(values, step=step if step >= self._run.step else None)
+        self._run.log(values, step=max(step, self._run.step))  # what comes with a step waits for the next one
 
 
 Tracker = TensorBoard | MLflow | WandB

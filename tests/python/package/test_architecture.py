@@ -229,6 +229,7 @@ PYTHON_ARROWS = {
     "_api": {"_C", "_fields", "comparison", "op_costs", "scopes", "report", "profiler", "_latency"},
     "roofprof": {"_api", "_build_info", "_torch_check"},
     "compat": {"roofprof", "_state", "_files"},
+    "callbacks": {"roofprof"},
     "pytest_plugin": {"roofprof", "budget"},
     "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_files", "_plots"},
     "_migrate": set(),

@@ -14,7 +14,7 @@ FORWARD_MACS = BATCH * (WIDTH * HIDDEN + HIDDEN * CLASSES)
 class Classifier(nn.Module):
     """Gives its loss where it is given labels, as Hugging Face's models do."""
 
-    def __init__(self, raises_at=None, error=RuntimeError("no more")):
+    def __init__(self, raises_at=None, error=None):
         super().__init__()
         self.first = nn.Linear(WIDTH, HIDDEN)
         self.second = nn.Linear(HIDDEN, CLASSES)

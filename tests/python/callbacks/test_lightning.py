@@ -1,0 +1,171 @@
+"""The callback in a real Trainer of Lightning's: what it counts, what loggers then hold, and that nothing is left."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+import torch
+from given_roofs import roofs
+from trackers import FORWARD_MACS, STEP_MACS, Classifier, nothing_is_patched, samples, tensorboard_events
+
+import roofprof
+
+lightning = pytest.importorskip("lightning.pytorch")
+
+from roofprof.callbacks.lightning import RooflineCallback  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Training(lightning.LightningModule):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def training_step(self, batch, batch_idx):
+        return self.model(batch["x"], batch["labels"])["loss"]
+
+    def validation_step(self, batch, batch_idx):
+        self.model(batch["x"])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def callback(tmp_path, **options):
+    return RooflineCallback(**{"skip": 2, "steps": 3, "path": tmp_path / "r.json", "ceilings": roofs()} | options)
+
+
+def fit(tmp_path, mine, model, batches=8, validates=False, **options):
+    data = torch.utils.data.DataLoader(samples(batches), batch_size=4)
+    trainer = lightning.Trainer(
+        **{
+            "accelerator": "cpu",
+            "max_epochs": 1,
+            "logger": False,
+            "enable_checkpointing": False,
+            "enable_progress_bar": False,
+            "enable_model_summary": False,
+            "default_root_dir": tmp_path,
+            "callbacks": [mine],
+        }
+        | options
+    )
+    trainer.fit(Training(model), data, data if validates else None)
+    return trainer
+
+
+def test_counts_the_steps_of_the_window(tmp_path):
+    mine, model = callback(tmp_path), Classifier()
+    trainer = fit(tmp_path, mine, model)
+    assert mine.report.total.macs == 3 * STEP_MACS
+    assert mine.report.row("model.first").calls == 3
+    assert mine.report.row("(optimizer)").flops > 0
+    assert mine.report.steps == 3
+    assert roofprof.Report.from_json(tmp_path / "r.json") == mine.report
+    assert trainer.global_step == 8
+    nothing_is_patched(model)
+
+
+def test_a_validation_is_left_out(tmp_path):
+    mine = callback(tmp_path, skip=1, steps=8)
+    fit(tmp_path, mine, Classifier(), validates=True, val_check_interval=3)
+    assert mine.report.steps == 2
+    assert mine.report.total.macs == 2 * STEP_MACS
+    assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS
+
+
+def test_the_window_ends_with_the_training(tmp_path):
+    mine = callback(tmp_path, skip=5, steps=100)
+    fit(tmp_path, mine, Classifier())
+    assert mine.report.steps == 3
+
+
+def test_too_few_steps_are_told(tmp_path):
+    mine = callback(tmp_path, skip=8)
+    with pytest.warns(UserWarning, match="the training had 8 steps, and skip=8"):
+        fit(tmp_path, mine, Classifier())
+    assert mine.report is None
+
+
+def test_tensorboard_has_the_totals(tmp_path):
+    pytest.importorskip("tensorboard")
+    mine = callback(tmp_path)
+    fit(
+        tmp_path,
+        mine,
+        Classifier(),
+        logger=importlib.import_module("lightning.pytorch.loggers").TensorBoardLogger(tmp_path),
+    )
+    numbers, texts = tensorboard_events(tmp_path)
+    assert numbers["roofprof/macs"] == [(5, 3 * STEP_MACS)]
+    assert numbers["roofprof/time"] == [(5, pytest.approx(mine.report.total.time))]
+    assert "Classifier" in texts["roofprof/table/text_summary"]
+
+
+def test_mlflow_has_the_totals_and_the_report(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mine = callback(tmp_path)
+    address = f"file://{tmp_path}/mlruns"  # which mlflow itself does not know of
+    logger = importlib.import_module("lightning.pytorch.loggers").MLFlowLogger(tracking_uri=address)
+    fit(tmp_path, mine, Classifier(), logger=logger)
+    client = mlflow.MlflowClient(address)
+    [history] = client.get_metric_history(logger.run_id, "roofprof/macs")
+    assert (history.step, history.value) == (5, 3 * STEP_MACS)
+    kept = client.download_artifacts(logger.run_id, "roofprof/report.json", tmp_path)
+    assert roofprof.Report.from_json(kept) == mine.report
+
+
+def test_wandb_has_the_totals(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    mine = callback(tmp_path)
+    run = wandb.init(project="roofprof", dir=str(tmp_path), mode="offline")
+    logger = importlib.import_module("lightning.pytorch.loggers").WandbLogger(experiment=run)
+    try:
+        fit(tmp_path, mine, Classifier(), logger=logger)
+        logger.experiment.log({"more": 0})
+        assert logger.experiment.summary["roofprof/macs"] == 3 * STEP_MACS
+        assert logger.experiment.summary["roofprof/modules"]["nrows"] == len(mine.report.rows) + 1
+    finally:
+        logger.experiment.finish()
+
+
+def test_loggers_without_artifacts_have_the_totals(tmp_path):
+    mine = callback(tmp_path)
+    logger = importlib.import_module("lightning.pytorch.loggers").CSVLogger(tmp_path)
+    fit(tmp_path, mine, Classifier(), logger=logger)
+    [file] = tmp_path.rglob("metrics.csv")
+    names, *rows = [line.split(",") for line in file.read_text().splitlines()]
+    [row] = rows
+    assert float(row[names.index("roofprof/macs")]) == 3 * STEP_MACS
+
+
+def test_an_exception_passes_and_leaves_nothing(tmp_path):
+    error = RuntimeError("no more")
+    mine, model = callback(tmp_path), Classifier(raises_at=4, error=error)
+    with pytest.raises(RuntimeError) as caught:
+        fit(tmp_path, mine, model)
+    assert caught.value is error
+    nothing_is_patched(model)
+    assert mine.report.partial
+    assert mine.report.total.macs == STEP_MACS
+    fit(tmp_path, mine, model)
+    assert not mine.report.partial
+    assert mine.report.total.macs == 3 * STEP_MACS
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_is_a_callback_of_the_package_that_the_program_has(package):
+    pytest.importorskip(package)
+    program = (
+        f"import {package} as pl; from roofprof.callbacks.lightning import RooflineCallback as C; "
+        "c = C(path=None, ceilings=None); assert isinstance(c, pl.Callback); "
+        "pl.Trainer(accelerator='cpu', callbacks=[c], logger=False, enable_checkpointing=False)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
