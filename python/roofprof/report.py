@@ -305,9 +305,8 @@ class Report(WritesTraces):
         Needs plotly (``pip install roofprof[html]``).
         """
         from roofprof._page import write_page
-        from roofprof._views.roofline import BY, roofline_view
 
-        write_page(self._compiled, {by: roofline_view(self, by) for by in BY}, path)
+        write_page(self._compiled, self, path)
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:

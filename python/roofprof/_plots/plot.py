@@ -50,13 +50,13 @@ def plot(
 
     draw = {"roofline": roofline.draw, "time": time.draw}[kind]
     with matplotlib.style.context("default"):  # a user's own style is for the user's own plots
-        figure = draw(report, *_views(report, by, before, expand=expand))
+        figure = draw(report, *views_of(report, by, before, expand=expand))
     if path is not None:
         write_whole(path, content(figure, _suffix(path)))
     return figure
 
 
-def _views(
+def views_of(
     report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
 ) -> tuple[RooflineView, RooflineView | None]:
     """What both reports fold alike is folded: the rest is matched module by module."""

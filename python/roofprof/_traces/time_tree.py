@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from roofprof import _C
 from roofprof._traces.timeline import NOT_TIMED
@@ -44,6 +45,20 @@ def time_tree(report: _C.Report) -> list[Node]:
         if node.time_ns:
             (parent.children if parent else roots).append(node)
     return roots
+
+
+def nested(roots: list[Node]) -> list[dict[str, Any]]:
+    """As plain data: "path", "type", "time" and "own_time" in nanoseconds, and "modules" inside of it."""
+    found: list[dict[str, Any]] = []
+    waiting = [(root, found) for root in reversed(roots)]
+    while waiting:
+        node, siblings = waiting.pop()
+        inside: list[dict[str, Any]] = []
+        siblings.append(
+            {"path": node.path, "type": node.type, "time": node.time_ns, "own_time": node.own_ns, "modules": inside}
+        )
+        waiting += [(child, inside) for child in reversed(node.children)]
+    return found
 
 
 def folded(roots: list[Node]) -> str:

@@ -12,8 +12,10 @@ from roofprof.cli import (
     ceilings,
     check,
     compare,
+    completion,
     doctor,
     html_page,
+    manual,
     migrate,
     ops,
     plot,
@@ -25,28 +27,27 @@ from roofprof.cli import (
 )
 from roofprof.cli.shared import CommandError, complain
 
-_EPILOG = """\
-examples:
-  roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json
-  roofprof profile my_model.py:build --inputs my_model.py:example_batch
-  roofprof run train.py --lr 0.1
-  roofprof time torchvision.models:resnet50 --input 8x3x224x224 --batch auto
-  roofprof show r.json --by op --sort time
-  roofprof compare before.json after.json
-  roofprof check r.json --budget budget.toml
-  roofprof plot r.json -o r.svg
-  roofprof trace r.json -o flame.svg
-  roofprof html r.json
-  roofprof ceilings --device cuda
-  roofprof ops softmax --family normalization
-  roofprof migrate train.py
-  roofprof doctor
-"""
+_COMMANDS = (
+    profile,
+    run,
+    time,
+    show,
+    html_page,
+    plot,
+    trace,
+    compare,
+    check,
+    ceilings,
+    ops,
+    migrate,
+    doctor,
+    completion,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 1 for a broken budget, 2 after an error, 130 when interrupted."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         code = command(arguments)
@@ -64,15 +65,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Of all commands; each with its examples, files and exit codes."""
     parser = argparse.ArgumentParser(
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=manual.overview(),
+        formatter_class=manual.Formatter,
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (profile, run, time, show, html_page, plot, trace, compare, check, ceilings, ops, migrate, doctor):
+    for command in _COMMANDS:
         command.add_parser(commands)
+    for name, of_command in commands.choices.items():
+        of_command.epilog = manual.epilog(name)
+        of_command.formatter_class = manual.Formatter
     return parser

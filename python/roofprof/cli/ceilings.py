@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof.cli.as_json import write_json
 from roofprof.cli.shared import Commands, add_debug, add_width, check_can_be_written, print_text, say, width
+
+_DESCRIPTION = """\
+The peaks and bandwidths that figures are held against, measured where they are not known yet, with where each comes
+from; for a GPU the published ones stand beside them.
+"""
 
 
 def add_parser(commands: Commands) -> None:
@@ -13,6 +19,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "ceilings",
         help="measure the roofs of this machine, or show them; for a GPU with the published ones beside them",
+        description=_DESCRIPTION,
     )
     parser.set_defaults(command=run)
     parser.add_argument("--device", default="cpu", help="which device, such as cuda or cuda:1 (default: cpu)")
@@ -39,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         check_can_be_written(arguments.json)
     if arguments.published == "":
+        write_json(arguments.json, "cards", {"cards": published_peaks.names()})
         print("\n".join(published_peaks.names()))
         return 0
     if arguments.published:

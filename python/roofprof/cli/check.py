@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from roofprof._files import write_whole
+from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
+
+if TYPE_CHECKING:
+    from roofprof.budget import Outcome
+
+_DESCRIPTION = """\
+Holds the figures of a report's total and modules against the limits of a budget, and says which are broken and by how
+much. With --write it makes the budget from the report instead.
+"""
 
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser("check", help="hold a report against a budget; exit code 1 where it breaks a limit")
+    parser = commands.add_parser(
+        "check", help="hold a report against a budget; exit code 1 where it breaks a limit", description=_DESCRIPTION
+    )
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
     parser.add_argument("--budget", type=Path, required=True, metavar="FILE", help="the limits, as TOML")
@@ -20,6 +32,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--margin", type=_percent, default=0.1, metavar="PERCENT", help="of times, with --write (default: 10)"
     )
+    add_json(parser, "which limits are broken")
     add_debug(parser)
 
 
@@ -27,17 +40,39 @@ def run(arguments: argparse.Namespace) -> int:
     """Say which limits are broken, and by how much."""
     if arguments.write:
         return _write(arguments)
+    check_json(arguments.json, arguments.report, arguments.budget, arguments.baseline)
     from roofprof.budget import Budget
     from roofprof.report import Report
 
     budget = Budget.load(arguments.budget)
     baseline = Report.from_json(arguments.baseline) if arguments.baseline else None
     outcome = budget.check(Report.from_json(arguments.report), baseline)
+    write_json(arguments.json, "check", _stored(outcome))
     print_text(str(outcome))
     return 0 if outcome.kept else 1
 
 
+def _stored(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "kept": outcome.kept,
+        "checked": outcome.checked,
+        "broken": [
+            {
+                "path": broken.path,  # null: the total
+                "figure": broken.limit.figure,
+                "limit": broken.limit.text,
+                "line": broken.limit.line,
+                "reason": broken.reason,
+            }
+            for broken in outcome.broken
+        ],
+        "remarks": list(outcome.remarks),
+    }
+
+
 def _write(arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        raise CommandError("--json has what a check found: leave it out with --write")
     check_can_be_written(arguments.budget)
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")

@@ -17,10 +17,17 @@ from roofprof.cli.shared import (
     width,
 )
 
+_DESCRIPTION = """\
+Total and modules of two reports beside each other: time, work, bound and wasted time. A change of a time is called one
+only beyond the noise that the repeats' spreads give.
+"""
+
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser("compare", help="say what changed from one report to another")
+    parser = commands.add_parser(
+        "compare", help="say what changed from one report to another", description=_DESCRIPTION
+    )
     parser.set_defaults(command=run)
     parser.add_argument("before", type=Path, help="a file that --json or Report.to_json wrote")
     parser.add_argument("after", type=Path, help="another one")

@@ -5,15 +5,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+
+_DESCRIPTION = """\
+One file that opens from disk without a network: the roofline, and the tree of modules, ops and kernels to sort, filter
+and fold; the roofs and where they come from; what is not covered.
+"""
 
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser("html", help="write a report's JSON file as one HTML page")
+    parser = commands.add_parser("html", help="write a report's JSON file as one HTML page", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: REPORT with .html)")
+    add_json(parser, "what the page shows")
     add_debug(parser)
 
 
@@ -23,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if path == arguments.report:
         raise CommandError(f"the page would replace the report '{path}': name another file with -o")
     check_can_be_written(path)
+    check_json(arguments.json, path, arguments.report)
     from roofprof.report import Report
 
     report = Report.from_json(arguments.report)
@@ -31,4 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
+    if arguments.json:
+        from roofprof._page import page_content
+
+        write_json(arguments.json, "page", page_content(report._compiled, report))
     return 0

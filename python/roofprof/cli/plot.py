@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 
+from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
 
 _DESCRIPTION = """\
@@ -29,17 +31,19 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--expand", action="store_true", help="a dot for each of several equal siblings, in place of one for all"
     )
+    add_json(parser, "the dots and roofs")
     add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the reports, and draw."""
-    from roofprof._plots.plot import check
+    from roofprof._plots.plot import check, views_of
     from roofprof.report import Report
 
     path = arguments.output or arguments.report.with_suffix(".svg")
     check(path, arguments.by, arguments.kind)
     check_can_be_written(path)
+    check_json(arguments.json, path, arguments.report, arguments.before)
     report = Report.from_json(arguments.report)
     before = Report.from_json(arguments.before) if arguments.before else None
     try:
@@ -47,4 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
+    views = views_of(report, arguments.by, before, expand=arguments.expand)
+    drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
+    write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
     return 0

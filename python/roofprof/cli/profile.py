@@ -13,10 +13,15 @@ TRAIN_HELP = (
     "are warmed up and repeated as calls are, no optimizer runs"
 )
 
+_DESCRIPTION = """\
+Calls a model, counts what every module computes and moves, times it, and prints the table: what bounds each module, its
+share of the roof and the time that it wastes.
+"""
+
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser("profile", help="profile a model")
+    parser = commands.add_parser("profile", help="profile a model", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     add_target_options(parser)
     parser.add_argument(

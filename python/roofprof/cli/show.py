@@ -7,10 +7,14 @@ from pathlib import Path
 
 from roofprof.cli.shared import Commands, add_output_options, check_output, output
 
+_DESCRIPTION = """\
+Prints the table of a report, with other columns, order or depth than when it was made; or its rows as CSV.
+"""
+
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser("show", help="print a report's JSON file as a table")
+    parser = commands.add_parser("show", help="print a report's JSON file as a table", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
     add_output_options(parser)

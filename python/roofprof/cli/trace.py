@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
 
 FORMATS = (
@@ -26,17 +27,24 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=FORMATS)
+    add_json(parser, "the time of each module, nested,")
     add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and write the trace."""
     check_trace(arguments.output, arguments.report)
+    check_json(arguments.json, arguments.output, arguments.report)
     from roofprof._traces.written import writer_for
     from roofprof.report import Report
 
-    writer_for(arguments.output)(Report.from_json(arguments.report), arguments.output)
+    report = Report.from_json(arguments.report)
+    writer_for(arguments.output)(report, arguments.output)
     say(f"written to {arguments.output}")
+    if arguments.json:
+        from roofprof._traces.time_tree import nested, time_tree
+
+        write_json(arguments.json, "time_tree", {"unit": "nanoseconds", "modules": nested(time_tree(report._compiled))})
     return 0
 
 

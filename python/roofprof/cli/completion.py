@@ -1,0 +1,58 @@
+"""``roofprof completion``: what a shell needs to complete commands, options and files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_debug
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+# Positional arguments and options that begin with the name of a file.
+_FILES = ("target", "script", "inputs", "loss")
+
+_DESCRIPTION = """\
+Prints a script that completes roofprof's commands, options, choices and files. Shells read it once: bash from
+~/.local/share/bash-completion/completions/roofprof, zsh from a file _roofprof in a folder of its fpath, fish from
+~/.config/fish/completions/roofprof.fish, tcsh from ~/.tcshrc.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "completion", help="print what a shell needs to complete roofprof's words", description=_DESCRIPTION
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("shell", choices=SHELLS, help="which one")
+    add_debug(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    try:
+        import shtab
+    except ModuleNotFoundError as error:
+        if error.name != "shtab":
+            raise
+        raise CommandError(
+            "roofprof completion needs shtab: run `pip install shtab`, or take roofprof[completion]"
+        ) from None
+    from roofprof.cli import make_parser
+
+    parser = make_parser()
+    for action in _actions(parser):
+        if action.type is Path or action.dest in _FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
+    print(shtab.complete(parser, arguments.shell))
+    return 0
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Those of the commands too."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)
