@@ -1,0 +1,108 @@
+"""What the Python of the pages takes for given: small models under the names that the pages speak of."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import torch
+from given_roofs import profiler
+from torch import nn
+
+import roofprof
+
+
+class Detector(nn.Module):
+    """Has the names and the output that the pages speak of."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer1 = nn.Sequential(nn.ModuleDict({"conv1": nn.Conv2d(3, 4, 3)}))
+
+    def forward(self, image):
+        return {"loss": self.layer1[0]["conv1"](image).mean()}
+
+
+class ResNet(nn.Module):
+    """Takes an image in each form that other tools give it: alone, with features, in a dict, by a keyword."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer1 = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.ReLU())
+        self.head = nn.Linear(4, 10)
+
+    def forward(self, image=None, features=None, *, batch=None):
+        given = image if batch is None else batch
+        pooled = self.layer1(given["image"] if isinstance(given, dict) else given).mean((2, 3))
+        return self.head(pooled) + (0 if features is None else features)
+
+
+def names_of(page: str) -> dict[str, Any]:
+    """Of this page; the working folder may be written to."""
+    model = Detector()
+    batch = torch.rand(1, 3, 8, 8)
+    names = {
+        "roofprof": roofprof,
+        "torch": torch,
+        "model": model,
+        "args": (batch,),
+        "kwargs": {},
+        "x": batch,
+        "batch": batch,
+        "batches": [batch, batch],
+        "optimizer": torch.optim.SGD(model.parameters(), 0.1),
+        "macs": 10,
+        "moved": 40,
+        "scores": batch,
+        "features": batch,
+        "decode": torch.relu,
+        "spconv_ext": types.SimpleNamespace(forward=torch.relu),
+    }
+    return names | _OF_PAGE.get(page, dict)()
+
+
+def _image_model() -> dict[str, Any]:
+    return {"model": ResNet(), "batch": {"image": torch.rand(1, 3, 16, 16)}, "x": torch.rand(1, 3, 16, 16)}
+
+
+def _gpt2() -> nn.Module:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2, vocab_size=100, n_positions=256)).eval()
+
+
+def _compat() -> dict[str, Any]:
+    steps = [(torch.rand(2, 3, 16, 16), torch.tensor([0, 1]))] * 7
+    return {**_image_model(), "batches": steps, "loss_of": nn.functional.cross_entropy, "llm": _gpt2()}
+
+
+def _report() -> dict[str, Any]:
+    given = _image_model()
+    return {**given, "report": profiler(given["model"]).run(given["x"])}
+
+
+def _two_reports() -> dict[str, Any]:
+    model = Detector()
+    return {name: profiler(model).run(torch.rand(size, 3, 8, 8)) for size, name in enumerate(("before", "after"), 1)}
+
+
+def _budget() -> dict[str, Any]:
+    Path("budget.toml").write_text('[total]\nmacs = "<= 4.1 G"\n')
+    return {"build": ResNet}
+
+
+def _language_model() -> dict[str, Any]:
+    return {"model": _gpt2(), "ids": torch.zeros(1, 8, dtype=torch.int64)}
+
+
+_OF_PAGE = {
+    "docs/advice.md": _report,
+    "docs/budgets.md": _budget,
+    "docs/compare.md": _two_reports,
+    "docs/compat.md": _compat,
+    "docs/language-models.md": _language_model,
+    "docs/latency.md": _image_model,
+    "docs/page.md": _report,
+    "docs/plots.md": _report,
+}
