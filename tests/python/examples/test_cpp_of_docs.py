@@ -1,4 +1,4 @@
-"""The C++ of the pages: each block is compiled as it stands, and run, in a program that has what pages take for given."""
+"""The C++ of the pages: each block is compiled as it stands, and run, with what pages take for given."""
 
 from __future__ import annotations
 
