@@ -71,6 +71,7 @@ __all__ = [
     "work",
 ]
 
+_FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}  # what %load_ext roofprof looks for
 _NOT_STARRED = {"time"}  # `from roofprof import *` leaves Python's own module of that name alone
 
 if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a type checker
@@ -81,6 +82,8 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
             api = importlib.import_module("roofprof._api")
             globals().update({public: getattr(api, public) for public in api.__all__})
             return globals()[name]
+        if name in _FOR_IPYTHON:
+            return getattr(importlib.import_module("roofprof.notebook"), name)
         if name == "_C":
             importlib.import_module("torch")  # whose libraries the extension takes
         elif name.startswith("_") or importlib.util.find_spec(f"roofprof.{name}") is None:

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,15 +42,28 @@ class Window:
 
     name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
     None: the module with parameters and the most time in calls that are inside of no other module's. skip: calls before
-    the window; None: up to WARM_UP. steps: calls in it. A step lasts from one call to the next. stop: end the program
-    then.
+    the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step lasts from one call to
+    the next. stop: end the program then. whole: where no calls are skipped the window begins with the module's first,
+    and begins anew only where another module has taken more time before either was called WARM_UP times. variables:
+    the program's; None: those of `__main__`.
     """
 
-    def __init__(self, name: str | None, skip: int | None, steps: int, *, stop: bool) -> None:
-        self._name = name
+    def __init__(
+        self,
+        name: str | None,
+        skip: int | None,
+        steps: int | None,
+        *,
+        stop: bool = False,
+        whole: bool = False,
+        variables: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
         self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
-        self._steps = steps
+        self._steps = sys.maxsize if steps is None else steps
         self._stop = stop
+        self._whole = whole and skip is None
+        self._variables = variables
         self._lock = threading.RLock()
         self._inside = threading.local()
         self._original: Callable[..., Any] | None = None
@@ -72,6 +85,7 @@ class Window:
         original = self._original
 
         def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True  # IPython's tracebacks are of the user's code
             if not self._counts(module):
                 return original(module, *args, **kwargs)
             return self._outermost(original, module, args, kwargs)
@@ -104,6 +118,12 @@ class Window:
         """Of the window; None where nothing was called in it."""
         return self._profiler.report() if self._profiler is not None and self.profiled else None
 
+    @property
+    def calls(self) -> int:
+        """Of the profiled module from outside of others, with those before and after the window."""
+        profiled = None if self._profiler is None else self._profiler.model
+        return sum(seen.calls for seen in self.seen.values() if seen.module() is profiled)
+
     def others(self) -> list[Seen]:
         """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
         profiled = None if self._profiler is None else self._profiler.model
@@ -116,7 +136,7 @@ class Window:
         """It is called from outside, or by the name that was given."""
         if self._done or getattr(self._inside, "call", False) or os.getpid() != self._process:
             return False
-        if self._name is None or self._is_named(module):
+        if self.name is None or self._is_named(module):
             return True
         self.not_named[type(module).__name__] += 1
         return False
@@ -128,6 +148,7 @@ class Window:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        __tracebackhide__ = True
         seen = self._note(module)
         begin = time.perf_counter()
         self._inside.call = True
@@ -153,21 +174,21 @@ class Window:
         with self._lock:
             if self._done or (self._is_open and threading.get_ident() != self._thread):
                 return
-            warming_up = self.model is None
-            if warming_up:
+            if self.model is None:
                 # Without parameters are losses, and what prepares inputs.
-                wanted = [one for one in self.seen.values() if one.has_parameters or self._name is not None]
+                wanted = [one for one in self.seen.values() if one.has_parameters or self.name is not None]
                 most = max(wanted, key=lambda one: one.seconds, default=None)
                 if most is not seen or (self._patient and seen.calls <= self._skip):
                     return
+                if seen.calls > self._skip:
+                    self.model = seen
+                goes_on = self._whole and self._profiler is not None and self._profiler.model is module
+                if not goes_on:
+                    self._open(module)  # anew with each call while it warms up
+                    return
             elif self.model is not seen:
                 return
-            if warming_up and seen.calls > self._skip:
-                self.model = seen
-                self._open(module)
-            elif warming_up:
-                self._open(module)  # anew with each call
-            elif self._left > 1:
+            if self._left > 1:
                 self._left -= 1
                 self._step()
             else:
@@ -205,10 +226,19 @@ class Window:
     # ---- names
 
     def _is_named(self, module: torch.nn.Module) -> bool:
-        assert self._name is not None
-        if found := re.fullmatch(r"(\w+)\[(\d+)\]", self._name):
+        assert self.name is not None
+        if found := re.fullmatch(r"(\w+)\[(\d+)\]", self.name):
             return type(module).__name__ == found[1] and self._place(module) == int(found[2])
-        return type(module).__name__ == self._name or _variable(self._name) is module
+        return type(module).__name__ == self.name or self._variable(self.name) is module
+
+    def _variable(self, name: str) -> object:
+        """What a dotted name is in the program; None where it has none."""
+        first, *rest = name.split(".")
+        variables = vars(sys.modules["__main__"]) if self._variables is None else self._variables
+        value = variables.get(first)
+        for part in rest:
+            value = getattr(value, part, None)
+        return value
 
     def _place(self, module: torch.nn.Module) -> int:
         """Among the objects of its class that were called, in the order of their first calls."""
@@ -218,12 +248,3 @@ class Window:
                 return place
         places.append(weakref.ref(module))
         return len(places) - 1
-
-
-def _variable(name: str) -> object:
-    """What a dotted name is in the program; None where it has none."""
-    first, *rest = name.split(".")
-    value = vars(sys.modules["__main__"]).get(first)
-    for part in rest:
-        value = getattr(value, part, None)
-    return value

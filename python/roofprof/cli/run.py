@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say, whole_number
 
 if TYPE_CHECKING:
-    from roofprof._script_run.window import Seen, Window
     from roofprof.report import Report
 
 _DESCRIPTION = """\
@@ -53,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.csv = _of_rank(arguments.csv, rank)
     check_output(arguments)
     from roofprof._script_run.program import run_program
+    from roofprof._script_run.said import named, why_nothing
     from roofprof._script_run.window import Window
 
     window = Window(arguments.model, arguments.skip, arguments.steps, stop=arguments.stop)
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         code = run_program(arguments.script, arguments.arguments, window.end, as_module=arguments.as_module)
     report = window.report()
     if report is None:
-        say(_nothing(window, arguments))
+        say(why_nothing(window, arguments.skip))
         return code or 2
     calls = "call" if window.profiled == 1 else "calls"
     say(f"profiled {window.profiled} {calls} of {report.model}" + ("" if rank is None else f" on rank {rank}"))
     if others := window.others():
-        say(f"{_named(others)} ran beside it, and their work is in (outside): --model chooses another module")
+        say(f"{named(others)} ran beside it, and their work is in (outside): --model chooses another module")
     return _written(report, arguments, rank) or code
 
 
@@ -80,21 +80,3 @@ def _written(report: Report, arguments: argparse.Namespace, rank: int | None) ->
     if arguments.csv:
         report.to_csv(arguments.csv)
     return 0
-
-
-def _named(modules: list[Seen]) -> str:
-    """With the number of their calls."""
-    names = ", ".join(f"{one.type} ({one.calls})" for one in modules[:5])
-    return f"{names} and {len(modules) - 5} more" if len(modules) > 5 else names
-
-
-def _nothing(window: Window, arguments: argparse.Namespace) -> str:
-    if arguments.model and not window.seen:
-        called = ", ".join(f"{name} ({calls})" for name, calls in window.not_named.most_common(5)) or "none"
-        return f"nothing was profiled: no module that was called is '{arguments.model}'; called were {called}"
-    called = _named(list(window.seen.values()))
-    if called and not any(one.has_parameters for one in window.seen.values()):
-        return f"nothing was profiled: no module with parameters was called, but {called}; --model chooses one"
-    if called:
-        return f"nothing was profiled: with --skip {arguments.skip} too few calls are left of {called}"
-    return "nothing was profiled: no torch.nn module was called"

@@ -65,7 +65,7 @@ def check_output(arguments: argparse.Namespace) -> None:
 
     from roofprof import count
 
-    _table(count(torch.nn.Identity(), torch.zeros(1)), arguments)  # names of columns
+    table(count(torch.nn.Identity(), torch.zeros(1)), arguments)  # names of columns
 
 
 def check_can_be_written(path: Path) -> None:
@@ -81,6 +81,13 @@ def check_can_be_written(path: Path) -> None:
 
 def output(report: Report, arguments: argparse.Namespace) -> int:
     """Write the files that were asked for, print the table, and return the exit code."""
+    code = write_files(report, arguments)
+    print_text(table(report, arguments))
+    return code
+
+
+def write_files(report: Report, arguments: argparse.Namespace) -> int:
+    """Write what was asked for; 2 where a file could not be, which is said, and the report kept elsewhere."""
     files: list[tuple[Path | None, Callable[[Path], object]]] = [
         (arguments.json, report.to_json),
         (arguments.csv, lambda path: report.to_csv(path, by="kernel" if arguments.by == "kernel" else "module")),
@@ -94,7 +101,6 @@ def output(report: Report, arguments: argparse.Namespace) -> int:
             say(f"written to {path}")
         except OSError as error:
             code = complain(CommandError(f"{error}; the report is kept as JSON in {_kept(report)}"))
-    print_text(_table(report, arguments))
     return code
 
 
@@ -105,7 +111,8 @@ def _kept(report: Report) -> str:
     return name
 
 
-def _table(report: Report, arguments: argparse.Namespace) -> str:
+def table(report: Report, arguments: argparse.Namespace) -> str:
+    """As its options ask for it. Raises ValueError for a name that is not known."""
     columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
     return report._compiled.table(
         arguments.depth,
@@ -176,6 +183,12 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Options of the commands that give a report."""
+    add_report_options(parser)
+    add_debug(parser)
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """What of a report is shown, and which files are written."""
     parser.add_argument("--depth", type=whole_number, metavar="N", help="deepest module shown")
     parser.add_argument(
         "--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)"
@@ -195,7 +208,6 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     add_width(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV")
-    add_debug(parser)
 
 
 def add_width(parser: argparse.ArgumentParser) -> None:

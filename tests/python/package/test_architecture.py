@@ -232,6 +232,7 @@ PYTHON_ARROWS = {
     "callbacks": {"roofprof"},
     "pytest_plugin": {"roofprof", "budget"},
     "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_files", "_plots"},
+    "notebook": {"roofprof", "cli", "_plots", "_script_run"},
     "_migrate": set(),
     "_script_run": {"profiler", "report"},
     "cli": {

@@ -1,0 +1,373 @@
+"""The magics in a real shell of IPython's: what they count, show and keep, and that nothing is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from trackers import nothing_is_patched
+
+import roofprof
+
+pytest.importorskip("IPython")
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+SETUP = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, target = torch.rand(8, 16), torch.rand(8, 4)
+"""
+FORWARD_MACS = 8 * (16 * 32 + 32 * 4)
+STEP_MACS = 8 * (2 * 16 * 32 + 3 * 32 * 4)  # the first layer has no gradient of its input
+STEP = """
+optimizer.zero_grad()
+loss = nn.functional.mse_loss(model(x), target)
+loss.backward()
+optimizer.step()
+"""
+BLOCK = """
+import roofprof
+prof = roofprof.RooflineProfiler(model)
+with prof:
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), target)
+        loss.backward()
+        optimizer.step()
+"""
+FIGURES = ("path", "type", "calls", "params", "macs", "flops", "bytes")
+
+
+def figures(report):
+    return [[getattr(row, name) for name in FIGURES] for row in [*report.rows, report.total]]
+
+
+class Ran:
+    """What a cell printed, displayed and gave."""
+
+    def __init__(self, shell, text):
+        with capture_output() as io:
+            self.result = shell.run_cell(text)
+        self.out, self.err = io.stdout, io.stderr
+        self.shown = [output.data for output in io.outputs]
+        self.error = self.result.error_in_exec
+
+    @property
+    def said(self):
+        """What was wrong in one sentence, and no traceback."""
+        assert type(self.error).__name__ == "UsageError"
+        assert "Traceback" not in self.out + self.err
+        [line] = (self.out + self.err).splitlines()
+        return line
+
+
+@pytest.fixture
+def shell(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROOFPROF_CEILINGS", "off")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    main, call = sys.modules["__main__"], torch.nn.Module.__call__
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance(colors="nocolor")
+    shell.history_manager.enabled = False
+    for text in ("%load_ext roofprof", SETUP):
+        assert shell.run_cell(text).success
+    yield shell
+    assert torch.nn.Module.__call__ is call
+    nothing_is_patched(shell.user_ns["model"])
+    shell.history_manager.end_session()
+    InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
+
+
+@pytest.fixture
+def run(shell):
+    return lambda text: Ran(shell, text)
+
+
+# ---- what is counted
+
+
+def test_a_cell_is_counted_shown_and_kept(run, shell):
+    ran = run("%%roofprof\ny = model(x)\ny.shape")
+    report = shell.user_ns["_roofprof"]
+    assert report.total.macs == FORWARD_MACS
+    assert report.row("0").macs == 8 * 16 * 32
+    assert ran.result.result == torch.Size([8, 4])
+    assert shell.user_ns["y"].shape == (8, 4)
+    shown = ran.shown[0]
+    assert "Sequential" in shown["text/plain"]
+    assert shown["text/html"].startswith("<div>") and "Sequential" in shown["text/html"]
+    assert ran.err == ""
+
+
+def test_equals_a_block_around_the_same_code(run, shell):
+    run("%%roofprof -o mine\nfor _ in range(5):" + textwrap.indent(STEP, "    "))
+    run(BLOCK)
+    mine, block = shell.user_ns["mine"], shell.user_ns["prof"].report()
+    assert figures(mine) == figures(block)
+    assert mine.by_phase()["backward"].macs == block.by_phase()["backward"].macs
+    assert mine.total.macs == 5 * STEP_MACS
+    assert mine.steps == 5
+
+
+def test_a_training_step(run, shell):
+    run(f"%%roofprof{STEP}")
+    report = shell.user_ns["_roofprof"]
+    assert report.total.macs == STEP_MACS
+    assert report.by_phase()["forward"].macs == FORWARD_MACS
+    assert report.row("(optimizer)").flops == 16 * 32 + 32 + 32 * 4 + 4  # one add_ each
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"), [("", 12), ("--steps 5", 5), ("--skip 4", 8), ("--skip 2 --steps 3", 3), ("--steps 99", 12)]
+)
+def test_which_calls(run, shell, options, calls):
+    ran = run(f"%%roofprof {options}\nfor _ in range(12):\n    model(x)")
+    report = shell.user_ns["_roofprof"]
+    assert (report.row("").calls, report.steps, report.total.macs) == (calls, calls, calls * FORWARD_MACS)
+    assert ran.err == ""
+
+
+# ---- which module
+
+
+TWO = """
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Linear(64, width)
+
+    def forward(self, x):
+        return self.inner(x)
+
+small, large = Net(2), Net(4000)
+few, many = torch.rand(1, 64), torch.rand(1000, 64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "macs"),
+    [
+        ("small", 5 * 64 * 2),
+        ("large", 5 * 64 * 4000 * 1000),
+        ("large.inner", 5 * 64 * 4000 * 1000),
+        ("Net[0]", 5 * 64 * 2),
+    ],
+)
+def test_a_model_is_chosen(run, shell, model, macs):
+    run(TWO)
+    run(f"%%roofprof -q --model {model}\nfor _ in range(5):\n    small(few)\n    large(many)")
+    [row] = [row for row in shell.user_ns["_roofprof"].rows if row.path == ""]
+    assert (row.macs, row.calls) == (macs, 5)
+
+
+def test_the_model_is_that_with_most_time(run, shell):
+    run(TWO)
+    ran = run("%%roofprof\nsmall(few)\nfor _ in range(5):\n    large(many)")
+    [row] = [row for row in shell.user_ns["_roofprof"].rows if row.path == ""]
+    assert (row.calls, row.macs) == (4, 4 * 64 * 4000 * 1000)  # of the first it was not known
+    assert "profiled 4 of 5 calls of Net" in ran.err
+    assert "Net (1) ran in the cell too" in ran.err
+
+
+def test_two_models_are_told(run, shell):
+    ran = run("%%roofprof\nhead = nn.Linear(4, 3)\nz = head(model(x))")
+    report = shell.user_ns["_roofprof"]
+    assert report.model == "Sequential"
+    assert report.row("").macs == FORWARD_MACS
+    assert report.row("(outside)").macs == 8 * 4 * 3
+    assert "Linear (1) ran in the cell too" in ran.err
+
+
+def test_a_model_that_the_cell_makes(run, shell):
+    run("%%roofprof --model fresh\nmodel(x)\nfresh = nn.Linear(16, 2)\nfresh(x)")
+    assert shell.user_ns["_roofprof"].row("").macs == 8 * 16 * 2
+
+
+# ---- lines
+
+
+def test_a_line_has_its_value(run, shell):
+    ran = run("v = %roofprof -q --by op -o one model(x)\nv.shape")
+    assert ran.result.result == torch.Size([8, 4])
+    assert shell.user_ns["one"].total.macs == FORWARD_MACS
+    assert not ran.shown
+
+
+def test_a_line_is_run_as_it_was_written(run, shell):
+    ran = run("%roofprof y = {'-q  a': model( x ), 'it\\'s': -1}")
+    assert set(shell.user_ns["y"]) == {"-q  a", "it's"}
+    assert "Sequential" in ran.shown[0]["text/plain"]
+
+
+def test_a_line_in_a_function(run, shell):
+    run("def f(a):\n    %roofprof -q model(a)\nf(x)")
+    assert shell.user_ns["_roofprof"].total.macs == FORWARD_MACS
+
+
+def test_a_semicolon_hides_the_value_alone(run):
+    ran = run("%%roofprof\nmodel(x);")
+    assert ran.result.result is None
+    assert len(ran.shown) == 1
+
+
+# ---- what is shown
+
+
+def test_options_of_the_table(run, shell):
+    ran = run("%%roofprof --by op --columns calls,macs --no-legend\ny = model(x)")
+    table = ran.shown[0]["text/plain"]
+    assert table.splitlines()[3].split() == ["op", "calls", "MACs"]
+    assert "aten::linear" in table
+    assert ran.shown[0]["text/html"].count("aten::linear") >= 1
+
+
+def test_a_terminal_shows_the_table_alone(run, shell):
+    shell.display_formatter.active_types = ["text/plain"]
+    [shown] = run("%%roofprof\ny = model(x)").shown
+    assert list(shown) == ["text/plain"]
+
+
+def test_with_roofs_there_is_a_picture(run, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from given_roofs import roofs
+
+    roofs().save(tmp_path / "roofs.json")
+    monkeypatch.setenv("ROOFPROF_CEILINGS", str(tmp_path / "roofs.json"))
+    [shown] = run("%%roofprof\ny = model(x)").shown
+    assert '<img alt="roofline"' in shown["text/html"]
+
+
+def test_files_are_written(run, shell, tmp_path):
+    run("%%roofprof -q --json r.json --csv r.csv\ny = model(x)")
+    assert roofprof.Report.from_json(tmp_path / "r.json") == shell.user_ns["_roofprof"]
+    assert (tmp_path / "r.csv").read_bytes().decode() == shell.user_ns["_roofprof"].to_csv()
+
+
+# ---- what goes wrong
+
+
+def test_an_exception_is_the_users(run, shell):
+    ran = run("%%roofprof\ny = model(x)\nmodel(x)\nw = 1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert not ran.result.success
+    assert "----> 4 w = 1 / 0" in ran.out
+    assert "notebook.py" not in ran.out and "window.py" not in ran.out
+    report = shell.user_ns["_roofprof"]
+    assert report.partial
+    assert report.total.macs == 2 * FORWARD_MACS
+    assert "what ran before the exception is in the variable _roofprof" in ran.err
+    assert shell.user_ns["y"].shape == (8, 4)
+
+
+def test_a_model_that_raises(run, shell):
+    ran = run("%%roofprof -o broken\nmodel(x)\nmodel(x[:, :3])")
+    assert isinstance(ran.error, RuntimeError)
+    assert "----> 3 model(x[:, :3])" in ran.out
+    assert "notebook.py" not in ran.out and "window.py" not in ran.out
+    assert shell.user_ns["broken"].partial
+    assert shell.user_ns["broken"].row("2").calls == 1
+
+
+def test_an_interrupt(run, shell):
+    ran = run("%%roofprof\nmodel(x)\nraise KeyboardInterrupt")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert shell.user_ns["_roofprof"].partial
+
+
+def test_an_exception_before_any_call(run, shell):
+    ran = run("%%roofprof\n1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert ran.err == ""
+    assert shell.user_ns["_roofprof"] is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("y = x + 1", "nothing was profiled: no torch.nn module was called"),
+        ("nn.ReLU()(x)", "no module with parameters was called, but ReLU (1); --model chooses one"),
+    ],
+)
+def test_a_cell_without_a_model(run, shell, cell, said):
+    run("%%roofprof -q\nmodel(x)")
+    ran = run(f"%%roofprof\n{cell}")
+    assert ran.result.success
+    assert said in ran.err and len(ran.err.splitlines()) == 1
+    assert shell.user_ns["_roofprof"] is None  # and not that of the cell before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("%%roofprof --foo\nz = 1", "unrecognized arguments: --foo"),
+        ("%%roofprof --by bar\nz = 1", "argument --by: invalid choice: 'bar'"),
+        ("%%roofprof --columns bar\nz = 1", "no column 'bar'"),
+        ("%%roofprof --steps 0\nz = 1", "--steps must be 1 or more, and --skip 0 or more"),
+        ("%%roofprof --steps two\nz = 1", "'two' is no whole number"),
+        ("%%roofprof --steps\nz = 1", "argument --steps: expected one argument"),
+        ("%%roofprof -o a.b\nz = 1", "-o names a variable, and 'a.b' cannot be one"),
+        ("%%roofprof -o class\nz = 1", "-o names a variable, and 'class' cannot be one"),
+        ("%%roofprof --json none/r.json\nz = 1", "there is no folder 'none'"),
+        ("%%roofprof model(x)\nz = 1", "'model(x)' stands after %%roofprof"),
+        ("%roofprof", "a statement is missing"),
+        ("%roofprof -q", "a statement is missing"),
+    ],
+)
+def test_wrong_options_are_told_before_the_cell_runs(run, shell, text, said):
+    assert said in run(text).said
+    assert "z" not in shell.user_ns
+
+
+def test_a_name_that_was_not_called(run):
+    ran = run("%%roofprof --model unet\nmodel(x)")
+    assert "no module that was called is 'unet'; called were" in ran.err
+
+
+def test_profilers_do_not_nest(run, shell):
+    assert "profiled already" in run("%%roofprof\nz = 1\n%roofprof model(x)").said
+    run("import roofprof\nprof = roofprof.RooflineProfiler(model)\nprof.__enter__()")
+    assert "profilers do not nest" in run("%%roofprof\nz = 2").said
+    assert shell.user_ns["z"] == 1
+    run("prof.__exit__(None, None, None)")
+
+
+def test_a_syntax_error_is_told(run):
+    ran = run("%%roofprof\ny = 1 +")
+    assert isinstance(ran.error, SyntaxError)
+    assert ran.error.lineno == 2
+
+
+# ---- the extension
+
+
+def test_it_is_unloaded_and_loaded_again(run):
+    assert run("%unload_ext roofprof").result.success
+    assert "not found" in run("%roofprof model(x)").said
+    assert run("%load_ext roofprof").result.success
+    assert run("%roofprof -q model(x)").result.success
+    assert run("%reload_ext roofprof\n%roofprof -q model(x)").result.success
+
+
+def test_help_lists_the_options(run, shell):
+    text = shell.find_line_magic("roofprof").__doc__
+    for option in ("%roofprof [OPTIONS] STATEMENT", "%%roofprof [OPTIONS]", "--model NAME", "--steps N", "--by"):
+        assert option in text
+
+
+def test_importing_roofprof_loads_no_ipython():
+    program = "import sys, torch, roofprof; assert 'IPython' not in sys.modules and 'roofprof.cli' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    program = "import sys; sys.modules['IPython.core.error'] = None; import roofprof; roofprof.load_ipython_extension"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.stderr.splitlines()[-1].endswith("the magics need IPython: run `pip install 'roofprof[notebook]'`")
