@@ -22,6 +22,8 @@ except ImportError:
 # What the training loop runs in: an exception passes through the first that it leaves. The private one is there in
 # transformers 5; without it the optimizer's exceptions end the window when the training begins again.
 _GUARDED = ("_run_epoch", "training_step")
+# What is no training, and may be asked for by any callback at any time.
+_EVALUATING = ("evaluate", "predict")
 
 
 class RooflineCallback(TrainerCallback):
@@ -41,6 +43,7 @@ class RooflineCallback(TrainerCallback):
     ) -> None:
         self._window = StepWindow(skip, steps, path, options)
         self._trainer: Trainer | None = None
+        self._in_step = False
         self._undo: list[Callable[[], None]] = []
 
     @property
@@ -63,10 +66,11 @@ class RooflineCallback(TrainerCallback):
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """The first batch of an optimizer step."""
         self._window.begin_step(kwargs["model"])
+        self._in_step = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """After the optimizer. The trainer's own flow was asked before, and has said whether it will evaluate."""
-        if self._window.end_step() or control.should_evaluate or control.should_training_stop:
+        if self._end_step() or control.should_evaluate or control.should_training_stop:
             self._close(args, state, control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
@@ -81,6 +85,11 @@ class RooflineCallback(TrainerCallback):
         self._window.warn_if_empty()
 
     # ---- the end of the window
+
+    def _end_step(self) -> bool:
+        """Whether it was the window's last. A step that an evaluation ended has ended already."""
+        ended, self._in_step = self._in_step, False
+        return ended and self._window.end_step()
 
     def _close(self, args: Any, state: Any, control: Any) -> None:
         if not self._window.is_open:
@@ -100,17 +109,18 @@ class RooflineCallback(TrainerCallback):
                 tracker.attach(report, state.global_step)
 
     def _guard(self, trainer: Trainer) -> None:
-        """Trainers tell callbacks nothing of an exception, which must leave no block open."""
-        for name in _GUARDED:
-            method = getattr(trainer, name, None)
-            if method is None:
-                continue
-            before = vars(trainer).get(name)  # set on the object by somebody else
-            setattr(trainer, name, self._guarded(method))
-            if before is None:
-                self._undo.append(functools.partial(vars(trainer).pop, name, None))
-            else:
-                self._undo.append(functools.partial(setattr, trainer, name, before))
+        """Trainers tell callbacks nothing of an exception or before an evaluation: neither may meet an open block."""
+        for names, wrapped in ((_GUARDED, self._guarded), (_EVALUATING, self._after_the_window)):
+            for name in names:
+                method = getattr(trainer, name, None)
+                if method is None:
+                    continue
+                before = vars(trainer).get(name)  # set on the object by somebody else
+                setattr(trainer, name, wrapped(method))
+                if before is None:
+                    self._undo.append(functools.partial(vars(trainer).pop, name, None))
+                else:
+                    self._undo.append(functools.partial(setattr, trainer, name, before))
 
     def _guarded(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
@@ -123,6 +133,17 @@ class RooflineCallback(TrainerCallback):
                 raise
 
         return guarded
+
+    def _after_the_window(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def evaluating(*args: Any, **kwargs: Any) -> Any:
+            trainer = self._trainer
+            if self._window.is_open and trainer is not None:
+                self._end_step()  # by a callback before this one, which has not heard of the step's end
+                self._close(trainer.args, trainer.state, trainer.control)
+            return method(*args, **kwargs)
+
+        return evaluating
 
     def _leave(self) -> None:
         """The trainer is as it was."""

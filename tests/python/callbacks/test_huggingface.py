@@ -94,6 +94,41 @@ def test_the_window_ends_before_an_evaluation(tmp_path, train):
     assert mine.report.total.macs == 2 * STEP_MACS
 
 
+class Evaluates(transformers.TrainerCallback):
+    """After every third step, as examples that evaluate on the training set do."""
+
+    trainer = None
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step % 3 == 0:
+            self.trainer.evaluate()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_the_window_ends_before_an_evaluation_by_another_callback(tmp_path, train, first):
+    mine, other = callback(tmp_path, skip=1, steps=5), Evaluates()
+    trainer = train(mine, Classifier(), begin=False)
+    other.trainer = trainer
+    trainer.add_callback(other)
+    if first:
+        trainer.remove_callback(mine)
+        trainer.add_callback(mine)
+    trainer.train()
+    assert mine.report.steps == 2
+    assert mine.report.total.macs == 2 * STEP_MACS
+    assert not {"evaluate", "predict"} & set(vars(trainer))
+
+
+@pytest.mark.parametrize(("every", "left"), [(1, 1), (3, 2), (5, 4)])
+def test_accumulated_steps_between_evaluations(tmp_path, train, every, left):
+    mine = callback(tmp_path, skip=1, steps=4)
+    options = {"gradient_accumulation_steps": 3, "eval_strategy": "steps", "eval_steps": every}
+    train(mine, Classifier(), batches=24, **options)
+    assert mine.report.steps == left
+    assert mine.report.total.macs == left * 3 * STEP_MACS
+    assert mine.report.row("first").calls == left * 3
+
+
 def test_the_window_ends_with_the_training(tmp_path, train):
     mine = callback(tmp_path, skip=5, steps=100)
     train(mine, Classifier())

@@ -9,7 +9,17 @@ import sys
 import pytest
 import torch
 from given_roofs import roofs
-from trackers import FORWARD_MACS, STEP_MACS, Classifier, nothing_is_patched, samples, tensorboard_events
+from trackers import (
+    CLASSES,
+    FORWARD_MACS,
+    HIDDEN,
+    STEP_MACS,
+    WIDTH,
+    Classifier,
+    nothing_is_patched,
+    samples,
+    tensorboard_events,
+)
 
 import roofprof
 
@@ -76,6 +86,21 @@ def test_a_validation_is_left_out(tmp_path):
     assert mine.report.steps == 2
     assert mine.report.total.macs == 2 * STEP_MACS
     assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS
+
+
+def test_sanity_checks_are_no_steps(tmp_path):
+    mine = callback(tmp_path, skip=0, steps=2)
+    fit(tmp_path, mine, Classifier(), validates=True, num_sanity_val_steps=5)
+    assert mine.report.steps == 2
+    assert mine.report.total.macs == 2 * STEP_MACS
+    assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS
+
+
+def test_a_step_is_a_batch(tmp_path):
+    mine = callback(tmp_path, skip=1, steps=3)
+    fit(tmp_path, mine, Classifier(), accumulate_grad_batches=4)
+    assert mine.report.total.macs == 3 * STEP_MACS
+    assert mine.report.row("(optimizer)").flops == WIDTH * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES  # once
 
 
 def test_the_window_ends_with_the_training(tmp_path):
