@@ -16,6 +16,8 @@ author = "The roofprof authors"
 version = release = roofprof.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
+# The packages that callbacks are for: their own pages describe them.
+autodoc_mock_imports = ["IPython", "accelerate", "lightning", "transformers"]
 html_theme = "furo"
 html_title = f"roofprof {release}"
 html_copy_source = False

@@ -141,7 +141,7 @@ class _Magic:
         """Its code, and that of its last expression, whose value is the cell's. Raises SyntaxError."""
         shell = self._shell
         text = "\n" * lines_above + shell.transform_cell(source)  # lines are counted as the user sees them
-        name = shell.compile.cache(text, shell.execution_count)
+        name = shell.compile.cache(text, shell.displayhook.prompt_count)
         tree = shell.transform_ast(shell.compile.ast_parse(text, filename=name))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         parts = [shell.compile(tree, name, "exec")]

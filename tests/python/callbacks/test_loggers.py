@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from given_roofs import roofs
 from trackers import FORWARD_MACS, Classifier, tensorboard_events
 
 import roofprof
+from roofprof.callbacks._scalars import FIGURES, PREFIX, scalars
 from roofprof.callbacks.loggers import log_report
 
 X = torch.rand(4, 6)
@@ -157,3 +160,11 @@ def test_wandb_drops_nothing_of_an_earlier_step(wandb_run, counted):
 def test_anything_else_is_refused(counted):
     with pytest.raises(TypeError, match=r"log_report takes .*, not builtins\.dict"):
         log_report(counted, {})
+
+
+def test_the_page_lists_the_scalars(timed):
+    page = (Path(__file__).parents[3] / "docs" / "callbacks.md").read_text()
+    table = page.partition("## Names of the scalars")[2].partition("Hugging Face")[0]
+    listed = set(re.findall(r"`(roofprof/\w+)`", table))
+    assert set(scalars(timed)) <= listed
+    assert listed == {PREFIX + name for name in (*FIGURES, "mfu", "hfu", "steps", "step_time", "incomplete")}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
+import trackers
 from trackers import nothing_is_patched
 
 import roofprof
@@ -371,3 +374,20 @@ def test_importing_roofprof_loads_no_ipython():
     program = "import sys; sys.modules['IPython.core.error'] = None; import roofprof; roofprof.load_ipython_extension"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.stderr.splitlines()[-1].endswith("the magics need IPython: run `pip install 'roofprof[notebook]'`")
+
+
+# ---- the page
+
+
+def test_the_cells_of_the_page_run(run, shell):
+    page = (Path(__file__).parents[3] / "docs" / "callbacks.md").read_text()
+    cells = re.findall(r"^```\n(.*?)^```", page.partition("## Notebooks")[2], re.MULTILINE | re.DOTALL)
+    assert len(cells) == 4
+    run("from trackers import Classifier\nmodel = Classifier()")
+    run("batch = {'x': torch.rand(4, 6), 'labels': torch.ones(4).long()}")
+    run("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)")
+    for cell in cells:
+        assert run(cell).result.success, cell
+    assert shell.user_ns["_roofprof"].total.macs == trackers.STEP_MACS
+    assert shell.user_ns["first"].total.macs == trackers.FORWARD_MACS
+    assert set(shell.user_ns["output"]) == {"loss", "logits"}

@@ -16,6 +16,15 @@ PAGES = sorted(
 )
 LONGEST_README = 175
 
+PACKAGES = {"docs/callbacks.md": ("accelerate", "lightning", "mlflow", "tensorboard", "transformers", "wandb")}
+# No server is asked, and nothing is written beside the test's folder.
+TRACKERS = {
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+    "MLFLOW_TRACKING_URI": "file://{}/mlruns",
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+}
+
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
@@ -26,8 +35,12 @@ def snippets(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in map(name, PAGES) if snippets(page)])
-@pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning")
+@pytest.mark.filterwarnings("ignore")  # of trainers, about small models on a CPU; of compat, about conventions
 def test_the_python_of_the_pages_runs(page, tmp_path, monkeypatch):
+    for package in PACKAGES.get(page, ()):
+        pytest.importorskip(package)
+    for variable, value in TRACKERS.items():
+        monkeypatch.setenv(variable, value.format(tmp_path))
     monkeypatch.chdir(tmp_path)
     names = names_of(page)
     for code in snippets(page):

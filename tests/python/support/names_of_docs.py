@@ -92,6 +92,11 @@ def _budget() -> dict[str, Any]:
     return {"build": ResNet}
 
 
+def _trainers() -> dict[str, Any]:
+    train_set = [{"image": image} for image in torch.rand(64, 3, 8, 8)]
+    return {"train_set": train_set, "batch": {"image": torch.rand(1, 3, 8, 8)}}
+
+
 def _language_model() -> dict[str, Any]:
     return {"model": _gpt2(), "ids": torch.zeros(1, 8, dtype=torch.int64)}
 
@@ -99,6 +104,7 @@ def _language_model() -> dict[str, Any]:
 _OF_PAGE = {
     "docs/advice.md": _report,
     "docs/budgets.md": _budget,
+    "docs/callbacks.md": _trainers,
     "docs/compare.md": _two_reports,
     "docs/compat.md": _compat,
     "docs/language-models.md": _language_model,
