@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import keyword
+import re
 from typing import TYPE_CHECKING, Any
 
 from roofprof.cli.shared import CommandError, add_report_options, check_output, say, table, whole_number, write_files
@@ -64,18 +65,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+# A word of the options: quotes hold spaces together, as in a shell.
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+
+
 def _split(parser: argparse.ArgumentParser, line: str) -> tuple[list[str], str]:
     """The options, and the statement after them as it was written."""
     rest, options = line.strip(), []
     while rest.startswith("-"):
-        option, *others = rest.split(maxsplit=1)
-        options.append(option)
-        rest = "".join(others)
-        action = parser._option_string_actions.get(option)
-        if action is not None and action.nargs != 0 and rest:
-            value, *others = rest.split(maxsplit=1)
-            options.append(value.strip("'\""))
-            rest = "".join(others)
+        action = parser._option_string_actions.get(rest.split(maxsplit=1)[0])
+        for _ in range(1 if action is None or action.nargs == 0 else 2):  # the option, and perhaps its value
+            if word := _WORD.match(rest):
+                options.append(_QUOTED.sub(r"\2", word[0]))
+                rest = rest[word.end() :].lstrip()
     return options, rest
 
 

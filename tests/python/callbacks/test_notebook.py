@@ -251,6 +251,15 @@ def test_with_roofs_there_is_a_picture(run, tmp_path, monkeypatch):
     assert '<img alt="roofline"' in shown["text/html"]
 
 
+@pytest.mark.parametrize("columns", ["calls,macs", "'calls, macs'", '"calls, macs"'])
+@pytest.mark.parametrize("between", [" ", "="])
+def test_values_may_have_quotes(run, columns, between):
+    table = run(f"%roofprof --by op --no-legend --columns{between}{columns}  y = 'a  b'; model(x)").shown[0][
+        "text/plain"
+    ]
+    assert table.splitlines()[3].split() == ["op", "calls", "MACs"]
+
+
 def test_files_are_written(run, shell, tmp_path):
     run("%%roofprof -q --json r.json --csv r.csv\ny = model(x)")
     assert roofprof.Report.from_json(tmp_path / "r.json") == shell.user_ns["_roofprof"]
