@@ -13,6 +13,8 @@ def named(modules: list[Seen]) -> str:
 
 def why_nothing(window: Window, skip: int | None) -> str:
     """One sentence about a window without a report. ``skip``: as it was wished for."""
+    if window.met_another and not window.seen:
+        return "nothing was profiled: roofprof itself is called there, before any module is, and profilers do not nest"
     if window.name and not window.seen:
         called = ", ".join(f"{name} ({calls})" for name, calls in window.not_named.most_common(5)) or "none"
         return f"nothing was profiled: no module that was called is '{window.name}'; called were {called}"

@@ -18,6 +18,7 @@ import torch
 from roofprof._script_run.program import Stop
 from roofprof.profiler import RooflineProfiler
 from roofprof.report import Report
+from roofprof.scopes import Region
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -75,9 +76,12 @@ class Window:
         self.not_named: Counter[str] = Counter()  # calls by type
         self.model: Seen | None = None
         self.profiled = 0  # steps
+        self.met_another = False  # profiler, of the program's own
         self._places: dict[str, list[weakref.ref[torch.nn.Module]]] = {}  # by class, as they were first called
         self._done = False
         self._begin_of_any = RooflineProfiler._begin
+        self._enter_of_any, self._exit_of_any = Region.__enter__, Region.__exit__
+        self._regions = threading.local()
 
     def __enter__(self) -> Self:
         """From here on, calls of modules are noticed: by their type, as a hook would be compiled into the model."""
@@ -94,10 +98,22 @@ class Window:
 
         def begin(profiler: RooflineProfiler, scope: str) -> None:
             if profiler is not self._profiler:
+                self.met_another = not self._done or self.met_another
                 self.end()  # the program profiles by itself, and profilers do not nest
             self._begin_of_any(profiler, scope)
 
         RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
+
+        def enter(region: Region) -> Region:
+            self._open_regions().append(region)
+            return self._enter_of_any(region)
+
+        def leave(region: Region, *raised: Any) -> None:
+            if region in self._open_regions():  # else it was entered before the window was made
+                self._open_regions().remove(region)
+            self._exit_of_any(region, *raised)
+
+        Region.__enter__, Region.__exit__ = enter, leave  # type: ignore[method-assign, assignment]
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -111,6 +127,7 @@ class Window:
             if self._original is not None:
                 torch.nn.Module.__call__ = self._original  # type: ignore[method-assign]
                 RooflineProfiler._begin = self._begin_of_any  # type: ignore[method-assign]
+                Region.__enter__, Region.__exit__ = self._enter_of_any, self._exit_of_any  # type: ignore[method-assign]
                 self._original = None
             self._close(error)
 
@@ -206,8 +223,15 @@ class Window:
         self._close(None)
         self._profiler = RooflineProfiler(module)
         self._profiler.__enter__()
+        for region in self._open_regions():  # what they are around begins now
+            self._enter_of_any(region)
         self._thread = threading.get_ident()
         self._left, self.profiled = self._steps, 1
+
+    def _open_regions(self) -> list[Region]:
+        """On this thread, the outer before the inner."""
+        regions: list[Region] = self._regions.__dict__.setdefault("open", [])
+        return regions
 
     def _step(self) -> None:
         assert self._profiler is not None

@@ -141,6 +141,44 @@ def test_which_calls(run, shell, options, calls):
     assert ran.err == ""
 
 
+REGIONS = """
+for i in range(4):
+    with roofprof.scope("step"):
+        with roofprof.scope("predict"):
+            y = model(x)
+        with roofprof.scope("loss"):
+            loss = nn.functional.mse_loss(y, target)
+"""
+
+
+def test_regions_that_are_open_already(run, shell):
+    run("import roofprof")
+    run(f"%%roofprof -q{REGIONS}")
+    run("prof = roofprof.RooflineProfiler(model)\nwith prof:" + textwrap.indent(REGIONS, "    "))
+    mine, block = shell.user_ns["_roofprof"], shell.user_ns["prof"].report()
+    assert [(row.path, row.calls, row.macs, row.flops) for row in mine.regions] == [
+        (row.path, row.calls, row.macs, row.flops) for row in block.regions
+    ]
+    assert mine.within("predict").total.macs == 4 * FORWARD_MACS
+    assert figures(mine) == figures(block)
+    assert roofprof.scope("a").__enter__.__func__ is roofprof.scopes.Region.__enter__
+    assert roofprof.scopes.Region.__enter__.__module__ == "roofprof.scopes"
+
+
+def test_regions_where_the_window_begins_anew(run, shell):
+    run(f"import roofprof{TWO}")
+    run(
+        "%%roofprof -q\nwith roofprof.scope('all'):\n    small(few)\n    for _ in range(3):\n"
+        "        with roofprof.scope('each'):\n            large(many)"
+    )
+    report = shell.user_ns["_roofprof"]
+    assert report.row("").calls == 2
+    for region in ("all", "each", "all/each"):
+        assert report.within(region).total.macs == 2 * 64 * 4000 * 1000
+    run("%roofprof -q model(x)")
+    assert [row for row in shell.user_ns["_roofprof"].regions if row.path != "(no region)"] == []
+
+
 # ---- which module
 
 
@@ -344,6 +382,14 @@ def test_wrong_options_are_told_before_the_cell_runs(run, shell, text, said):
 def test_a_name_that_was_not_called(run):
     ran = run("%%roofprof --model unet\nmodel(x)")
     assert "no module that was called is 'unet'; called were" in ran.err
+
+
+def test_a_cell_that_profiles_by_itself(run, shell):
+    ran = run("import roofprof\n%roofprof own = roofprof.count(model, x)")
+    assert "nothing was profiled: roofprof itself is called there" in ran.err
+    assert shell.user_ns["own"].total.macs == FORWARD_MACS
+    run("%%roofprof -q\nmodel(x)\nown = roofprof.count(model, x)\nmodel(x)")
+    assert shell.user_ns["_roofprof"].row("").calls == 1
 
 
 def test_profilers_do_not_nest(run, shell):

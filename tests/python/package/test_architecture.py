@@ -234,7 +234,7 @@ PYTHON_ARROWS = {
     "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_files", "_plots"},
     "notebook": {"roofprof", "cli", "_plots", "_script_run"},
     "_migrate": set(),
-    "_script_run": {"profiler", "report"},
+    "_script_run": {"profiler", "report", "scopes"},
     "cli": {
         "roofprof",
         "_C",
