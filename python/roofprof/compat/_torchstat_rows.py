@@ -84,9 +84,12 @@ class Layers:
         """The rows of a granularity, in the model's order."""
         chosen = [path for path in self._modules if self._is_shown(path, granularity)]
         times = [self._time(path, alone=False) for path in chosen]
-        # What the modules around them do themselves would be in no row.
+        # What the modules around them do and hold themselves would be in no row.
         covered = {path for one in chosen for path in self._below(one)}
-        around = [path for path in self._modules if path not in covered and self._rows[path].self_macs]
+        owners = set(self._owners.values())
+        around = [
+            path for path in self._modules if path not in covered and (self._rows[path].self_macs or path in owners)
+        ]
         rows = {path: self._sum(self._below(path), path, parameter_memory) for path in chosen}
         rows |= {path: self._sum([path], path, parameter_memory) for path in around}
         seconds = dict(zip(chosen, times, strict=True)) | {path: self._time(path, alone=True) for path in around}

@@ -26,6 +26,7 @@ inputs of other than three dimensions, batches  refused                         
 memory(MB)                                      0.0.7: outputs alone                parameters as well, on request not
 tied parameters                                 once for each layer                 once
 a frozen layer's parameters                     not read                            read
+parameters of a container itself                no row                              a row of the container
 Upsample                                        one channel                         all channels
 total of MemRead and MemWrite                   those of the last row               the sums
 granularity above 1                             TypeError                           sums of the modules inside

@@ -279,3 +279,17 @@ def test_the_convention_is_told_once(monkeypatch, capsys):
         warnings.simplefilter("error")
         stat(nn.Sequential(nn.Linear(4, 5)), (4,))
     assert "Total Flops: 20Flops" in capsys.readouterr().out
+
+
+def test_parameters_of_a_container_itself_have_a_row():
+    class Positioned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.position, self.layer = nn.Parameter(torch.zeros(8)), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.layer(x + self.position)
+
+    found = rows(nn.Sequential(Positioned()), inputs=torch.randn(2, 8))
+    assert {path: row.params for path, row in found.items()} == {"0": 8, "0.layer": 36}
+    assert (found["0"].madd, found["0"].flops) == (0, 0)

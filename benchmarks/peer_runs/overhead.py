@@ -1,0 +1,123 @@
+"""The table of overhead: a counting call over the plain forward of the same round."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from peer_runs import isolated
+from peer_runs.accuracy import NOT_INSTALLED
+from peer_runs.markdown import table
+from peer_runs.side_effects import Namespaces
+from peer_runs.tools import COUNT, Tool
+from torch import Tensor, nn
+
+ROUNDS = 9
+
+
+class SmallOps(nn.Module):
+    """Two hundred times a layer of 16, an activation and a sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(200))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+def _resnet() -> tuple[nn.Module, Tensor]:
+    import torchvision
+
+    return torchvision.models.resnet18().eval(), torch.randn(1, 3, 224, 224)
+
+
+MODELS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
+    "resnet18": _resnet,
+    "400 small layers and 200 sums": lambda: (SmallOps().eval(), torch.randn(1, 3, 16, 16)),
+}
+
+
+def ratios_of(tool: Tool, name: str, doors: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """In a process of its own, one thread: by door the ratios of a whole counting call, one for each round.
+
+    Each round has a plain forward and a call of each door, one after the other, so that what slows the machine slows
+    all of them. A tool gets a model of its own each time, and what it leaves in torch is put back.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    functions: Namespaces | None = None
+    ratios: dict[str, list[float]] = {door: [] for door in doors}
+    for number in range(rounds + 1):
+        plain_model, x = MODELS[name]()
+        with torch.no_grad():
+            plain_model(x)
+            plain = _seconds(lambda model=plain_model, x=x: model(x))
+            for door in doors:
+                model, x = MODELS[name]()
+                model(x)
+                spent = _seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
+                if functions is None:
+                    continue  # the first round loads what there is to load
+                functions.restore()
+                ratios[door].append(spent / plain)
+        if number == 0:
+            functions = Namespaces()
+    return ratios
+
+
+def _asked(tool: Tool, door: str, model: nn.Module, x: Tensor) -> None:
+    # torchstat fails at its last line, after the work.
+    with contextlib.suppress(AttributeError) if tool.rescue else contextlib.nullcontext():
+        tool.ask(door, model, (x,), {})
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+@dataclass
+class Overhead:
+    """By model, tool and door the ratios of the rounds, or why there are none."""
+
+    ratios: dict[tuple[str, str, str], list[float] | str] = field(default_factory=dict)
+
+    def words(self, model: str, tool: str, door: str) -> str:
+        """A cell: the median."""
+        found = self.ratios.get((model, tool, door), "-")
+        return found if isinstance(found, str) else f"{statistics.median(found):.2f}"
+
+
+def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], None], rounds: int = ROUNDS) -> Overhead:
+    """Every tool on both models."""
+    result = Overhead()
+    for tool in (*tools, COUNT):
+        say(f"overhead: {tool.name}")
+        doors = ["original"] if tool is not COUNT and tool.version else []
+        for name in MODELS:
+            keys = [(name, tool.name, door) for door in (*doors, "ours")]
+            outcome = isolated.run(ratios_of, tool, name, [*doors, "ours"], rounds, limits=limits)
+            for key in keys:
+                result.ratios[key] = outcome.value[key[2]] if outcome.succeeded else "refused"
+            if not doors and tool is not COUNT:
+                result.ratios[name, tool.name, "original"] = NOT_INSTALLED
+    return result
+
+
+def overhead_table(overhead: Overhead, tools: Sequence[Tool]) -> list[str]:
+    """Tools x models."""
+    header = ["a call of", *(word for name in MODELS for word in (f"{name}: original", "ours"))]
+    rows = [
+        [tool.name, *(overhead.words(name, tool.name, door) for name in MODELS for door in ("original", "ours"))]
+        for tool in (*tools, COUNT)
+    ]
+    return table(header, rows, right=range(1, 1 + 2 * len(MODELS)))
