@@ -31,7 +31,7 @@ def judge(tool: str, figure: str, original: int | None, ours: int | None, facts:
     rest = ours - original - sum(amount for _, amount in reasons)
     if rest:
         return Verdict(f"{UNEXPLAINED}: {rest:+,} of {figure}", is_fault=True)
-    return Verdict("; ".join(f"{words} ({-amount:+,})" for words, amount in reasons))
+    return Verdict("; ".join(f"{words} ({-amount:+,} {figure})" for words, amount in reasons))
 
 
 def _alone(tool: str, figure: str, ours: int, facts: dict[str, Any]) -> Verdict:

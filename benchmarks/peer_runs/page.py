@@ -132,8 +132,9 @@ def _effects(effects: side_effects.SideEffects, tools: Sequence[Tool]) -> list[s
             "The model is in training mode with one part in eval mode and one frozen. Compared before and after: hooks, "
             "attributes, buffers, keys and values of `state_dict`, modes, `requires_grad`, gradients, devices, grad mode, "
             "random numbers (a draw of the model's own is none of a tool's), functions of torch and classes of its layers, torch's switches, and what is printed by a "
-            "call that was asked not to. torchstat and torchsummary print by purpose. A model's own exception has to come "
-            "through as it is."
+            "call that was asked not to. torchstat and torchsummary print by purpose. In flop_counter's block the call is "
+            "the user's own, and `roofprof.count` makes exactly one call, whose own effects stay. A model's own exception "
+            "has to come through as it is."
         ),
         "",
         *side_effects.effects_table(effects, tools),
