@@ -133,6 +133,12 @@ bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tool
 	$(BIN)/python benchmarks/memory.py
 	@$(MAKE) --no-print-directory bench-cpp
 
+# docs/peers.md anew, with the originals that the test requirements have and whichever else is installed.
+.PHONY: peers
+peers: build $(VENV)/.has-test  ## other tools beside roofprof.compat, written to docs/peers.md
+	$(say) "other tools beside what roofprof has in their place"
+	$(BIN)/python benchmarks/peers.py --write docs/peers.md
+
 bench-cpp: $(VENV)/.has-bench  ## what profiling costs a C++ program, beside torch's own profiler
 	$(say) "building the C++ benchmarks"
 	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_BENCHMARKS=ON

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+
 from peer_runs import isolated, reasons, recorded, subjects
 from peer_runs.judging import Verdict, judge
 from peer_runs.markdown import code, table
@@ -71,9 +72,7 @@ def compare(tool: Tool, model_name: str, facts: dict[str, Any], limits: isolated
         if original.error == NOT_INSTALLED and ours.succeeded and figure not in _known(tool, facts):
             result.verdicts[figure] = Verdict("equal")  # nothing to hold it against
             continue
-        result.verdicts[figure] = judge(
-            tool.name, figure, result.original.get(figure), result.ours.get(figure), facts
-        )
+        result.verdicts[figure] = judge(tool.name, figure, result.original.get(figure), result.ours.get(figure), facts)
     return result
 
 
@@ -114,13 +113,13 @@ class Accuracy:
     @property
     def faults(self) -> list[str]:
         """What makes the run fail."""
-        wrong = [f"roofprof.count, {one.model}: {one.macs} MACs, {one.published}" for one in self.truths if not one.is_right]
+        wrong = [
+            f"roofprof.count, {one.model}: {one.macs} MACs, {one.published}" for one in self.truths if not one.is_right
+        ]
         return [fault for one in self.comparisons for fault in one.faults] + wrong
 
 
-def run(
-    tools: Sequence[Tool], models: Sequence[str], limits: isolated.Limits, say: Callable[[str], None]
-) -> Accuracy:
+def run(tools: Sequence[Tool], models: Sequence[str], limits: isolated.Limits, say: Callable[[str], None]) -> Accuracy:
     """Every tool on every model."""
     result = Accuracy([], [])
     for model_name in models:
@@ -140,7 +139,14 @@ def run(
 def count_table(accuracy: Accuracy) -> list[str]:
     """`roofprof.count` and the truth."""
     rows = [
-        [one.model, _number(one.macs), _number(one.params), one.published, one.source, "right" if one.is_right else "WRONG"]
+        [
+            one.model,
+            _number(one.macs),
+            _number(one.params),
+            one.published,
+            one.source,
+            "right" if one.is_right else "WRONG",
+        ]
         for one in accuracy.truths
     ]
     return table(["model", "MACs", "parameters", "MACs elsewhere", "where", ""], rows, right=(1, 2, 3))
@@ -152,7 +158,9 @@ def overview(accuracy: Accuracy, tools: Sequence[Tool]) -> list[str]:
     for model in dict.fromkeys(one.model for one in accuracy.comparisons):
         of_model = {one.tool: one for one in accuracy.comparisons if one.model == model}
         rows.append([model, *(_share(of_model[tool.name], tool.figures[0]) for tool in tools)])
-    return table(["model", *(f"{tool.name}: {tool.figures[0]}" for tool in tools)], rows, right=range(1, len(tools) + 1))
+    return table(
+        ["model", *(f"{tool.name}: {tool.figures[0]}" for tool in tools)], rows, right=range(1, len(tools) + 1)
+    )
 
 
 def _share(one: Comparison, figure: str) -> str:
@@ -168,7 +176,11 @@ def _share(one: Comparison, figure: str) -> str:
 
 def tool_table(accuracy: Accuracy, tool: Tool) -> list[str]:
     """One tool: each figure of the original's and ours."""
-    header = ["model", *(word for figure in tool.figures for word in (figure, "ours")), "what the original does otherwise"]
+    header = [
+        "model",
+        *(word for figure in tool.figures for word in (figure, "ours")),
+        "what the original does otherwise",
+    ]
     rows = []
     for one in accuracy.comparisons:
         if one.tool == tool.name:
@@ -184,6 +196,3 @@ def _pair(one: Comparison, figure: str) -> tuple[str, str]:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
-
-
-

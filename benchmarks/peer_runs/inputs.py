@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
 from peer_runs import isolated
 from peer_runs.accuracy import NOT_INSTALLED
 from peer_runs.judging import share
 from peer_runs.markdown import code, table
 from peer_runs.tools import COUNT, Tool
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 ROWS, IN, OUT = 2, 8, 16
@@ -44,23 +45,27 @@ class Layer(nn.Module):
 
 
 class Concatenated(Layer):
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
-        return torch.cat((self.layer(x), self.layer(y)))
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = nn.Linear(IN, OUT, bias=False)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat((self.layer(x), self.other(y)))
 
 
 class OfADict(Layer):
-    def forward(self, batch: dict[str, Tensor]) -> Tensor:  # type: ignore[override]
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
         return self.layer(batch["points"])
 
 
 class OfKeywords(Layer):
-    def forward(self, *, points: Tensor, mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        return self.layer(points)
+    def forward(self, *, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.layer(points if mask is None else points[mask])
 
 
-class OfNested(Layer):
-    def forward(self, batch: Any, scales: Any) -> Tensor:  # type: ignore[override]
-        return torch.cat((self.layer(batch.points), self.layer(scales[0][1])))
+class OfNested(Concatenated):
+    def forward(self, batch: Any, scales: Any) -> Tensor:
+        return torch.cat((self.layer(batch.points), self.other(scales[0][1])))
 
 
 class OfIds(Layer):
@@ -73,7 +78,7 @@ class OfIds(Layer):
 
 
 class GivesADataclass(Layer):
-    def forward(self, x: Tensor) -> Batch:  # type: ignore[override]
+    def forward(self, x: Tensor) -> Batch:
         return Batch(self.layer(x))
 
 
@@ -97,7 +102,7 @@ class Functional(nn.Module):
         self.weight = nn.Parameter(torch.randn(OUT, IN))
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat((F.linear(x, self.weight), x @ self.weight.T, torch.einsum("bi,oi->bo", x, self.weight)))
+        return torch.stack((F.linear(x, self.weight), x @ self.weight.T, torch.einsum("bi,oi->bo", x, self.weight)))
 
 
 class Attention(nn.Module):
@@ -124,12 +129,11 @@ ATTENTION_MACS = 4 * IN * 3 * IN + 2 * 4 * 4 * IN
 
 @dataclass(frozen=True)
 class Form:
-    """macs: of the one call; sums: outputs of linear layers, which torchstat's MAdd has one addition less for."""
+    """macs: of the one call."""
 
     name: str
     make: Callable[[], Made]
     macs: int
-    device: str = "cpu"
 
 
 FORMS = (
@@ -150,7 +154,7 @@ FORMS = (
     ),
     Form("a TorchScript module", lambda: (torch.jit.script(Layer()), (_x(),), {}), LINEAR_MACS),
     Form("a compiled model", lambda: (torch.compile(Layer(), backend="eager"), (_x(),), {}), LINEAR_MACS),
-    Form("a traced graph of torch.export", lambda: (_exported(), (_x(),), {}), LINEAR_MACS),
+    Form("a graph of torch.export", lambda: (_exported(), (_x(),), {}), LINEAR_MACS),
     Form("bfloat16", lambda: (Layer().bfloat16(), (_x().bfloat16(),), {}), LINEAR_MACS),
     Form(
         "the meta device",
@@ -169,7 +173,8 @@ def right_figure(tool: Tool, form: Form, params: int) -> int:
     word = tool.figures[0]
     if word == "params":
         return params
-    return 2 * form.macs if word.lower() == "flops" and tool.name != "fvcore" and tool.name != "torchstat" else form.macs
+    counts_twice = word.lower() == "flops" and tool.name not in {"fvcore", "torchstat"}
+    return 2 * form.macs if counts_twice else form.macs
 
 
 def figure_of(tool: Tool, door: str, name: str) -> dict[str, int]:

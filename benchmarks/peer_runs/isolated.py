@@ -92,8 +92,8 @@ def _child(folder: str, limits: Limits, task: Callable[..., Any], args: tuple[An
     printed = os.open(Path(folder, "printed"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(printed, 1)
     os.dup2(printed, 2)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123 (of this process, as long as it lives)
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 (of this process, as long as it lives)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     warnings.simplefilter("ignore")
     os.chdir(folder)  # what a tool writes to where it is goes with it
     with contextlib.suppress(ValueError, OSError):

@@ -45,5 +45,7 @@ def _alone(tool: str, figure: str, ours: int, facts: dict[str, Any]) -> Verdict:
 
 
 def share(figure: int, right: int) -> str:
-    """As "0.642 times" of what is right."""
-    return f"{figure / right:.3g} times" if right else f"{figure:,}"
+    """As "0.642 times" of what is right, where it is near as "12 too few"."""
+    if right and abs(figure / right - 1) >= 0.01:
+        return f"{figure / right:.3g} times"
+    return f"{abs(figure - right):,} too {'many' if figure > right else 'few'}"

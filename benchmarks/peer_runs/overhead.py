@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from peer_runs import isolated
 from peer_runs.accuracy import NOT_INSTALLED
 from peer_runs.markdown import table
 from peer_runs.side_effects import Namespaces
 from peer_runs.tools import COUNT, Tool
-from torch import Tensor, nn
 
 ROUNDS = 9
 
@@ -53,23 +54,27 @@ def ratios_of(tool: Tool, name: str, doors: Sequence[str], rounds: int) -> dict[
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    functions: Namespaces | None = None
+    for door in doors:
+        tool.load(door)
+    functions = Namespaces()
     ratios: dict[str, list[float]] = {door: [] for door in doors}
     for number in range(rounds + 1):
         plain_model, x = MODELS[name]()
         with torch.no_grad():
             plain_model(x)
             plain = _seconds(lambda model=plain_model, x=x: model(x))
-            for door in doors:
+            for door in list(ratios):
                 model, x = MODELS[name]()
                 model(x)
-                spent = _seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
-                if functions is None:
-                    continue  # the first round loads what there is to load
-                functions.restore()
-                ratios[door].append(spent / plain)
-        if number == 0:
-            functions = Namespaces()
+                try:
+                    spent = _seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
+                except Exception:  # the table of inputs says why
+                    del ratios[door]
+                    continue
+                finally:
+                    functions.restore()
+                if number > 0:  # the first one sets up what there is to set up
+                    ratios[door].append(spent / plain)
     return ratios
 
 
@@ -107,7 +112,7 @@ def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], Non
             keys = [(name, tool.name, door) for door in (*doors, "ours")]
             outcome = isolated.run(ratios_of, tool, name, [*doors, "ours"], rounds, limits=limits)
             for key in keys:
-                result.ratios[key] = outcome.value[key[2]] if outcome.succeeded else "refused"
+                result.ratios[key] = (outcome.value or {}).get(key[2], "refused")
             if not doors and tool is not COUNT:
                 result.ratios[name, tool.name, "original"] = NOT_INSTALLED
     return result

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import textwrap
 from collections.abc import Sequence
 
-import torch
-import torchvision
-import transformers
 from peer_runs import accuracy, inputs, overhead, side_effects
 from peer_runs.tools import COUNT, Tool
 
@@ -54,14 +52,14 @@ def page(
 
 
 def _versions(tools: Sequence[Tool]) -> str:
-    ours = [f"torch {torch.__version__}", f"torchvision {torchvision.__version__}"]
-    ours.append(f"transformers {transformers.__version__}")
+    ours = [f"{name} {importlib.metadata.version(name)}" for name in ("torch", "torchvision", "transformers")]
     others = [f"{tool.name} {tool.version or 'not installed'}" for tool in tools if tool.distribution != "torch"]
     return f"Versions: {', '.join(ours + others)}; flop_counter is torch's `torch.utils.flop_counter`."
 
 
 def _machine() -> str:
-    return f"Python {platform.python_version()} on {os.cpu_count()} CPU cores ({platform.machine()}), no GPU used, one thread."
+    cores = f"{os.cpu_count()} CPU cores ({platform.machine()})"
+    return f"Python {platform.python_version()} on {cores}, no GPU used, one thread."
 
 
 def _text(text: str) -> list[str]:
@@ -83,14 +81,14 @@ def _accuracy(figures: accuracy.Accuracy, tools: Sequence[Tool]) -> list[str]:
         *accuracy.count_table(figures),
         "",
         *_text(
-            "The original's main figure over ours in the same convention; \"equal\" is to the last digit. What is not "
+            'The original\'s main figure over ours in the same convention; "equal" is to the last digit. What is not '
             "equal has its reason below."
         ),
         "",
         *accuracy.overview(figures, tools),
         "",
         *_text(
-            "In the tables below \"=\" is the original's own figure. Amounts in brackets are what a reason adds to or "
+            'In the tables below "=" is the original\'s own figure. Amounts in brackets are what a reason adds to or '
             "takes from the original's figure. They come from the shapes that a plain dispatch mode and module hooks "
             "see, without roofprof, and add up to the difference exactly."
         ),
@@ -99,7 +97,10 @@ def _accuracy(figures: accuracy.Accuracy, tools: Sequence[Tool]) -> list[str]:
     for tool in tools:
         lines += [f"### Figures of {tool.name}", ""]
         if tool.rescue is not None:
-            lines += [*_text("torchstat fails where it prints. Its figures are read from the buffers that it leaves."), ""]
+            lines += [
+                *_text("torchstat fails where it prints. Its figures are read from the buffers that it leaves."),
+                "",
+            ]
         lines += [*accuracy.tool_table(figures, tool), ""]
     return lines
 
@@ -113,8 +114,8 @@ def _inputs(forms: inputs.Inputs, tools: Sequence[Tool]) -> list[str]:
         "",
         *_text(
             "Small models without biases, norms and activations, so that every convention has the same closed form. "
-            "\"yes\" is the right figure, \"wrong\" another one as a multiple of it, \"refused\" what the tool says. "
-            "The compiled model has the backend \"eager\"."
+            '"yes" is the right figure, "wrong" another one as a multiple of it, "refused" what the tool says. '
+            'The compiled model has the backend "eager".'
         ),
         "",
     ]
@@ -129,12 +130,12 @@ def _effects(effects: side_effects.SideEffects, tools: Sequence[Tool]) -> list[s
         "## What is left behind",
         "",
         *_text(
-            "The model is in training mode with one part in eval mode and one frozen. Compared before and after: hooks, "
-            "attributes, buffers, keys and values of `state_dict`, modes, `requires_grad`, gradients, devices, grad mode, "
-            "random numbers (a draw of the model's own is none of a tool's), functions of torch and classes of its layers, torch's switches, and what is printed by a "
-            "call that was asked not to. torchstat and torchsummary print by purpose. In flop_counter's block the call is "
-            "the user's own, and `roofprof.count` makes exactly one call, whose own effects stay. A model's own exception "
-            "has to come through as it is."
+            "The model is in training mode, one part in eval mode and one frozen. Compared before and after: hooks, "
+            "attributes, buffers, keys and values of `state_dict`, modes, `requires_grad`, gradients, devices, grad "
+            "mode, random numbers (a draw of the model's own is none of a tool's), functions of torch and classes of "
+            "its layers, torch's switches, and what is printed by a call that was asked not to. torchstat and "
+            "torchsummary print by purpose. In flop_counter's block the call is the user's own, and `roofprof.count` "
+            "makes exactly one call, whose own effects stay. A model's own exception has to come through as it is."
         ),
         "",
         *side_effects.effects_table(effects, tools),
@@ -148,10 +149,10 @@ def _overhead(times: overhead.Overhead, tools: Sequence[Tool]) -> list[str]:
         "",
         *_text(
             "A whole call of the tool over a plain forward of the same round, the median of "
-            f"{overhead.ROUNDS} rounds. In each round the plain forward, the original and ours run one after the other, "
-            "each with a fresh model. Tools that run the model more than once (deepspeed's warm-up; ours of torchstat, "
-            "which times the layers) have that in their ratio. torch alone takes most of a tiny model's time, so the "
-            "second column is overhead for each op. Ratios of a shared machine; nothing is asserted."
+            f"{overhead.ROUNDS} rounds. In each one the plain forward, the original and ours run one after the other, "
+            "each with a fresh model that was called once. Tools that run the model more than once (deepspeed's "
+            "warm-up; ours of torchstat, which times the layers) have that in their ratio. The second model has ops of "
+            "a few microseconds, so it shows what is added to each. Ratios of a shared machine; nothing is asserted."
         ),
         "",
         *overhead.overhead_table(times, tools),

@@ -1,4 +1,4 @@
-"""Why an original's figure is another one than ours, as data: each reason has an amount from a plain record of the call.
+"""Why an original's figure is another one than ours, as data. Each reason's amount is from a plain record of the call.
 
 A difference is explained only where the amounts of its tool's reasons add up to it exactly.
 """
@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peer_runs.recorded import Call, Op, Record
 from torch import nn
+
+from peer_runs.recorded import Call, Op, Record
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,13 @@ def gelu_bound_early(record: Record) -> int:
 
 def biases_of_addmm(record: Record) -> int:
     """Of `torch.addmm` in the model's own code: a bias counts its own elements, and not once for each row."""
-    return sum(op.elements - math.prod(op.inputs[0]) for op in record.ops if op.name == "addmm" and _of_another_type(op))
+    return sum(
+        op.elements - math.prod(op.inputs[0]) for op in record.ops if op.name == "addmm" and _of_another_type(op)
+    )
 
 
 def queries_and_softmax(record: Record) -> int:
-    """ptflops' rule for attention layers that know their head's size: the queries' scaling and the softmax."""
+    """The rule of ptflops for attention layers that know their head's size: the queries' scaling and the softmax."""
     attention = [op for op in record.ops if "scaled_dot_product" in op.name and not in_multihead(op)]
     known = [op for op in attention if hasattr(op.modules[-1], "head_dim")]
     return sum(math.prod(op.inputs[0]) + math.prod(op.inputs[0][:-1]) * op.inputs[1][-2] for op in known)
@@ -112,7 +115,7 @@ def linear_by_parameters(record: Record) -> int:
         real = elements * layer.in_features + (elements if layer.bias is not None else 0)
         return real - call.output[0] * _own_parameters(layer)
 
-    return sum(missing(call) for call in record.of(nn.Linear) if len(call.output) > 2)  # noqa: PLR2004 (dimensions)
+    return sum(missing(call) for call in record.of(nn.Linear) if len(call.output) > 2)
 
 
 def _named(record: Record, name: str) -> list[Call]:

@@ -97,7 +97,7 @@ def record(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R
             out = _first(result)
             if out is not None:
                 shapes = tuple(tuple(x.shape) for x in tree_leaves(args) if torch.is_tensor(x))
-                name = func._schema.name.partition("::")[2]
+                name = func.name().partition("::")[2].partition(".")[0]
                 ops.append(Op(name, shapes, tuple(out.shape), out.is_floating_point(), tuple(running)))
             return result
 

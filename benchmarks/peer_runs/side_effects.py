@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules import module as nn_module
+
 from peer_runs import isolated
 from peer_runs.accuracy import NOT_INSTALLED
 from peer_runs.markdown import code, table
 from peer_runs.tools import COUNT, Tool
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.modules import module as nn_module
 
 PROCESSES = ("after a call", "after a model that raises")
 
@@ -90,7 +90,11 @@ def _state(model: nn.Module) -> dict[str, Any]:
     modules = list(model.modules())
     return {
         "hooks on modules": [_hooks(module) for module in modules],
-        "global hooks": [len(value) for name, value in sorted(vars(nn_module).items()) if name.startswith("_global_") and hasattr(value, "__len__")],
+        "global hooks": [
+            len(value)
+            for name, value in sorted(vars(nn_module).items())
+            if name.startswith("_global_") and hasattr(value, "__len__")
+        ],
         "attributes": [sorted(set(vars(module)) - {"_compiled_call_impl"}) for module in modules],
         "buffers": [name for name, _ in model.named_buffers()],
         "`state_dict` keys": sorted(model.state_dict()),
@@ -115,7 +119,7 @@ def left_by(tool: Tool, door: str, process: str) -> list[str]:
     """In a process of its own: what is not as it was, "none" being the empty list."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    _load(tool, door)
+    tool.load(door)  # what loading it changes is not what a call leaves
     model = Probe(raises=process == PROCESSES[1]).train()
     model.norm.eval()
     args = (torch.randn(1, 3, 16, 16),)
@@ -149,16 +153,11 @@ def left_by(tool: Tool, door: str, process: str) -> list[str]:
     return left + _of_error(error, process, tool, model)
 
 
-def _load(tool: Tool, door: str) -> None:
-    """What loading it changes is not what a call leaves."""
-    importlib.import_module(tool.original if door == "original" else tool.ours)
-
-
 def _described(name: str, before: Any, after: Any) -> str:
     if name in {"attributes", "buffers", "`state_dict` keys"}:
         old = {str(one) for one in _flat(before)}
         new = sorted({str(one).rpartition(".")[2] for one in _flat(after) if str(one) not in old})
-        return f"{name}: {', '.join(map(code, new[:3]))}{' ...' if len(new) > 3 else ''}" if new else f"{name} lost"  # noqa: PLR2004
+        return f"{name}: {', '.join(map(code, new[:3]))}{' ...' if len(new) > 3 else ''}" if new else f"{name} lost"
     return name
 
 

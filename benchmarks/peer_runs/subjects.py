@@ -50,7 +50,7 @@ def build(name: str) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
 
 
 def truth(name: str) -> Truth:
-    """torchvision's published figures, or the closed form of a transformer's dimensions."""
+    """The published figures of torchvision, or the closed form of a transformer's dimensions."""
     if name in IMAGES:
         import torchvision
 

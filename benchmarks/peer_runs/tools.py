@@ -51,10 +51,13 @@ class Tool:
         except importlib.metadata.PackageNotFoundError:
             return ""
 
+    def load(self, door: str) -> ModuleType:
+        """The module of the "original" or of "ours"."""
+        return importlib.import_module(self.original if door == "original" else self.ours)
+
     def ask(self, door: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
         """The figures of the "original" or of "ours"."""
-        module = importlib.import_module(self.original if door == "original" else self.ours)
-        return {name: int(value) for name, value in self.count(module, model, args, kwargs).items()}
+        return {name: int(value) for name, value in self.count(self.load(door), model, args, kwargs).items()}
 
 
 def _given(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -74,13 +77,17 @@ def _fvcore(fvcore: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return {"Flops": analysis.total(), "params": fvcore.parameter_count(model)[""]}
 
 
-def _is_images(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _is_sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether sizes say it all: for the tools that take these alone."""
-    return not kwargs and bool(args) and all(torch.is_tensor(x) and x.is_floating_point() for x in args)
+    return not kwargs and bool(args) and all(torch.is_tensor(x) and x.dtype == torch.float32 for x in args)
+
+
+def _is_one_image(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return _is_sizes(args, kwargs) and [(x.dim(), x.shape[0]) for x in args] == [(4, 1)]
 
 
 def _torchstat(torchstat: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
-    if _is_images(args, kwargs) and len(args) == 1:
+    if _is_one_image(args, kwargs):
         given: tuple[Any, dict[str, Any]] = tuple(args[0].shape[1:]), {}
     else:
         given = None, {"inputs": args, **_given(kwargs)}
@@ -97,7 +104,7 @@ def _torchstat(torchstat: Any, model: Any, args: tuple[Any, ...], kwargs: dict[s
 
 
 def _left_by_torchstat(model: nn.Module, error: str) -> Figures:
-    """torchstat fails where it prints, after the call: its figures are in buffers of the layers."""
+    """It fails where it prints, after the call: its figures are in buffers of the layers."""
     if error and "DataFrame" not in error:
         return {}
     leaves = [module for module in model.modules() if not any(True for _ in module.children())]
@@ -108,7 +115,7 @@ def _left_by_torchstat(model: nn.Module, error: str) -> Figures:
 def _torchsummary(torchsummary: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        if _is_images(args, kwargs):
+        if _is_sizes(args, kwargs):
             torchsummary.summary(model, [tuple(x.shape[1:]) for x in args], device="cpu")
         else:
             torchsummary.summary(model, None, device="cpu", inputs=args, **_given(kwargs))
@@ -119,17 +126,23 @@ def _torchsummary(torchsummary: Any, model: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _torchinfo(torchinfo: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
-    statistics = torchinfo.summary(model, input_data=list(args) if args else kwargs, verbose=0, **(kwargs if args else {}))
+    statistics = torchinfo.summary(
+        model, input_data=list(args) if args else kwargs, verbose=0, **(kwargs if args else {})
+    )
     return {"mult-adds": statistics.total_mult_adds, "params": statistics.total_params}
 
 
 def _ptflops(ptflops: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
     options: dict[str, Any] = {"as_strings": False, "print_per_layer_stat": False}
-    if _is_images(args, kwargs) and len(args) == 1 and args[0].shape[0] == 1:
-        macs, params = ptflops.get_model_complexity_info(model, tuple(args[0].shape[1:]), **options)
+    ask = ptflops.get_model_complexity_info
+    if _is_one_image(args, kwargs):
+        macs, params = ask(model, tuple(args[0].shape[1:]), **options)
+    elif len(args) == 1 and torch.is_tensor(args[0]) and not kwargs:  # the figure is that of one row
+        macs, params = ask(model, (1,), input_constructor=lambda _: args[0], **options)
+        macs = None if macs is None else macs * len(args[0])
     else:  # positional arguments have no way but their names
         named = inspect.signature(model.forward).bind(*args, **kwargs).arguments
-        macs, params = ptflops.get_model_complexity_info(model, (1,), input_constructor=lambda _: dict(named), **options)
+        macs, params = ask(model, (1,), input_constructor=lambda _: dict(named), **options)
     if macs is None:
         raise ValueError("returned (None, None)")
     return {"MACs": macs, "params": params}

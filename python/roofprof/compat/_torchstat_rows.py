@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.compat._call import named_places, path_in_report, unfused
+from roofprof.compat._call import evaluating, named_places, path_in_report, unfused
 from roofprof.compat._torchstat_convention import LayerWork, Rule, rule_of
 
 _MIB = 1024**2
@@ -46,16 +46,10 @@ class Layers:
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._first = next((x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)), None)
-        modes = [(module, module.training) for module in model.modules()]
         # Roofs are not asked for, so none are measured.
         profiler = roofprof.RooflineProfiler(model, warmup=1, repeat=3, counters="off", ceilings=roofprof.Ceilings())
-        try:
-            model.eval()
-            with unfused(), torch.no_grad():
-                report = profiler.run(*args, **kwargs)
-        finally:
-            for module, training in modes:
-                module.training = training
+        with evaluating(model), unfused(), torch.no_grad():
+            report = profiler.run(*args, **kwargs)
         self._rows = {row.path: row for row in report.rows}
         # What torch.compile wraps stands below its wrapper, and takes its place.
         places = {path_in_report(path): module for path, module in named_places(model)}

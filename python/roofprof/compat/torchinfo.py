@@ -244,7 +244,8 @@ def _called(
         stack.enter_context(torch.no_grad())
         stack.enter_context(calls.watching())
         try:
-            model.train(mode is Mode.TRAIN)
+            with contextlib.suppress(NotImplementedError):  # an exported graph has the mode that it was exported in
+                model.train(mode is Mode.TRAIN)
             report = roofprof.count(model, *args, **kwargs)
         finally:
             for module, training in modes:

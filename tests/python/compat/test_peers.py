@@ -1,4 +1,4 @@
-"""`benchmarks/peers.py`: how it judges, with tools made for it, and that no cell of ours is wrong beside the real ones."""
+"""`benchmarks/peers.py`: how it judges, with tools made for it; and that no cell of ours is wrong beside real ones."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ def test_what_is_left_behind_is_named():
     found = [isolated.run(side_effects.left_by, given, "ours", when) for when in side_effects.PROCESSES]
     assert [one.error for one in found] == ["", ""]
     for left in (one.value for one in found):
-        assert {"hooks on modules", "mode", "`requires_grad`", "grad mode", "torch's random numbers", "prints"} <= set(left)
+        assert {"hooks on modules", "mode", "`requires_grad`", "grad mode", "torch's random numbers", "prints"} <= set(
+            left
+        )
         assert {"attributes: `counted`", "buffers: `total`", "`state_dict` keys: `total`"} <= set(left)
         assert {"patched: `F.linear`", "Python's and NumPy's random numbers"} <= set(left)
     assert "the model's exception is lost" in found[1].value
@@ -155,7 +157,11 @@ def test_answers_about_inputs():
 
     assert Answer(4, 4).words() == "yes"
     assert Answer(2, 4).words() == "wrong: 0.5 times"
-    assert Answer(None, 0, "TypeError: f() got an unexpected keyword argument 'x'").words() == "refused: `no parameter for it`"
+    assert Answer(3999, 4000).words() == "wrong: 1 too few"
+    assert (
+        Answer(None, 0, "TypeError: f() got an unexpected keyword argument 'x'").words()
+        == "refused: `no parameter for it`"
+    )
     right = [Answer(4, 4)] * (len(FORMS) - 1)
     assert Inputs({("fake", "original"): [Answer(2, 4), *right]}).faults == []
     assert len(Inputs({("fake", "ours"): [Answer(2, 4), *right]}).faults) == 1

@@ -347,3 +347,10 @@ def test_the_convention_is_told_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quiet(nn.Linear(4, 5), input_size=(3, 4))
+
+
+def test_an_exported_graph_keeps_its_mode():
+    layer = nn.Linear(8, 4, bias=False).eval()
+    graph = torch.export.export(layer, (torch.randn(2, 8),)).module()
+    found = ours.summary(graph, input_data=[torch.randn(2, 8)], verbose=0)
+    assert found.total_mult_adds == 2 * 8 * 4

@@ -293,3 +293,10 @@ def test_parameters_of_a_container_itself_have_a_row():
     found = rows(nn.Sequential(Positioned()), inputs=torch.randn(2, 8))
     assert {path: row.params for path, row in found.items()} == {"0": 8, "0.layer": 36}
     assert (found["0"].madd, found["0"].flops) == (0, 0)
+
+
+def test_an_exported_graph_keeps_its_mode():
+    layer = nn.Linear(8, 4, bias=False).eval()
+    graph = torch.export.export(layer, (torch.randn(2, 8),)).module()
+    found = rows(graph, inputs=torch.randn(2, 8))
+    assert sum(row.flops for row in found.values()) == 2 * 8 * 4
