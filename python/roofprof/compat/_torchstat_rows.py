@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -54,6 +55,10 @@ class Layers:
         # What torch.compile wraps stands below its wrapper, and takes its place.
         places = {path_in_report(path): module for path, module in named_places(model)}
         self._modules = {path: module for path, module in places.items() if path in self._rows}
+        self._subtrees: defaultdict[str, list[str]] = defaultdict(list)
+        for path in self._modules:
+            for above in {"", *itertools.accumulate(path.split("."), "{}.{}".format)}:
+                self._subtrees[above].append(path)
         self._groups: defaultdict[str, list[roofprof.GroupRow]] = defaultdict(list)
         for group in report.group("module", "op"):
             path = group.keys[0]
@@ -103,7 +108,8 @@ class Layers:
         return [each for each in self._below(path) if each != path and each.count(".") == depth]
 
     def _below(self, path: str) -> list[str]:
-        return [each for each in self._modules if not path or each == path or each.startswith(f"{path}.")]
+        """The path itself, and all below it."""
+        return self._subtrees[path]
 
     def _levels(self, path: str) -> int:
         return (
