@@ -10,7 +10,7 @@ import torch
 
 from peer_runs import isolated, reasons, recorded, subjects
 from peer_runs.judging import Verdict, judge
-from peer_runs.markdown import code, table
+from peer_runs.markdown import refused, table
 from peer_runs.tools import COUNT, Tool
 
 NOT_INSTALLED = "not installed"
@@ -55,7 +55,7 @@ class Comparison:
 
     def words(self) -> str:
         """What the table says of it all."""
-        said = [f"refused: {code(self.original_error)}"] if self.original_error not in {"", NOT_INSTALLED} else []
+        said = [refused(self.original_error)] if self.original_error not in {"", NOT_INSTALLED} else []
         said += [NOT_INSTALLED] if self.original_error == NOT_INSTALLED else []
         said += dict.fromkeys(one.words for one in self.verdicts.values() if one.words != "equal")
         return "; ".join(said) or "equal"

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from peer_runs import isolated
 from peer_runs.accuracy import NOT_INSTALLED
 from peer_runs.judging import share
-from peer_runs.markdown import code, table
+from peer_runs.markdown import refused, table
 from peer_runs.tools import COUNT, Tool
 
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -212,12 +212,8 @@ class Answer:
         if self.error == NOT_INSTALLED:
             return NOT_INSTALLED
         if self.figure is None:
-            return f"refused: {code(_shortened(self.error), 60)}"
+            return refused(self.error, 60)
         return f"wrong: {share(self.figure, self.right)}" if self.is_wrong else "yes"
-
-
-def _shortened(error: str) -> str:
-    return "no parameter for it" if "unexpected keyword argument" in error else error
 
 
 @dataclass

@@ -20,6 +20,13 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def refused(error: str, longest: int = 90) -> str:
+    """What a tool says that does not take something."""
+    if "unexpected keyword argument" in error:
+        return "refused: it has no parameter for it"
+    return f"refused: {code(error, longest)}"
+
+
 def code(text: str, longest: int = 90) -> str:
     """A tool's own words: a line of them, no longer than a cell can show."""
     text = text.replace("`", "'").strip()

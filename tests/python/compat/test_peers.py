@@ -160,7 +160,7 @@ def test_answers_about_inputs():
     assert Answer(3999, 4000).words() == "wrong: 1 too few"
     assert (
         Answer(None, 0, "TypeError: f() got an unexpected keyword argument 'x'").words()
-        == "refused: `no parameter for it`"
+        == "refused: it has no parameter for it"
     )
     right = [Answer(4, 4)] * (len(FORMS) - 1)
     assert Inputs({("fake", "original"): [Answer(2, 4), *right]}).faults == []
