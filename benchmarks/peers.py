@@ -1,6 +1,6 @@
 """Other tools beside what roofprof has in their place: figures, accepted inputs, what is left behind, time.
 
-    python benchmarks/peers.py                                   # prints Markdown, some 20 minutes
+    python benchmarks/peers.py                                   # prints Markdown, some 15 minutes
     python benchmarks/peers.py --write docs/peers.md
     python benchmarks/peers.py --models resnet18 --tools thop,fvcore --only figures
 

@@ -26,14 +26,14 @@ def page(
         "# Beside other tools",
         "",
         *_text(
-            "Nine tools that count parameters, MACs or FLOPs of PyTorch models, as they are installed from their "
+            "Tools that count parameters, MACs or FLOPs of PyTorch models, as they are installed from their "
             "packages, and what roofprof has in their place ([In place of other tools](compat.md)). One run of"
         ),
         "",
         "    python benchmarks/peers.py --write docs/peers.md",
         "",
         *_text(
-            "made this page. Each cell ran in a process of its own. The run fails where a figure of ours has no "
+            "made this page, in some 15 minutes. Each cell ran in a process of its own. The run fails where a figure of ours has no "
             "explanation, is wrong, or where ours leaves something behind."
         ),
         "",
@@ -150,9 +150,11 @@ def _overhead(times: overhead.Overhead, tools: Sequence[Tool]) -> list[str]:
         *_text(
             "A whole call of the tool over a plain forward of the same round, the median of "
             f"{overhead.ROUNDS} rounds. In each one the plain forward, the original and ours run one after the other, "
-            "each with a fresh model that was called once. Tools that run the model more than once (deepspeed's "
-            "warm-up; ours of torchstat, which times the layers) have that in their ratio. The second model has ops of "
-            "a few microseconds, so it shows what is added to each. Ratios of a shared machine; nothing is asserted."
+            "each with a fresh model that was called once, deepspeed without its warm-up. The second model has ops of "
+            "a few microseconds, and takes milliseconds in all. There a fixed cost of ours shows, up to half a second: "
+            "of fvcore, torchinfo, torchstat and torchsummary, which look at all that a call can reach, to put it back, "
+            "and of flop_counter, which looks for the modules of the program. Ours of torchstat runs the model several "
+            "times, to time the layers. Ratios of a shared machine; nothing is asserted."
         ),
         "",
         *overhead.overhead_table(times, tools),

@@ -157,7 +157,7 @@ def _calflops(calflops: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def _deepspeed(deepspeed: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
     flops, macs, params = deepspeed.get_model_profile(
-        model, args=list(args), kwargs=dict(kwargs), print_profile=False, as_string=False
+        model, args=list(args), kwargs=dict(kwargs), print_profile=False, warm_up=0, as_string=False
     )
     return {"flops": flops, "MACs": macs, "params": params}
 
