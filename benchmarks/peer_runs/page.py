@@ -33,8 +33,8 @@ def page(
         "    python benchmarks/peers.py --write docs/peers.md",
         "",
         *_text(
-            "made this page, in some 15 minutes. Each cell ran in a process of its own. The run fails where a figure of "
-            "ours has no explanation, is wrong, or where ours leaves something behind."
+            "made this page, in some 15 minutes. Each cell ran in a process of its own. The run fails where a figure "
+            "of ours has no explanation, is wrong, or where ours leaves something behind."
         ),
         "",
         *_text(f"{_versions(tools)} {_machine()}"),
@@ -153,8 +153,8 @@ def _overhead(times: overhead.Overhead, tools: Sequence[Tool]) -> list[str]:
             "each with a fresh model that was called once, deepspeed without its warm-up. The second model has ops of "
             "a few microseconds, and takes milliseconds in all. There a fixed cost of ours shows, up to half a second: "
             "of fvcore, torchinfo, torchstat and torchsummary, which look at all that a call can reach, to put it "
-            "back, and of flop_counter, which looks for the modules of the program. Ours of torchstat runs the model several "
-            "times, to time the layers. Ratios of a shared machine; nothing is asserted."
+            "back, and of flop_counter, which looks for the modules of the program. Ours of torchstat runs the model "
+            "several times, to time the layers. Ratios of a shared machine; nothing is asserted."
         ),
         "",
         *overhead.overhead_table(times, tools),
