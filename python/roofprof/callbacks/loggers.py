@@ -61,6 +61,8 @@ class MLflow:
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
         """The report, which ``Report.from_json`` reads, and what people and spreadsheets read."""
+        # Trainers log metrics in the background: a store of files cannot be read while one of them is written.
+        self._mlflow.flush_async_logging()
         contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
         for name, text in contents.items():
             self._mlflow.log_text(text, f"roofprof/{name}", run_id=self._run_id)
@@ -132,6 +134,8 @@ class _Client(MLflow):
             self._mlflow.log_metric(self._run_id, name, float(value), step=step)
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
+        # Trainers log metrics in the background: a store of files cannot be read while one of them is written.
+        self._mlflow.flush_async_logging()
         contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
         for name, text in contents.items():
             self._mlflow.log_text(self._run_id, text, f"roofprof/{name}")
