@@ -61,8 +61,9 @@ class MLflow:
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
         """The report, which ``Report.from_json`` reads, and what people and spreadsheets read."""
-        # Trainers log metrics in the background: a store of files cannot be read while one of them is written.
-        self._mlflow.flush_async_logging()
+        # Hugging Face logs metrics in the background: a store of files cannot be read while one of them is written.
+        if hasattr(self._mlflow, "flush_async_logging"):  # mlflow; a client, which Lightning has, logs at once
+            self._mlflow.flush_async_logging()
         contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
         for name, text in contents.items():
             self._mlflow.log_text(text, f"roofprof/{name}", run_id=self._run_id)
@@ -134,8 +135,9 @@ class _Client(MLflow):
             self._mlflow.log_metric(self._run_id, name, float(value), step=step)
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
-        # Trainers log metrics in the background: a store of files cannot be read while one of them is written.
-        self._mlflow.flush_async_logging()
+        # Hugging Face logs metrics in the background: a store of files cannot be read while one of them is written.
+        if hasattr(self._mlflow, "flush_async_logging"):  # mlflow; a client, which Lightning has, logs at once
+            self._mlflow.flush_async_logging()
         contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
         for name, text in contents.items():
             self._mlflow.log_text(self._run_id, text, f"roofprof/{name}")
