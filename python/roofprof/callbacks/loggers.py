@@ -48,6 +48,10 @@ class TensorBoard:
         self._writer.flush()
 
 
+def _files(report: Report) -> dict[str, str]:
+    return {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
+
+
 class MLflow:
     """Metrics of a run, and files: roofprof/report.json, report.csv and table.txt."""
 
@@ -62,10 +66,8 @@ class MLflow:
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
         """The report, which ``Report.from_json`` reads, and what people and spreadsheets read."""
         # Hugging Face logs metrics in the background: a store of files cannot be read while one of them is written.
-        if hasattr(self._mlflow, "flush_async_logging"):  # mlflow; a client, which Lightning has, logs at once
-            self._mlflow.flush_async_logging()
-        contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
-        for name, text in contents.items():
+        self._mlflow.flush_async_logging()
+        for name, text in _files(report).items():
             self._mlflow.log_text(text, f"roofprof/{name}", run_id=self._run_id)
 
 
@@ -128,16 +130,12 @@ def _of_lightning(logger: Any) -> Tracker | None:
 
 
 class _Client(MLflow):
-    """MLflow by a client, which may have another address than ``mlflow`` itself."""
+    """MLflow by a client, as Lightning has it: it may have another address than ``mlflow``, and logs at once."""
 
     def log_scalars(self, values: dict[str, float], step: int) -> None:
         for name, value in values.items():
             self._mlflow.log_metric(self._run_id, name, float(value), step=step)
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
-        # Hugging Face logs metrics in the background: a store of files cannot be read while one of them is written.
-        if hasattr(self._mlflow, "flush_async_logging"):  # mlflow; a client, which Lightning has, logs at once
-            self._mlflow.flush_async_logging()
-        contents = {"report.json": report.to_json(), "report.csv": report.to_csv(), "table.txt": report.table()}
-        for name, text in contents.items():
+        for name, text in _files(report).items():
             self._mlflow.log_text(self._run_id, text, f"roofprof/{name}")
