@@ -1,10 +1,15 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and the names of those that several processes write."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from pathlib import Path
+
+
+def of_rank(path: Path, rank: int | None) -> Path:
+    """The file of one of several processes, report.rank1.json; rank None: there is one process."""
+    return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report, RooflineProfiler
+from roofprof._files import of_rank
 
 
 class StepWindow:
@@ -104,8 +105,3 @@ class StepWindow:
                 "many or more; take a smaller one",
                 stacklevel=3,
             )
-
-
-def of_rank(path: Path, rank: int | None) -> Path:
-    """The file of one of several processes: report.rank1.json."""
-    return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roofprof._files import of_rank
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say, whole_number
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"there is no script '{arguments.script}'")
     rank = int(os.environ["RANK"]) if "RANK" in os.environ else None  # torchrun sets it
     stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
-    arguments.json = _of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
-    arguments.csv = _of_rank(arguments.csv, rank)
+    arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
+    arguments.csv = arguments.csv and of_rank(arguments.csv, rank)
     check_output(arguments)
     from roofprof._script_run.program import run_program
     from roofprof._script_run.said import named, why_nothing
@@ -67,10 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     if others := window.others():
         say(f"{named(others)} ran beside it, and their work is in (outside): --model chooses another module")
     return _written(report, arguments, rank) or code
-
-
-def _of_rank(path: Path | None, rank: int | None) -> Path | None:
-    return path if path is None or rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
 
 
 def _written(report: Report, arguments: argparse.Namespace, rank: int | None) -> int:

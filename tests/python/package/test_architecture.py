@@ -229,7 +229,7 @@ PYTHON_ARROWS = {
     "_api": {"_C", "_fields", "comparison", "op_costs", "scopes", "report", "profiler", "_latency"},
     "roofprof": {"_api", "_build_info", "_torch_check"},
     "compat": {"roofprof", "_state", "_files"},
-    "callbacks": {"roofprof"},
+    "callbacks": {"roofprof", "_files"},
     "pytest_plugin": {"roofprof", "budget"},
     "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_files", "_plots"},
     "notebook": {"roofprof", "cli", "_plots", "_script_run"},
