@@ -82,17 +82,22 @@ def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
             logger.warning("%s", note.text)
 
 
+def evaluating(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
+    """Eval mode; each module's own mode comes back."""
+    return in_mode(model, training=False)
+
+
 @contextlib.contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode; each module's own mode comes back. An exported graph has the mode that it was exported in."""
+def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
+    """Training or eval mode, likewise. An exported graph has the mode that it was exported in."""
     modes = [(module, module.training) for module in model.modules()]
     try:
         with contextlib.suppress(NotImplementedError):  # torch's word for an exported graph
-            model.eval()
+            model.train() if training else model.eval()
         yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module, before in modes:
+            module.training = before
 
 
 @contextlib.contextmanager

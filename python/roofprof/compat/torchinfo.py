@@ -36,7 +36,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.compat._call import random_tensor, require_module, undone, unfused, warn_once
+from roofprof.compat._call import in_mode, random_tensor, require_module, undone, unfused, warn_once
 from roofprof.compat._torchinfo_calls import Calls
 from roofprof.compat._torchinfo_layers import LayerInfo
 from roofprof.compat._torchinfo_text import (
@@ -235,7 +235,6 @@ def _called(
     device: torch.device | None,
     mode: Mode,
 ) -> list[LayerInfo]:
-    modes = [(module, module.training) for module in model.modules()]
     calls = Calls(model, batch_dim)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_on(model, device))
@@ -243,13 +242,8 @@ def _called(
         stack.enter_context(unfused())
         stack.enter_context(torch.no_grad())
         stack.enter_context(calls.watching())
-        try:
-            with contextlib.suppress(NotImplementedError):  # an exported graph has the mode that it was exported in
-                model.train(mode is Mode.TRAIN)
+        with in_mode(model, training=mode is Mode.TRAIN):
             report = roofprof.count(model, *args, **kwargs)
-        finally:
-            for module, training in modes:
-                module.training = training
         return calls.lines(report)
 
 
