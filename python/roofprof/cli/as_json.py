@@ -32,6 +32,5 @@ def write_json(path: Path | None, schema: str, content: dict[str, Any]) -> None:
     if path is None:
         return
     stored = {"schema": f"roofprof.{schema}", "schema_version": SCHEMA_VERSION, **content}
-    text = json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(path, text.encode("utf-8", "replace"))
+    write_whole(path, (json.dumps(stored, indent=1, allow_nan=False) + "\n").encode())
     say(f"written to {path}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roofprof._files import write_whole
+from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
 
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(command=run)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.py", help="programs")
     parser.add_argument("--write", action="store_true", help="write the changes into the files")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what changes, and what does not, as JSON")
+    add_json(parser, "what changes, and what does not,")
     add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read all files, print the differences, and write them where that is wanted. Nothing is written if one is bad."""
-    if arguments.json:
-        check_can_be_written(arguments.json)
+    check_json(arguments.json)
     found = _read(arguments.files, to_write=arguments.write)
     changed = [(path, migration.source) for path, source, migration in found if migration.source != source]
     for path, source, migration in found:
@@ -45,12 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     for path, _, migration in found:
         for left in migration.left:
             print_text(f"{path}:{left.line}: left as it is: {left.text}")
-    files = [(path, text) for path, text in changed if arguments.write]
-    if arguments.json:
-        files.append((arguments.json, _as_json(found).encode()))
-    for path, text in files:
+    for path, text in changed if arguments.write else []:
         write_whole(path, text)
         say(f"written to {path}")
+    write_json(arguments.json, "migration", {"files": _stored(found)})
     if not changed:
         say("nothing to change")
     elif not arguments.write:
@@ -85,8 +82,8 @@ def _difference(path: Path, before: bytes, after: bytes) -> str:
     return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
 
 
-def _as_json(found: list[tuple[Path, bytes, Migration]]) -> str:
-    files = [
+def _stored(found: list[tuple[Path, bytes, Migration]]) -> list[dict[str, Any]]:
+    return [
         {
             "file": str(path),
             "difference": _difference(path, source, migration.source),
@@ -94,4 +91,3 @@ def _as_json(found: list[tuple[Path, bytes, Migration]]) -> str:
         }
         for path, source, migration in found
     ]
-    return json.dumps({"schema": "roofprof.migration", "schema_version": 1, "files": files}, indent=1) + "\n"

@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
-    views = views_of(report, arguments.by, before, expand=arguments.expand)
-    drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
-    write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
+    if arguments.json:
+        views = views_of(report, arguments.by, before, expand=arguments.expand)
+        drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
+        write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
     return 0
