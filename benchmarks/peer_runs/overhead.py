@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
+from common import seconds
 from torch import Tensor, nn
 
 from peer_runs import isolated
@@ -62,12 +61,12 @@ def ratios_of(tool: Tool, name: str, doors: Sequence[str], rounds: int) -> dict[
         plain_model, x = MODELS[name]()
         with torch.no_grad():
             plain_model(x)
-            plain = _seconds(lambda model=plain_model, x=x: model(x))
+            plain = seconds(lambda model=plain_model, x=x: model(x))
             for door in list(ratios):
                 model, x = MODELS[name]()
                 model(x)
                 try:
-                    spent = _seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
+                    spent = seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
                 except Exception:  # noqa: BLE001 (any of a tool's; the table of inputs says why)
                     del ratios[door]
                     continue
@@ -82,12 +81,6 @@ def _asked(tool: Tool, door: str, model: nn.Module, x: Tensor) -> None:
     # torchstat fails at its last line, after the work.
     with contextlib.suppress(AttributeError) if tool.rescue else contextlib.nullcontext():
         tool.ask(door, model, (x,), {})
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 @dataclass

@@ -80,17 +80,14 @@ def test_counts_the_steps_of_the_window(tmp_path):
     nothing_is_patched(model)
 
 
-def test_a_validation_is_left_out(tmp_path):
-    mine = callback(tmp_path, skip=1, steps=8)
-    fit(tmp_path, mine, Classifier(), validates=True, val_check_interval=3)
-    assert mine.report.steps == 2
-    assert mine.report.total.macs == 2 * STEP_MACS
-    assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS
-
-
-def test_sanity_checks_are_no_steps(tmp_path):
-    mine = callback(tmp_path, skip=0, steps=2)
-    fit(tmp_path, mine, Classifier(), validates=True, num_sanity_val_steps=5)
+@pytest.mark.parametrize(
+    ("window", "validation"),
+    [({"skip": 1, "steps": 8}, {"val_check_interval": 3}), ({"skip": 0, "steps": 2}, {"num_sanity_val_steps": 5})],
+    ids=["between steps", "sanity checks"],
+)
+def test_validations_are_no_steps(tmp_path, window, validation):
+    mine = callback(tmp_path, **window)
+    fit(tmp_path, mine, Classifier(), validates=True, **validation)
     assert mine.report.steps == 2
     assert mine.report.total.macs == 2 * STEP_MACS
     assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS

@@ -11,7 +11,7 @@ import pytest
 
 from roofprof.cli import make_parser, manual
 
-DOCS = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[3]
 COMMANDS = next(action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
 
 
@@ -23,7 +23,7 @@ def words_of(line):
 def lines_of_docs():
     """What stands in code blocks of pages, indented or fenced, and begins with the command."""
     found = []
-    for page in (DOCS / "README.md", *sorted((DOCS / "docs").glob("*.md"))):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text().replace("\\\n", " ")
         blocks = [*re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
         blocks += re.findall(r"^ {4}.*$", text, re.MULTILINE)
