@@ -26,7 +26,7 @@ _GUARDED = ("_run_epoch", "training_step")
 _EVALUATING = ("evaluate", "predict")
 
 
-class RooflineCallback(TrainerCallback):
+class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     """Profiles ``steps`` optimizer steps after the first ``skip``; then training goes on at full speed.
 
     A step has its forwards, backwards and the optimizer; batches are fetched between steps, which counts as well. The
