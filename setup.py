@@ -27,20 +27,33 @@ if int(setuptools.__version__.split(".")[0]) < 77:
     raise SystemExit(f"roofprof: setuptools {setuptools.__version__} is too old; pip install 'setuptools>=77'")
 
 
+def torch_version() -> str | None:
+    """Of the torch that a build here would be for."""
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def torch_minor() -> str | None:
+    """One build serves one torch minor: libtorch's C++ interface changes between them. An sdist serves all of them."""
+    version = None if "sdist" in sys.argv else torch_version()
+    return version and ".".join(version.split(".")[:2])
+
+
 def project_version() -> str:
-    """The version that C++ programs see."""
+    """The version that C++ programs see; with ROOFPROF_LABEL_TORCH=1 a wheel's says the torch, as 0.1.0+torch2.15."""
     header = (ROOT / "csrc" / "include" / "roofprof" / "version.h").read_text()
-    return ".".join(re.findall(r"^#define ROOFPROF_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.MULTILINE))
+    version = ".".join(re.findall(r"^#define ROOFPROF_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.MULTILINE))
+    labelled = torch_minor() and os.environ.get("ROOFPROF_LABEL_TORCH", "") not in {"", "0"}
+    return f"{version}+torch{torch_minor()}" if labelled else version
 
 
 def torch_requirement() -> str:
-    """One build serves one torch minor: libtorch's C++ interface changes between them."""
-    try:
-        version = importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        raise SystemExit(f"roofprof: {sys.executable} has no torch to build against; install it first") from None
-    major, minor = version.split(".")[:2]
-    return f"torch=={major}.{minor}.*"
+    """The minor that is built against; where nothing is built, all that can be."""
+    if torch_minor():
+        return f"torch=={torch_minor()}.*"
+    return re.search(r'"(torch[<>=][^"]+)"', (ROOT / "pyproject.toml").read_text())[1]
 
 
 def tool(name: str, folder: str) -> str:
@@ -86,6 +99,8 @@ class BuildWithCMake(build_ext):
         self.configure_only = False
 
     def run(self) -> None:
+        if not torch_version():
+            raise SystemExit(f"roofprof: {sys.executable} has no torch to build against; install it first")
         # A folder that stays makes the next build one of seconds; a throw-away torch has nothing to come back to.
         throwaway = torch_is_throwaway()
         folder = Path(self.build_temp if throwaway else os.environ.get("ROOFPROF_BUILD_DIR", ROOT / "build" / "cmake"))
