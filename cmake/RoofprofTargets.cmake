@@ -5,6 +5,8 @@ function(roofprof_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<BOOL:${ROOFPROF_WARNINGS_AS_ERRORS}>:-Werror>)
   # -O3 takes a fifth longer to compile and makes nothing here faster; the loops that measure bandwidth ask for it.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
+  # Memory is there for gcc's garbage: collecting it less often saves a tenth of the time.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
   # Calls between roofprof's own functions are not interposed: they go straight there.
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   if(ROOFPROF_SANITIZE)
@@ -39,7 +41,7 @@ function(roofprof_room folder)
   endforeach()
   add_library(roofprof_${name} OBJECT ${sources})
   roofprof_compile_options(roofprof_${name})
-  roofprof_compile_together(roofprof_${name} 16)
+  roofprof_compile_together(roofprof_${name} 64)
   target_include_directories(roofprof_${name} PUBLIC ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)
   # Object libraries: a link between rooms hands on include paths, not objects; what is linked names all its rooms.
   target_link_libraries(roofprof_${name} PUBLIC ${room_LINK})

@@ -21,7 +21,7 @@ py::object plain_value(const Value& value) {
 }
 
 template <class Row>
-py::dict columns_of(const std::vector<Row>& rows) {
+py::dict event_columns_of(const std::vector<Row>& rows) {
   py::dict columns;
   for_each_member(Of<Row>{}, [&](std::string_view name, auto member, Written) {
     py::list column(rows.size());
@@ -44,8 +44,8 @@ py::object events_of(const Report& report) {
   }
   py::dict events;
   events["names"] = data.events.names;
-  events["host"] = columns_of(data.events.host);
-  events["device"] = columns_of(data.events.device);
+  events["host"] = event_columns_of(data.events.host);
+  events["device"] = event_columns_of(data.events.device);
   events["left_out"] = data.events.left_out;
   events["modules"] = modules;
   events["regions"] = regions;
