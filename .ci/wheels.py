@@ -39,7 +39,7 @@ TESTS = [
 NEEDED_BY_TESTS = ("pytest", "expecttest", "pandas", "tqdm", "tomli")
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A step that ended badly; its text is the table's cell."""
 
 
@@ -72,7 +72,7 @@ def step(what: str, log: Path, *command: object, **variables: str) -> str:
     if done.returncode:
         print(*done.stdout.splitlines()[-25:], sep="\n", flush=True)
         last = next((line for line in reversed(done.stdout.splitlines()) if line.strip()), "")
-        raise Failed(f"{what} failed: {last.strip()}")
+        raise FailedError(f"{what} failed: {last.strip()}")
     return done.stdout
 
 
@@ -97,7 +97,7 @@ def sdist_of(tree: Path, folder: Path, python: Path, tools: Path, log: Path) -> 
     step("sdist", log, *build, "--outdir", made, tree, PYTHONPATH=str(tools))
     (archive,) = made.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
-        tar.extractall(folder)  # our own, made a line above
+        tar.extractall(folder)  # noqa: S202 - our own, made a line above
     return folder / archive.name.removesuffix(".tar.gz")
 
 
@@ -152,7 +152,7 @@ def build_and_test(minor: str, interpreter: str, into: Path, folder: Path) -> Re
         tests = [tree / "tests" / "python" / test for test in TESTS]
         said = step("tests", log, python, "-m", "pytest", "-q", "-m", "not slow", "--rootdir", tree, *tests)
         result.tested = said.strip().splitlines()[-1].strip("= ")
-    except Failed as failure:
+    except FailedError as failure:
         if result.built == "-":
             result.built = str(failure)
         else:
@@ -163,6 +163,7 @@ def build_and_test(minor: str, interpreter: str, into: Path, folder: Path) -> Re
 
 
 def main() -> int:
+    """The exit status: 1 where a wheel was not built, or its tests failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", nargs="+", default=SUPPORTED, metavar="2.N", help="torch minors")
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters")

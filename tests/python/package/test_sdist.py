@@ -163,7 +163,8 @@ def test_a_wheel_is_built_from_an_sdist_without_a_network(sdist, tmp_path):
         assert metadata["Version"] == version
         assert torch_requirements(metadata) == [f"torch=={_build_info.TORCH_MINOR}.*"]
         archive.extractall(tmp_path / "site")
-    program = "import roofprof, torch; print(roofprof.__file__, roofprof.count(torch.nn.Linear(3, 4), torch.rand(2, 3)).total.macs)"
+    count = "roofprof.count(torch.nn.Linear(3, 4), torch.rand(2, 3)).total.macs"
+    program = f"import roofprof, torch; print(roofprof.__file__, {count})"
     run = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
