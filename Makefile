@@ -76,6 +76,7 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
 	$(BIN)/cmake --build $(BUILD)
 	@test ! -x $(BUILD)/tests/cpp/metric_sets_of || $(MAKE) --no-print-directory --silent $(CUPTI_13_0)/.fetched
+	@$(MAKE) --no-print-directory --silent $(TORCHDRIVE)/.fetched
 	$(say) "C++ tests"
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 	$(say) "Python tests"
@@ -92,6 +93,16 @@ $(CUPTI_13_0)/.fetched: | $(VENV)/.created
 	@rm -rf $(@D)
 	@$(BIN)/python -m pip install --quiet --no-deps --only-binary :all: --target $(@D) 'nvidia-cuda-cupti==13.0.*' && touch $@ || \
 	  echo 'CUPTI 13.0 cannot be fetched: its test is skipped'
+
+# The model of examples/perception.py. In a folder of its own: what its package asks for besides (pytorch3d) has to be
+# compiled, and the model does without. Where it cannot be fetched, its tests skip themselves.
+TORCHDRIVE = build/torchdrive
+
+$(TORCHDRIVE)/.fetched: | $(VENV)/.created
+	$(say) "fetching torchdrive for a test"
+	@rm -rf $(@D)
+	@$(BIN)/python -m pip install --quiet --no-deps --only-binary :all: --target $(@D) 'torchdrive==0.0.1' && touch $@ || \
+	  echo 'torchdrive cannot be fetched: its tests are skipped'
 
 # gcc's thread sanitizer stops where the system spreads addresses more widely than it knows; setarch switches that off.
 FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarch -R)
