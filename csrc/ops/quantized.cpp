@@ -2,6 +2,7 @@
 // are quantized on the way), and per output element a requantization of 1, a bias of 1, and what is fused in.
 // Packed weights show as tensors: the observer unpacks them.
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "ops/counting.h"
@@ -104,7 +105,32 @@ void recurrent(const OpCall& call, std::int64_t gates, Work& work) {
   add_macs(work, saturating_multiply(steps, recurrent_weights(call, gates)), input);
 }
 
+// ---- embeddings: rows in 8 or 4 bits, each with its scale and offset. Elements are dequantized (2) and, in bags,
+// added up (1); a weight of a sample costs 1 more.
+
+std::int64_t gathered_rows(const OpCall& call) {
+  return saturating_multiply(call.tensor("indices").numel(), call.result().size(-1));
+}
+
+void embedding(const OpCall& call, std::int64_t weight, Work& work) {
+  const std::int64_t scaled = call.find_tensor("per_sample_weights") != nullptr ? 1 : 0;
+  add_operations(work, saturating_multiply(weight + scaled, gathered_rows(call)), call.result().dtype);
+}
+
 // ---- CountBytes
+
+// Each index reads a row, none twice. Scale and offset are floats behind rows of bytes, halves behind those of 4 bits.
+template <std::int64_t bits>
+void embedding_bytes(const OpCall& call, Work& work) {
+  constexpr std::int64_t kScaleAndOffset = bits == 8 ? 8 : 4, kPerByte = 8 / bits;
+  const std::int64_t row = (call.result().size(-1) + kPerByte - 1) / kPerByte + kScaleAndOffset;
+  const TensorDesc& table = call.tensors("weight").at(0);
+  work.read_bytes = saturating_multiply(std::min(call.tensor("indices").numel(), table.size(0)), row);
+  for (const char* name : {"indices", "offsets", "per_sample_weights", "compressed_indices_mapping"}) {
+    read(work, call.find_tensor(name));
+  }
+  write_results(call, work);
+}
 
 // Packed in half precision; unpacking gives floats.
 void half_bytes(const OpCall& call, Work& work) {
@@ -128,6 +154,8 @@ constexpr const char* kQuantizedFused =
 constexpr std::string_view kFusable = "post_op_name,unary_post_op,binary_post_op,attr,unary_attr,binary_attr";
 constexpr const char* kRequantized = "as in floats + requantize 1";
 constexpr const char* kRecurrent = "MACs in int8: steps x weights; per unit as lstm and gru with biases";
+constexpr const char* kEmbedding = "2 per element read: scale and offset";
+constexpr const char* kEmbeddingBag = "3 per element read: scale, offset, sum; 1 more with weights of samples";
 constexpr const char* kQuestion = "a question";
 
 constexpr OpCost kQuantizedCosts[] = {
@@ -163,6 +191,13 @@ constexpr OpCost kQuantizedCosts[] = {
     {"quantized::matmul", quantized_matmul, 1, nullptr, "", "MACs in int8; requantize 1 per output"},
     {"aten::quantized_lstm", recurrent, 4, recurrent_bytes<4>, "num_layers,bidirectional", kRecurrent},
     {"aten::quantized_gru", recurrent, 3, recurrent_bytes<3>, "num_layers,bidirectional", kRecurrent},
+
+    {"quantized::embedding_byte", embedding, 2, embedding_bytes<8>, "", kEmbedding},
+    {"quantized::embedding_4bit", embedding, 2, embedding_bytes<4>, "", kEmbedding},
+    {"quantized::embedding_bag_byte", embedding, 3, embedding_bytes<8>, "", kEmbeddingBag},
+    {"quantized::embedding_bag_4bit", embedding, 3, embedding_bytes<4>, "", kEmbeddingBag},
+    {"quantized::embedding_bag_byte_rowwise_offsets", embedding, 3, embedding_bytes<8>, "", kEmbeddingBag},
+    {"quantized::embedding_bag_4bit_rowwise_offsets", embedding, 3, embedding_bytes<4>, "", kEmbeddingBag},
 
     {"quantized::add", per_output, 2, nullptr, "", kRequantized},
     {"quantized::add_relu", per_output, 3, nullptr, "", kRequantized},

@@ -12,6 +12,7 @@
 #include "module_hooks.h"
 #include "observe/instrumented_copy.h"
 #include "observe/operators/packed_weight.h"
+#include "observe/operators/tensor_bytes.h"
 #include "observe/script/script_tree.h"
 #include "observe/script/script_values.h"
 
@@ -71,7 +72,13 @@ using Sizes = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Sizes sizes_of(const c10::IValue& weight) {
   Sizes sizes;
-  for (const auto& tensor : observe::unpacked(weight)) sizes.emplace_back(tensor.numel(), tensor.element_size());
+  for (const auto& tensor : observe::unpacked(weight)) {
+    // Of elements of four bits every other one begins a byte.
+    const std::int64_t bytes = observe::bytes_of(tensor);
+    const bool shared = bytes < tensor.numel();
+    sizes.emplace_back(shared ? bytes : tensor.numel(), tensor.element_size());
+    if (shared) sizes.emplace_back(tensor.numel() - bytes, 0);
+  }
   return sizes;
 }
 

@@ -50,7 +50,8 @@ Module describe(const torch::jit::Module& module, std::string path, ModuleId par
   row.type = type ? type->name() : "Module";
   row.parent = parent;
   // The forward of what holds torch.ao's packed weights is a formality.
-  row.has_forward = module.find_method("forward").has_value() && row.type != "LinearPackedParams";
+  const bool holds_weights = row.type == "LinearPackedParams" || row.type == "EmbeddingPackedParams";
+  row.has_forward = module.find_method("forward").has_value() && !holds_weights;
   add_sizes(all_parameters(module), module.buffers(), row);
   return row;
 }

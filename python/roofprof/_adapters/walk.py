@@ -150,7 +150,8 @@ def _add_children(
 
 
 def _has_forward(module: torch.nn.Module) -> bool:
-    if type(module).__name__ == "LinearPackedParams":  # of torch.ao: holds a weight; its forward is a formality
+    # Of torch.ao: holds a weight; its forward is a formality.
+    if type(module).__name__ in {"LinearPackedParams", "EmbeddingPackedParams"}:
         return False
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone
     return forward is not torch.nn.Module.forward or "forward" in vars(module)

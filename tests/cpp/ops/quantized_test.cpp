@@ -97,7 +97,36 @@ CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std:
            .write_bytes = 640}};
 }
 
+// 12 indices into 100 rows of 16, in 4 bags where there are any: 192 elements. A row has 16 or 8 bytes, and its scale
+// and offset in 8 or 4.
+CostCase lookup(const char* op, std::int64_t each, std::int64_t row) {
+  return {Call(op).list("weight", {tensor(uint8, {100, 16})}).in("indices", int64, {12}).out(fp32, {12, 16}),
+          {.flops = each * 192, .read_bytes = 12 * row + 96, .write_bytes = 768}};
+}
+
+CostCase bags(const char* op, std::int64_t row, bool weights) {
+  Call call = Call(op).list("weight", {tensor(uint8, {100, 16})}).in("indices", int64, {12}).in("offsets", int64, {4});
+  if (weights) call = call.in("per_sample_weights", fp32, {12});
+  return {
+      call.out(fp32, {4, 16}),
+      {.flops = (weights ? 4 : 3) * 192, .read_bytes = 12 * row + 96 + 32 + (weights ? 48 : 0), .write_bytes = 256}};
+}
+
 const std::vector<CostCase> kCases = {
+    lookup("quantized::embedding_byte", 2, 24),
+    lookup("quantized::embedding_4bit", 2, 12),
+    bags("quantized::embedding_bag_byte", 24, false),
+    bags("quantized::embedding_bag_byte", 24, true),
+    bags("quantized::embedding_bag_4bit", 12, false),
+    bags("quantized::embedding_bag_byte_rowwise_offsets", 24, true),
+    bags("quantized::embedding_bag_4bit_rowwise_offsets", 12, false),
+    // No row is read twice.
+    {Call("quantized::embedding_byte")
+         .list("weight", {tensor(uint8, {5, 16})})
+         .in("indices", int64, {12})
+         .out(fp32, {12, 16}),
+     {.flops = 384, .read_bytes = 5 * 24 + 96, .write_bytes = 768}},
+
     {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
     {linear("quantized::linear", uint8, uint8, false),
      {.macs = 512, .int_ops = 1024 + 32, .read_bytes = 64 + 128, .write_bytes = 32}},

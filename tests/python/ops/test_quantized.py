@@ -235,3 +235,52 @@ def test_onednn_convolution(groups):
     macs = sum(layer_macs(nn.Conv2d(4, 6, 3, stride=2, groups=groups), x.float()).values())
     assert macs_by(report, "op") == {"onednn::qconv_pointwise": macs}
     assert F.conv2d(x.float(), weight.float(), stride=2, groups=groups).numel() * 9 * 4 // groups == macs
+
+
+# ---- embeddings: rows in 8 or 4 bits
+
+
+def small_table(bits, kind=nn.EmbeddingBag, width=16):
+    """A quantized table of 100 rows, and how long its packed rows are by torch's own packing."""
+    options = {"mode": "sum", "include_last_offset": True} if kind is nn.EmbeddingBag else {}
+    layer = nn.Sequential(kind(100, width, **options))
+    qconfig = (
+        quantization.float_qparams_weight_only_qconfig
+        if bits == 8
+        else quantization.float_qparams_weight_only_qconfig_4bit
+    )
+    pack = getattr(torch.ops.quantized, "embedding_bag_byte_prepack" if bits == 8 else "embedding_bag_4bit_prepack")
+    row = pack(layer[0].weight.detach()).shape[1]
+    layer[0].qconfig = qconfig
+    table = quantization.convert(quantization.prepare(layer.eval()))
+    if bits == 4:  # torch's Embedding forgets it when it is converted
+        table[0].dtype = table[0]._packed_params.dtype = torch.quint4x2
+    return table, row
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_bags_of_quantized_embeddings(bits):
+    model, row = small_table(bits)
+    indices, offsets = torch.arange(40) % 7, torch.arange(0, 41, 5)
+    report = count(lambda: model[0](indices, offsets))
+    # Each of 40 indices reads its row; 8 bags of floats.
+    assert report.total.read_bytes == 40 * row + 8 * 40 + offsets.element_size() * 9
+    assert report.total.write_bytes == 4 * 8 * 16
+    assert report.total.flops == 3 * 40 * 16
+    weights = torch.rand(40)
+    assert count(lambda: model[0](indices, offsets, weights)).total.flops == 4 * 40 * 16
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_quantized_embeddings(bits):
+    model, row = small_table(bits, nn.Embedding)
+    indices = torch.arange(120).view(4, 30) % 100
+    report = count(model, indices)
+    # No row is read twice: 100 of them.
+    assert report.total.read_bytes == 100 * row + 8 * 120
+    assert report.total.write_bytes == 4 * 120 * 16
+    assert report.total.flops == 2 * 120 * 16
+    for form in (model, torch.jit.script(model)):
+        row = count(form, indices).row("0")
+        assert (row.params, row.param_bytes) == (100 * 16, 100 * 16 * bits // 8)
+        assert not count(form, indices).coverage.uncalled_modules
