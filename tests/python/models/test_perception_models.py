@@ -1,0 +1,101 @@
+"""Detectors and other models of vision against torch's own counter: nothing uncosted, and as many MACs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torchvision
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+import roofprof
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore"),  # transformers' and torchvision's own
+]
+
+DETECTORS = torchvision.models.list_models(module=torchvision.models.detection)
+IMAGE = {"pixel_values": (1, 3, 256, 256)}
+MASKED = {**IMAGE, "pixel_mask": (1, 256, 256)}
+TOKENS = {"input_ids": (1, 8), "attention_mask": (1, 8)}
+# Class, inputs by name and shape; configurations are the default ones.
+VISION = {
+    "RTDetrForObjectDetection": MASKED,
+    "DFineForObjectDetection": IMAGE,
+    "DetrForObjectDetection": MASKED,
+    "ConditionalDetrForObjectDetection": MASKED,
+    "DeformableDetrForObjectDetection": MASKED,
+    "Mask2FormerModel": MASKED,
+    "MaskFormerModel": MASKED,
+    "SegformerForSemanticSegmentation": IMAGE,
+    "GLPNForDepthEstimation": IMAGE,
+    "DepthAnythingForDepthEstimation": {"pixel_values": (1, 3, 224, 224)},
+    "CLIPSegForImageSegmentation": {"pixel_values": (1, 3, 224, 224), **TOKENS},
+    "GroundingDinoForObjectDetection": {**MASKED, **TOKENS},
+    "ViltModel": {"pixel_values": (1, 3, 384, 384), "pixel_mask": (1, 384, 384), **TOKENS},
+    "SuperPointForKeypointDetection": {"pixel_values": (1, 3, 240, 320)},
+}
+
+
+@torch.no_grad()
+def check(model, *args, **kwargs):
+    report = roofprof.count(model, *args, **kwargs)
+    assert report.coverage.uncosted == {}
+    assert not report.coverage.unobserved
+    with FlopCounterMode(display=False) as counter:
+        model(*args, **kwargs)
+    # The only product that torch's counter may have no formula for.
+    unknown = 0
+    if torch.ops.aten._scaled_dot_product_flash_attention_for_cpu not in flop_registry:
+        unknown = sum(group.macs for group in report.group("op") if "attention" in group.keys[0])
+    assert report.total.macs - unknown == counter.get_total_flops() // 2
+
+
+def two_images():
+    return [torch.rand(3, 200, 240), torch.rand(3, 180, 160)]
+
+
+def objects(height, width, count):
+    """Targets of all kinds of detectors: boxes, masks and 17 points for each of so many persons."""
+    boxes = torch.tensor([[10.0, 10, 90, 100], [20, 30, 60, 70]])[:count]
+    return {
+        "boxes": boxes,
+        "labels": torch.ones(count, dtype=torch.long),
+        "masks": torch.randint(0, 2, (count, height, width), dtype=torch.uint8),
+        "keypoints": torch.rand(count, 17, 3) * 50 + 20,
+    }
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_detectors(name):
+    torch.manual_seed(0)
+    check(torchvision.models.get_model(name, weights=None, weights_backbone=None).eval(), two_images())
+
+
+@pytest.mark.parametrize("name", [name for name in DETECTORS if "resnet50_fpn" in name and "v2" not in name])
+def test_detectors_that_train(name):
+    torch.manual_seed(0)
+    model = torchvision.models.get_model(name, weights=None, weights_backbone=None).train()
+    targets = [objects(200, 240, 2), objects(180, 160, 1)]
+    report = roofprof.count(lambda: sum(model(two_images(), targets).values()).backward())
+    assert report.coverage.uncosted == {}
+    assert not report.coverage.unobserved
+    assert report.by_phase()["backward"].macs > report.by_phase()["forward"].macs
+
+
+@pytest.mark.parametrize("name", VISION)
+def test_models_of_vision(name):
+    transformers = pytest.importorskip("transformers")
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    kind = getattr(transformers, name)
+    options = {"use_pretrained_backbone": False} if "Detr" in name and "RT" not in name else {}
+    model = kind(kind.config_class(**options)).eval()
+    inputs = {
+        key: torch.rand(shape) if key == "pixel_values" else torch.ones(shape, dtype=torch.long)
+        for key, shape in VISION[name].items()
+    }
+    if "input_ids" in inputs:
+        inputs["input_ids"] = torch.tensor([[101, 4937, 1012, 3899, 1012, 3899, 1012, 102]])
+    check(model, **inputs)
