@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
+#include "observe/op_memory.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/record_values.h"
@@ -86,7 +87,7 @@ void decide(const ThreadState& state, RunningOp& running) {
   }
   // Thread-local observers (torch.profiler) would lose what is muted.
   running.muted = is_worth_muting(running.nested_work, running.op->nested.load(std::memory_order_relaxed)) &&
-                  state.session->may_mute() && !at::hasThreadLocalCallbacks();
+                  state.session->may_mute() && !at::hasThreadLocalCallbacks() && !running.watched;
 }
 
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
@@ -121,6 +122,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
+  if (state.memory) running.watched = tell_inputs(state, fn, *op);
   decide(state, running);
   running.event = state.next_event();
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
@@ -185,25 +187,10 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
   return table.add_uncosted(running.key);
 }
 
-// What the op made on the meta device for itself is dropped by now.
-void finish_allocations(const ThreadState& state, const at::RecordFunction* fn, const RunningOp& running) {
-  if (state.in_owned_work()) return;
-  std::vector<SizedBlock> results;
-  const auto see = [&](const at::TensorImpl& tensor, std::size_t) {
-    if (!tensor.has_storage() || tensor.storage().device_type() != c10::kMeta) return;
-    auto& storage = *tensor.storage().unsafeGetStorageImpl();
-    results.push_back({storage._mutable_data_ptr_no_checks().get_context(), known_value(storage.sym_nbytes())});
-  };
-  if (fn != nullptr) {
-    for (const auto& result : results_of(*fn, *running.op)) for_each_tensor(result, see);
-  }
-  state.memory->op_ended(&state, results);
-}
-
 void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
-  if (state.memory) finish_allocations(state, fn, running);
+  if (state.memory) tell_results(state, fn, *running.op);
   if (running.muted) at::enableRecordFunction(true);
   state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
@@ -241,6 +228,9 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
 
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
+  if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != record && fn != nullptr) {
+    tell_inside(state, *fn);
+  }
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != record) continue;
     const Ticks now = now_ticks();

@@ -65,6 +65,7 @@ struct RunningOp {
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
   bool described = true;                             // false: a tensor of it could not be read
+  bool watched = false;                              // it reads storages that are watched (memory/storage_watch.h)
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
   std::uint32_t event = 0;                           // its id, where events are kept

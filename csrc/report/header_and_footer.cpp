@@ -141,7 +141,9 @@ std::string memory_words(const Report& report) {
   const auto peak = report.total().peak_memory;
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
-  if (report.data().device == "meta") text += " by the sizes of tensors";
+  const bool watched =
+      std::ranges::any_of(report.data().notes, [](const Note& note) { return note.code == "memory-by-sizes"; });
+  if (watched || report.data().device == "meta") text += " by the sizes of tensors";
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
     const bool is_of_device = key == "memory_total_bytes" && report.data().device == "cpu";

@@ -45,6 +45,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Modules ran on threads that may have worked for others' calls of the model: the text says if they count."},
     {"events-left-out", NoteLevel::warning, "Traces do not have all that ran: what is missing, and why."},
     {"no-memory", NoteLevel::info, "Peak and kept memory are not known, and why."},
+    {"memory-by-sizes", NoteLevel::info,
+     "Peak and kept memory are the sizes of tensors: the device's allocator is not listened to."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     // Operators and modules
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},

@@ -54,7 +54,12 @@ struct MemorySeen {
   PassMemory cpu;
   PassMemory meta;            // by the sizes of tensors without memory (meta, fake), between ops
   bool meta_unsized = false;  // the size of some is not known
-  std::string why_not;        // nothing could be seen, and why
+  // Of devices whose allocators are not listened to, by the sizes of tensors too.
+  PassMemory watched;
+  std::vector<std::string> watched_devices;  // where tensors were made, such as "cuda:0"
+  bool watched_unknown = false;              // the memory of some is not known
+  bool watches_cpu = false;                  // the CPU is one of them
+  std::string why_not;                       // nothing could be seen, and why
 };
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.

@@ -115,8 +115,9 @@ using MetaAllocator = ListeningAllocator<Allocations::Of::meta>;
 void Allocations::begin(OfThread of_thread) {
   auto& all = hub();
   const std::lock_guard lock(all.mutex);
-  if (!CpuAllocator::instance().install() || !MetaAllocator::instance().install()) {
-    why_not_ = "another allocator of the CPU's memory is in use, which may not be listened to";
+  watches_cpu_ = !CpuAllocator::instance().install();
+  if (!MetaAllocator::instance().install()) {
+    why_not_ = "another allocator of the meta device is in use, which may not be listened to";
     return;
   }
   all.of_thread.store(of_thread, std::memory_order_relaxed);
@@ -139,19 +140,23 @@ void Allocations::end() {
 
 Allocations::Call Allocations::enter(ModuleId module, bool keeps) {
   const std::lock_guard lock(hub().mutex);
-  return {cpu_.enter(module, keeps), meta_.enter(module, keeps)};
+  watched_.look();
+  return {cpu_.enter(module, keeps), meta_.enter(module, keeps), watched_.ledger().enter(module, keeps)};
 }
 
 void Allocations::returns(Call call, const std::vector<const void*>& blocks) {
   const std::lock_guard lock(hub().mutex);
   cpu_.returns(call.cpu, blocks);
   meta_.returns(call.meta, blocks);
+  watched_.ledger().returns(call.watched, blocks);
 }
 
 void Allocations::leave(Call call) {
   const std::lock_guard lock(hub().mutex);
+  watched_.look();
   cpu_.leave(call.cpu);
   meta_.leave(call.meta);
+  watched_.ledger().leave(call.watched);
 }
 
 void Allocations::allocated(Of device, const void* block, std::int64_t bytes, const void* op) {
@@ -172,7 +177,8 @@ void Allocations::freed(Of device, const void* block) {
   }
 }
 
-void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& results) {
+void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& results,
+                           const std::vector<WeakStorage>& watched) {
   const std::lock_guard lock(hub().mutex);
   for (auto block = unfinished_.begin(); block != unfinished_.end();) {
     if (block->second.thread != thread) {
@@ -189,11 +195,43 @@ void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& re
       meta_unsized_ = true;
     }
   }
+  const auto inside = inside_.find(thread);
+  if (watched.empty() && inside == inside_.end()) return;
+  watched_.look();
+  if (inside != inside_.end()) {
+    for (const auto& storage : inside->second) watched_.was_given(storage);
+    inside_.erase(inside);
+  }
+  for (const auto& storage : watched) watched_.was_given(storage);
+}
+
+bool Allocations::watches(c10::DeviceType device) const {
+  return device != c10::DeviceType::Meta && (watches_cpu_ || device != c10::DeviceType::CPU);
+}
+
+void Allocations::op_reads(const std::vector<WeakStorage>& inputs) {
+  const std::lock_guard lock(hub().mutex);
+  for (const auto& storage : inputs) watched_.was_read(storage);
+}
+
+void Allocations::made_inside(const void* thread, const std::vector<WeakStorage>& results) {
+  const std::lock_guard lock(hub().mutex);
+  auto& inside = inside_[thread];
+  inside.insert(inside.end(), results.begin(), results.end());
 }
 
 MemorySeen Allocations::result() const {
   const std::lock_guard lock(hub().mutex);
-  return {cpu_.result(), meta_.result(), meta_unsized_, why_not_};
+  MemorySeen seen;
+  seen.cpu = cpu_.result();
+  seen.meta = meta_.result();
+  seen.meta_unsized = meta_unsized_;
+  seen.watched = watched_.ledger().result();
+  seen.watched_devices.assign(watched_.devices().begin(), watched_.devices().end());
+  seen.watched_unknown = watched_.unknown();
+  seen.watches_cpu = watches_cpu_;
+  seen.why_not = why_not_;
+  return seen;
 }
 
 }  // namespace roofprof::observe

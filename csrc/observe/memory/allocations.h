@@ -4,7 +4,10 @@
 //
 // The meta device allocates nothing: there, a token stands for the block of each storage, fake tensors' included. What
 // an op makes for itself there and drops before it ends is left out: shape functions often compute by other ops than
-// the kernels that they stand for.
+// the kernels that they stand for. Of other devices, whose allocators cannot be listened to, storages are watched
+// (storage_watch.h), and so they are on the CPU where its allocator may not be replaced; sizes between ops, again.
+
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <map>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "observe/memory/memory_ledger.h"
+#include "observe/memory/storage_watch.h"
 
 namespace roofprof::observe {
 
@@ -28,10 +32,11 @@ struct SizedBlock {
 class Allocations {
  public:
   enum class Of : std::uint8_t { cpu, meta };
-  // A call in both ledgers.
+  // A call in each ledger.
   struct Call {
     MemoryLedger::CallId cpu = 0;
     MemoryLedger::CallId meta = 0;
+    MemoryLedger::CallId watched = 0;
   };
   // Whose allocations a thread makes now; null: nobody's.
   struct Place {
@@ -54,7 +59,13 @@ class Allocations {
   void leave(Call call);
   // The outermost op that counts as a whole ended on that thread, with results in these blocks of the meta device:
   // some storages get their size after they were allocated.
-  void op_ended(const void* thread, const std::vector<SizedBlock>& results);
+  void op_ended(const void* thread, const std::vector<SizedBlock>& results, const std::vector<WeakStorage>& watched);
+
+  // Whether storages of such a device are to be told, by the next two and by op_ended().
+  bool watches(c10::DeviceType device) const;
+  void op_reads(const std::vector<WeakStorage>& inputs);
+  // An op inside of the outermost one made these on that thread: they count where they outlive that.
+  void made_inside(const void* thread, const std::vector<WeakStorage>& results);
 
   MemorySeen result() const;
 
@@ -69,11 +80,14 @@ class Allocations {
   void freed(Of device, const void* block);
 
   bool listening_ = false;
+  bool watches_cpu_ = false;
   std::string why_not_;
   // Guarded by the hub's lock.
   MemoryLedger cpu_;
   MemoryLedger meta_;
-  std::map<const void*, Unfinished> unfinished_;  // blocks of the meta device of ops that run
+  StorageWatch watched_;
+  std::map<const void*, std::vector<WeakStorage>> inside_;  // of watched devices, of ops that run on these threads
+  std::map<const void*, Unfinished> unfinished_;            // blocks of the meta device of ops that run
   bool meta_unsized_ = false;
 };
 
