@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
-#include "observe/op_memory.h"
+#include "observe/memory/op_memory.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/record_values.h"
@@ -122,7 +122,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
-  if (state.memory) running.watched = tell_inputs(state, fn, *op);
+  if (state.memory) running.watched = tell_inputs(*state.memory, fn, *op);
   decide(state, running);
   running.event = state.next_event();
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
@@ -190,7 +190,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
 void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
-  if (state.memory) tell_results(state, fn, *running.op);
+  if (state.memory && !state.in_owned_work()) tell_results(*state.memory, &state, fn, *running.op);
   if (running.muted) at::enableRecordFunction(true);
   state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
@@ -229,7 +229,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
   if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != record && fn != nullptr) {
-    tell_inside(state, *fn);
+    tell_inside(*state.memory, &state, *fn);
   }
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != record) continue;

@@ -29,7 +29,7 @@ ARROWS = {
     "listing": VALUES | {"ops", "json"},
     "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json"},
     "observe/rule": VALUES,
-    "observe/memory": VALUES,
+    "observe/memory": VALUES | {"observe/operators"},
     "observe/operators": VALUES | {"ops", "observe/rule"},
     "observe/modules": VALUES | {"observe/operators"},
     "observe/script": VALUES | {"observe/operators", "observe/modules"},

@@ -94,7 +94,7 @@ def metadata_of(text):
 
 
 def torch_requirements(metadata):
-    return [line for line in metadata.get_all("Requires-Dist") if re.match("torch[^a-z]", line)]
+    return [line for line in metadata.get_all("Requires-Dist") if re.match("torch[^a-z_]", line)]
 
 
 def test_an_sdist_is_what_git_tracks(sdist):

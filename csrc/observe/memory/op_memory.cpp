@@ -1,4 +1,4 @@
-#include "observe/op_memory.h"
+#include "observe/memory/op_memory.h"
 
 #include <vector>
 
@@ -17,33 +17,30 @@ void add_watched(const Allocations& memory, const at::TensorImpl& tensor, std::v
 
 }  // namespace
 
-bool tell_inputs(const ThreadState& state, const at::RecordFunction& fn, const OpInfo& op) {
+bool tell_inputs(Allocations& memory, const at::RecordFunction& fn, const OpInfo& op) {
   std::vector<WeakStorage> inputs;
   for (const auto& input : inputs_of(fn, op)) {
-    for_each_tensor(input,
-                    [&](const at::TensorImpl& tensor, std::size_t) { add_watched(*state.memory, tensor, inputs); });
+    for_each_tensor(input, [&](const at::TensorImpl& tensor, std::size_t) { add_watched(memory, tensor, inputs); });
   }
-  if (!inputs.empty()) state.memory->op_reads(inputs);
+  if (!inputs.empty()) memory.op_reads(inputs);
   return !inputs.empty();
 }
 
-void tell_inside(const ThreadState& state, const at::RecordFunction& fn) {
+void tell_inside(Allocations& memory, const void* thread, const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
   if (op == nullptr) return;
   std::vector<WeakStorage> results;
   for (const auto& result : results_of(fn, *op)) {
-    for_each_tensor(result,
-                    [&](const at::TensorImpl& tensor, std::size_t) { add_watched(*state.memory, tensor, results); });
+    for_each_tensor(result, [&](const at::TensorImpl& tensor, std::size_t) { add_watched(memory, tensor, results); });
   }
-  if (!results.empty()) state.memory->made_inside(&state, results);
+  if (!results.empty()) memory.made_inside(thread, results);
 }
 
-void tell_results(const ThreadState& state, const at::RecordFunction* fn, const OpInfo& op) {
-  if (state.in_owned_work()) return;
+void tell_results(Allocations& memory, const void* thread, const at::RecordFunction* fn, const OpInfo& op) {
   std::vector<SizedBlock> blocks;
   std::vector<WeakStorage> watched;
   const auto see = [&](const at::TensorImpl& tensor, std::size_t) {
-    add_watched(*state.memory, tensor, watched);
+    add_watched(memory, tensor, watched);
     if (!tensor.has_storage() || tensor.storage().device_type() != c10::kMeta) return;
     auto& storage = *tensor.storage().unsafeGetStorageImpl();
     blocks.push_back({storage._mutable_data_ptr_no_checks().get_context(), known_value(storage.sym_nbytes())});
@@ -51,7 +48,7 @@ void tell_results(const ThreadState& state, const at::RecordFunction* fn, const 
   if (fn != nullptr) {
     for (const auto& result : results_of(*fn, op)) for_each_tensor(result, see);
   }
-  state.memory->op_ended(&state, blocks, watched);
+  memory.op_ended(thread, blocks, watched);
 }
 
 }  // namespace roofprof::observe
