@@ -240,7 +240,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
              "forward not called (other methods were): " + listed(topmost_of(uncalled.other_ways), kNamed),
              uncalled.other_ways);
   }
-  if (data.partial) add_note(coverage.notes, "partial", "partial: the model raised; only what ran before is counted");
+  if (data.partial)
+    add_note(coverage.notes, "partial", "partial: an exception ended it; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",
              "a count reached the largest 64-bit integer; it and its sums are lower limits");

@@ -5,6 +5,8 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
+
 #include "observe/session.h"
 
 namespace roofprof::observe {
@@ -68,7 +70,12 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   if (marks.wanted() && !in_owned_work()) {
     scope.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
-  if (memory && kind == ScopeKind::module) scope.memory = memory->enter(module, phase == Phase::forward);
+  if (memory && kind == ScopeKind::module) {
+    // What a call of the same module inside of another one keeps is in what that keeps.
+    const bool is_inside = std::ranges::any_of(
+        scopes, [&](const Scope& open) { return open.kind == ScopeKind::module && open.module == module; });
+    scope.memory = memory->enter(module, phase == Phase::forward && !is_inside);
+  }
   scopes.push_back(scope);
   return true;
 }

@@ -183,7 +183,7 @@ std::string heading_lines(const Report& report, std::size_t width) {
   }
   for (const TokenPhase& phase : report.language_model()) text += labelled_paragraph("", token_words(phase), width);
   if (const auto words = utilization_words(report); !words.empty()) text += labelled_paragraph("", words, width);
-  if (data.partial) text += labelled_paragraph("PARTIAL", "the model raised; this is what ran before", width);
+  if (data.partial) text += labelled_paragraph("PARTIAL", "an exception ended it; this is what ran before", width);
   for (const auto& note : data.notes) {
     if (note.level == NoteLevel::attention) text += labelled_paragraph("ATTENTION", note_text(note), width);
   }

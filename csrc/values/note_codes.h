@@ -24,7 +24,7 @@ struct NoteKind {
 
 inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // The run
-    {"partial", NoteLevel::warning, "The model raised; only what ran before is counted."},
+    {"partial", NoteLevel::warning, "An exception ended the run or block; only what ran before is counted."},
     {"timing-stopped", NoteLevel::warning,
      "A further call raised, did other work, lost the device or came after the time limit; fewer are timed."},
     {"timed-once", NoteLevel::warning, "The counting call alone is timed: its arguments cannot be used twice."},

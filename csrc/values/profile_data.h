@@ -248,7 +248,7 @@ struct ProfileData {
   std::string model;                    // the model's type, for titles
   std::string device;                   // "cpu", "cuda:0", "meta"
   std::string scope;                    // "run", "count" or "block"
-  bool partial = false;                 // the model raised; what ran before is here
+  bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
   std::string within;                   // of what ran in this region alone; empty: of everything
   std::vector<RegionPath> regions;      // outer ones before those inside

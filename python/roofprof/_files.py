@@ -12,6 +12,16 @@ def of_rank(path: Path, rank: int | None) -> Path:
     return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
 
 
+def why_not_writable(path: Path) -> str:
+    """Why a file cannot be made or replaced there, in words; "": it can, as far as can be told before."""
+    folder = path.parent
+    if path.is_dir():
+        return "it is a folder"
+    if not folder.is_dir():
+        return f"there is no folder '{folder}'"
+    return "" if os.access(path if path.exists() else folder, os.W_OK) else "no permission"
+
+
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """What was there stays until all is written. Raises OSError where the file cannot be made."""
     target = Path(path).resolve()  # behind a link

@@ -160,7 +160,7 @@ class Report(WritesTraces):
 
     @property
     def partial(self) -> bool:
-        """Whether the model raised, so that only what ran before is in here."""
+        """Whether an exception ended the run or block, so that only what ran before is in here."""
         return self._compiled.partial
 
     @property

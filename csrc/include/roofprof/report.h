@@ -119,7 +119,7 @@ class Report {
   const Coverage& coverage() const { return coverage_; }
   const Ceilings& ceilings() const;
   const Environment& environment() const;
-  // The model raised: only what ran before is in here.
+  // An exception ended it: only what ran before is in here.
   bool partial() const;
   // How many steps of a block were marked (Block::step, run_steps; prof.step() in Python); empty where none was. Rows
   // and total are those of the whole block; the table's header has the mean of a step.

@@ -20,11 +20,16 @@ TOOLS = {
     "fvcore.nn": "fvcore",
     "fvcore.nn.flop_count": "fvcore",
     "ptflops": "ptflops",
+    "ptflops.flops_counter": "ptflops",
     "thop": "thop",
+    "thop.profile": "thop",
     "torch.utils.flop_counter": "flop_counter",
     "torchinfo": "torchinfo",
+    "torchinfo.model_statistics": "torchinfo",
+    "torchinfo.torchinfo": "torchinfo",
     "torchstat": "torchstat",
     "torchsummary": "torchsummary",
+    "torchsummary.torchsummary": "torchsummary",
 }
 _COMPAT = "roofprof.compat"
 _BY_NAME = {"import_module", "__import__"}
@@ -157,6 +162,8 @@ class _Change(cst.CSTTransformer):
             for name in names:
                 if f"{module}.{name}" in TOOLS:
                     self._leave(original_node, f"from {module} import {name}: import its names instead")
+                elif _is_of_a_tool(module):
+                    self._leave(original_node, f"from {module} import {name}: roofprof.compat does not have it")
             return updated_node
         known = names_of(tool)
         unknown = [name for name in names if name not in known]
@@ -175,6 +182,9 @@ class _Change(cst.CSTTransformer):
     def _imported(self, alias: cst.ImportAlias, statement: cst.Import) -> cst.ImportAlias:
         tool = alias.evaluated_name
         if tool not in TOOLS:
+            used = any(f"{use}.".startswith(f"{name}.") for use in self._uses for name in _below(alias))
+            if _is_of_a_tool(tool) or used:
+                self._leave(statement, f"import {tool}: import its names instead, where roofprof.compat has them")
             return alias
         used_as = alias.evaluated_alias or tool
         unknown = sorted(set(self._used_of(used_as)) - names_of(tool))
@@ -210,11 +220,25 @@ class _Change(cst.CSTTransformer):
         return _name(ours) if ours else updated_node
 
     def visit_Call(self, node: cst.Call) -> None:
-        called = _dotted(node.func).split(".")[-1]
+        called = node.func.attr.value if isinstance(node.func, cst.Attribute) else _dotted(node.func)
+        if called == "set_op_handle":
+            self._leave(node, "set_op_handle: write the handle anew, for one argument (docs/compat.md)")
         if called not in _BY_NAME or not node.args or not isinstance(text := node.args[0].value, cst.SimpleString):
             return
         if text.evaluated_value in TOOLS:
             self._leave(node, f"{called}({text.value}): it is imported by its name; import roofprof.compat's module")
+
+
+def _is_of_a_tool(module: str) -> bool:
+    return any(module.startswith(f"{tool}.") for tool in TOOLS)
+
+
+def _below(alias: cst.ImportAlias) -> list[str]:
+    """Tools' modules inside of this one, by the names that the program has for them."""
+    module, used_as = alias.evaluated_name, alias.evaluated_alias or alias.evaluated_name
+    if module == "torch":  # programs that import torch use other parts of it, and have that one from it
+        return [f"{used_as}.utils.flop_counter"]
+    return [used_as + tool.removeprefix(module) for tool in TOOLS if tool.startswith(f"{module}.")]
 
 
 def _tool_of(node: cst.ImportFrom) -> str:

@@ -38,6 +38,8 @@ def plot(
     for drawn, name in ((report, "report"), (before, "report before")):
         if drawn is not None and drawn.total.time is None:
             raise ValueError(f"the {name} is a count, without times and roofs to draw: profile the model instead")
+        if drawn is not None and kind == "time" and not drawn.ceilings:
+            raise ValueError(f"the {name} has no roofs, which the plot of kind time needs: profile with ceilings")
         if drawn is not None and by == "kernel" and not drawn.kernels:
             raise ValueError(f"the {name} has no kernels: they are known where a GPU was traced")
     try:

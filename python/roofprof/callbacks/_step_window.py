@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from roofprof import Report, RooflineProfiler
-from roofprof._files import of_rank
+from roofprof._files import of_rank, why_not_writable
+
+
+@contextlib.contextmanager
+def training_goes_on(what: str) -> Iterator[None]:
+    """A report that cannot be handed on is warned of: it shall not end the training."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn(f"roofprof: {what}: {type(error).__name__}: {error}; `.report` still has it", stacklevel=2)
 
 
 class StepWindow:
     """Profiles ``steps`` steps after the first ``skip``, once.
 
     path: the report's JSON file; None: it is not written. options: those of ``RooflineProfiler``.
-    Raises ValueError for numbers that make no window, FileNotFoundError where the file's folder is not there: hours of
-    training shall not end in that.
+    Raises ValueError for numbers that make no window, OSError where the file cannot be made: hours of training
+    shall not end in that.
     """
 
     def __init__(self, skip: int, steps: int, path: str | Path | None, options: dict[str, Any]) -> None:
@@ -27,6 +38,8 @@ class StepWindow:
         self._path = None if path is None else Path(path)
         if self._path is not None and not self._path.absolute().parent.is_dir():
             raise FileNotFoundError(f"the report cannot be written to {path}: make the folder first")
+        if self._path is not None and (why := why_not_writable(self._path)):
+            raise OSError(f"the report cannot be written to {path}: {why}")
         RooflineProfiler(None, **options)  # wrong options are told now
         self._profiler: RooflineProfiler | None = None
         self._open = False
@@ -72,7 +85,7 @@ class StepWindow:
     def close(self, rank: int | None = None) -> Report | None:
         """End the window and write the report, whole or not at all; None where nothing was profiled since it opened.
 
-        rank: of this process among several, each of which writes a file.
+        Warns where it cannot be written. rank: of this process among several, each of which writes a file.
         """
         if not self._open:
             return None
@@ -82,7 +95,8 @@ class StepWindow:
         self._profiler.__exit__(None, None, None)
         report = self._profiler.report()
         if self._path is not None:
-            report.to_json(of_rank(self._path, rank))
+            with training_goes_on("the report is not written"):
+                report.to_json(of_rank(self._path, rank))
         return report
 
     def fail(self, error: BaseException) -> None:

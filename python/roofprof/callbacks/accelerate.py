@@ -9,7 +9,7 @@ from typing import Any
 
 from roofprof import Report
 from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow
+from roofprof.callbacks._step_window import StepWindow, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:
@@ -48,7 +48,8 @@ class Steps:
         for logging in accelerator.trackers:
             tracker = tracker_of(logging.tracker)
             if tracker is not None:
-                tracker.attach(report, self._seen)
+                with training_goes_on("a tracker does not take the report"):
+                    tracker.attach(report, self._seen)
 
 
 @contextmanager
@@ -68,7 +69,7 @@ def profile_steps(
     (``roofprof.rank1.json``), and the main one logs. An exception passes, and :attr:`Steps.report` has what ran before.
 
     model: as it was, or as ``accelerator.prepare`` gave it. path: None writes no file. options: those of
-    ``roofprof.RooflineProfiler``. Raises ValueError and FileNotFoundError where these make no window or no file.
+    ``roofprof.RooflineProfiler``. Raises ValueError and OSError where these make no window or no file.
     """
     window = StepWindow(skip, steps, path, options)
     loop = Steps(accelerator, accelerator.unwrap_model(model), window)

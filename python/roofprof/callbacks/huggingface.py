@@ -10,7 +10,7 @@ from typing import Any
 
 from roofprof import Report
 from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow
+from roofprof.callbacks._step_window import StepWindow, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:
@@ -35,7 +35,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     W&B), to the loggers. With several processes each writes a file (``roofprof.rank1.json``), and the main one logs.
 
     path: None writes no file. options: those of ``roofprof.RooflineProfiler``, such as ``ceilings=``.
-    Raises ValueError and FileNotFoundError where these make no window or no file.
+    Raises ValueError and OSError where these make no window or no file.
     """
 
     def __init__(
@@ -106,7 +106,8 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             logged_to = _logged_to(callback)
             tracker = None if logged_to is None else tracker_of(logged_to)
             if tracker is not None:
-                tracker.attach(report, state.global_step)
+                with training_goes_on("a tracker does not take the report"):
+                    tracker.attach(report, state.global_step)
 
     def _guard(self, trainer: Trainer) -> None:
         """Trainers tell callbacks nothing of an exception or before an evaluation: neither may meet an open block."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof import Report
 from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow
+from roofprof.callbacks._step_window import StepWindow, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -41,7 +41,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
     (``roofprof.rank1.json``), and the main one logs.
 
     path: None writes no file. options: those of ``roofprof.RooflineProfiler``, such as ``ceilings=``.
-    Raises ValueError and FileNotFoundError where these make no window or no file.
+    Raises ValueError and OSError where these make no window or no file.
     """
 
     def __init__(
@@ -102,4 +102,5 @@ class RooflineCallback(Callback):  # type: ignore[misc]
             logger.log_metrics(dict(scalars(report)), step=trainer.global_step)
             tracker = tracker_of(logger)
             if tracker is not None:
-                tracker.attach(report, trainer.global_step)
+                with training_goes_on("a tracker does not take the report"):
+                    tracker.attach(report, trainer.global_step)

@@ -23,6 +23,8 @@ def log_report(report: Report, writer_or_run: Any, step: int = 0) -> None:
     before its current one: there an earlier step becomes the current one. A figure that is not known is left out.
     Raises TypeError for anything else.
     """
+    if not isinstance(report, Report):
+        raise TypeError(f"log_report takes a roofprof.Report, not {type(report).__name__}")
     tracker = tracker_of(writer_or_run)
     if tracker is None:
         raise TypeError(f"{_TAKEN}, not {type(writer_or_run).__module__}.{type(writer_or_run).__qualname__}")

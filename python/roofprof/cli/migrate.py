@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +80,8 @@ def _read(paths: list[Path], *, to_write: bool) -> list[tuple[Path, bytes, Migra
 
 
 def _difference(path: Path, before: bytes, after: bytes) -> str:
-    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, after))
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(before).readline)
+    old, new = (text.decode(encoding, "replace").splitlines() for text in (before, after))
     return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
 
 

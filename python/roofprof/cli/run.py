@@ -56,9 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     from roofprof._script_run.said import named, why_nothing
     from roofprof._script_run.window import Window
 
+    folder = Path.cwd()
     window = Window(arguments.model, arguments.skip, arguments.steps, stop=arguments.stop)
     with window:
         code = run_program(arguments.script, arguments.arguments, window.end, as_module=arguments.as_module)
+    if not _is_here(folder):  # files are named from where the command was given
+        arguments.json, arguments.csv = folder / arguments.json, arguments.csv and folder / arguments.csv
     report = window.report()
     if report is None:
         say(why_nothing(window, arguments.skip))
@@ -66,8 +69,18 @@ def run(arguments: argparse.Namespace) -> int:
     calls = "call" if window.profiled == 1 else "calls"
     say(f"profiled {window.profiled} {calls} of {report.model}" + ("" if rank is None else f" on rank {rank}"))
     if others := window.others():
-        say(f"{named(others)} ran beside it, and their work is in (outside): --model chooses another module")
+        say(
+            f"{named(others)} ran beside it: their work is in (outside), or on another thread not counted; --model "
+            "chooses another module"
+        )
     return _written(report, arguments, rank) or code
+
+
+def _is_here(folder: Path) -> bool:
+    try:
+        return Path.cwd() == folder
+    except FileNotFoundError:  # the program removed it
+        return False
 
 
 def _written(report: Report, arguments: argparse.Namespace, rank: int | None) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from roofprof._files import why_not_writable
+
 if TYPE_CHECKING:
     from roofprof.report import Report
 
@@ -70,13 +72,8 @@ def check_output(arguments: argparse.Namespace) -> None:
 
 def check_can_be_written(path: Path) -> None:
     """Raise CommandError where a file cannot be made or replaced."""
-    folder = path.parent
-    if path.is_dir():
-        raise CommandError(f"cannot write '{path}': it is a folder")
-    if not folder.is_dir():
-        raise CommandError(f"cannot write '{path}': there is no folder '{folder}'")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise CommandError(f"cannot write '{path}': no permission")
+    if why := why_not_writable(path):
+        raise CommandError(f"cannot write '{path}': {why}")
 
 
 def output(report: Report, arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from roofprof import Latency, RooflineProfiler, Sweep
-from roofprof._latency.plan import RefusedError
+from roofprof._latency.plan import Batches, Plan, RefusedError
 from roofprof.cli.profiling import check_device, inputs_of, model_of
 from roofprof.cli.shared import CommandError, check_can_be_written, print_text, say
 from roofprof.cli.target import call_inputs, load_inputs
@@ -39,6 +39,7 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
     for path in (arguments.json, arguments.plot):
         if path:
             check_can_be_written(path)
+    Plan(arguments.warmup, arguments.repeat, arguments.seconds, arguments.samples, arguments.tokens)
     if arguments.plot and not arguments.batch:
         raise CommandError("--plot draws a sweep over batch sizes: give --batch too, such as --batch auto")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
@@ -48,9 +49,10 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
     if arguments.batch in (None, "auto"):
         return arguments.batch or ""
     try:
-        return [int(size) for size in arguments.batch.split(",")]
+        batches = [int(size) for size in arguments.batch.split(",")]
     except ValueError:
         raise CommandError(f"--batch takes 'auto' or whole numbers such as 1,2,4, not '{arguments.batch}'") from None
+    return list(Batches(batches).sizes)
 
 
 def _one(arguments: argparse.Namespace) -> Latency:

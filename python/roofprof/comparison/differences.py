@@ -74,7 +74,7 @@ def _facts(before: Report, after: Report) -> list[Difference]:
             "inputs": ("; ".join("x".join(map(str, shape)) or "()" for shape in total.input_shapes) or "none", ""),
             "scope": (report._compiled.scope, "a count has no times, a block runs once"),
             "steps": (report.steps or "not marked", "figures are those of all steps"),
-            "partial": ("yes" if report.partial else "no", "what ran before the model raised is in it, no more"),
+            "partial": ("yes" if report.partial else "no", "what ran before an exception is in it, no more"),
         }
 
     first, second = facts(before), facts(after)

@@ -13,6 +13,7 @@ einsum                                          NumPy's estimate                
 inputs: a dict, keyword arguments               refused                             as the model takes them
 outputs: a dataclass, None, anything            refused                             never looked at
 TorchScript modules                             refused                             one row, all their work in it
+handles of your own                             take TorchScript's values           take an ``Observed``
 BatchNorm in training mode                      its statistics move on              the model is left as it was
 ==============================================  ==================================  =============================
 

@@ -167,6 +167,31 @@ def test_loggers_without_artifacts_have_the_totals(tmp_path):
     assert float(row[names.index("roofprof/macs")]) == 3 * STEP_MACS
 
 
+def test_a_report_that_cannot_be_handed_on_ends_no_training(tmp_path, monkeypatch):
+    with pytest.raises(OSError, match="it is a folder"):
+        callback(tmp_path, path=tmp_path)
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    mine = callback(tmp_path, path=folder / "r.json")
+    folder.rmdir()
+
+    class Refuses:
+        def attach(self, _report, _step):
+            raise ConnectionError("no such server")
+
+    monkeypatch.setattr("roofprof.callbacks.lightning.tracker_of", lambda _logger: Refuses())
+    logger = lightning.loggers.CSVLogger(tmp_path)
+    with pytest.warns(UserWarning, match="roofprof") as warned:
+        trainer = fit(tmp_path, mine, Classifier(), logger=logger)
+    said = [str(warning.message) for warning in warned if "roofprof" in str(warning.message)]
+    assert [text.split(":")[1] for text in said] == [
+        " the report is not written",
+        " a tracker does not take the report",
+    ]
+    assert trainer.global_step == 8
+    assert mine.report.steps == 3
+
+
 def test_an_exception_passes_and_leaves_nothing(tmp_path):
     error = RuntimeError("no more")
     mine, model = callback(tmp_path), Classifier(raises_at=4, error=error)

@@ -162,6 +162,11 @@ def test_anything_else_is_refused(counted):
         log_report(counted, {})
 
 
+def test_only_reports_are_logged(tmp_path):
+    with pytest.raises(TypeError, match=r"takes a roofprof\.Report, not str"):
+        log_report("r.json", tmp_path)
+
+
 def test_the_page_lists_the_scalars(timed):
     page = (Path(__file__).parents[3] / "docs" / "callbacks.md").read_text()
     table = page.partition("## Names of the scalars")[2].partition("Hugging Face")[0]

@@ -52,6 +52,7 @@ def test_imports_change_and_nothing_else(before, after):
     [
         "",
         "import torch\nimport thopper, fvcore\nfrom fvcore.common import timer\n",
+        "import torch, torch.utils.data\ntorch.utils.data.DataLoader(torch.rand(2))\n",
         "from . import thop\nfrom .thop import profile\n",
         "text = 'import thop'  # from thop import profile\n",
     ],
@@ -70,6 +71,12 @@ def test_what_is_none_of_the_tools_stays(source):
         ("import thop\nshow(thop)\n", 1, "does not have the module itself"),
         ("import fvcore.nn\nfvcore.nn.flop_count\nfvcore.common\n", 1, "'fvcore' is used by itself"),
         ("import torch.utils.flop_counter\ntorch.rand(2)\n", 1, "'torch' is used by itself"),
+        ("from thop.vision.basic_hooks import count_convNd\n", 1, "roofprof.compat does not have it"),
+        ("from torchinfo.layer_info import LayerInfo\n", 1, "roofprof.compat does not have it"),
+        ("import thop.vision\nthop.vision.calc()\n", 1, "import thop.vision: import its names instead"),
+        ("import fvcore\nfvcore.nn.flop_count(m, x)\n", 1, "import fvcore: import its names instead"),
+        ("import torch as t\nt.utils.flop_counter.FlopCounterMode()\n", 1, "import torch: import its names instead"),
+        ("f(m, x).set_op_handle('aten::cumsum', count)\n", 1, "write the handle anew"),
         ("x = 1\nm = importlib.import_module('thop')\n", 2, "it is imported by its name"),
     ],
 )
@@ -78,6 +85,22 @@ def test_what_cannot_be_changed_is_listed_and_stays(source, line, said):
     assert after == source
     assert where == line
     assert said in text
+
+
+def test_names_are_found_where_tools_keep_them():
+    assert change("from thop.profile import profile as p\n")[0] == "from roofprof.compat.thop import profile as p\n"
+    before = "from torchinfo.model_statistics import ModelStatistics\n"
+    assert change(before) == (before.replace("torchinfo.model_statistics", "roofprof.compat.torchinfo"), [])
+    before = "from ptflops.flops_counter import get_model_complexity_info\n"
+    assert change(before) == (before.replace("ptflops.flops_counter", "roofprof.compat.ptflops"), [])
+
+
+def test_other_encodings_are_shown_as_they_are(tmp_path, capsys):
+    program = tmp_path / "latin.py"
+    program.write_bytes("# -*- coding: latin-1 -*-\nimport thop  # l\u00e9ger\n".encode("latin-1"))
+    assert main(["migrate", str(program), "--write"]) == 0
+    assert "import thop  # l\u00e9ger" in capsys.readouterr().out
+    assert program.read_bytes().endswith("as thop  # l\u00e9ger\n".encode("latin-1"))
 
 
 def test_an_import_of_known_and_unknown_names_is_split():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -129,6 +130,26 @@ def test_a_program_that_ends_early_has_its_exit_code_and_a_report(script, action
     assert "_script_run" not in shown  # the traceback is the program's
     assert report().row("").calls == 3
     assert report().partial == (code != 0)
+
+
+def test_files_are_where_the_command_was_given(script, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    assert (
+        main(["run", "--skip", "1", "--steps", "4", "--csv", "rows.csv", "train.py", "--at-4", "os.chdir('elsewhere')"])
+        == 0
+    )
+    os.chdir(tmp_path)
+    assert report().steps
+    assert (tmp_path / "rows.csv").is_file()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_modules_beside_the_profiled_one_are_named(script, capsys):
+    beside = TRAIN.replace("loss_of(model(x)", "critic(torch.rand(1, 4)); loss_of(model(x)")
+    script.write_text(beside)
+    assert main(["run", "--skip", "1", "--steps", "4", "train.py"]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"\w+ \(\d+\) ran beside it: their work is in \(outside\), or on another thread not counted", said)
 
 
 def test_stop_ends_the_program(script, capsys):

@@ -101,6 +101,8 @@ def test_an_automatic_sweep(shell):
         ((*MLP, "--batch", "0"), "a batch must be 1 or more, not 0"),
         ((*MLP, "--batch", "1,2", "--samples", "2"), "give one of them"),
         ((*MLP, "--repeat", "0"), "repeat must be 1 or more, not 0"),
+        (("time", "models.py:Raises", "--input", "1x8", "--repeat", "0"), "repeat must be 1 or more, not 0"),
+        (("time", "models.py:Raises", "--input", "1x8", "--batch", "0"), "a batch must be 1 or more, not 0"),
         ((*MLP, "--seconds", "-1"), "seconds must be more than 0, not -1"),
         ((*MLP, "--device", "meta"), "tensors on the meta device hold no data"),
         ((*MLP, "--json", "nowhere/t.json"), "there is no folder 'nowhere'"),

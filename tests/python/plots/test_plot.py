@@ -242,8 +242,8 @@ def test_a_picture_without_dots_says_why():
 def test_a_picture_without_roofs_says_so():
     report = report_of({"a": Did(1e9, 1e8, 0.01)}, given_roofs.roofs({}, {}))
     assert "No roofs are known" in words(report.plot())
-    shown = words(report.plot(kind="time"))
-    assert "Left out: 1 whose roofs are not known" in shown
+    with pytest.raises(ValueError, match="the report has no roofs, which the plot of kind time needs"):
+        report.plot(kind="time")
 
 
 def test_names_are_text_and_no_formula():

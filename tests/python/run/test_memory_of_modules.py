@@ -195,6 +195,21 @@ def test_a_module_called_twice_keeps_both(place):
     assert (row.calls, row.kept_memory, row.peak_memory) == (2, 2 * HELD, 2 * HELD)
 
 
+def test_a_module_that_calls_itself_keeps_each_byte_once(place):
+    class Nested(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(HIDDEN, HIDDEN, bias=False)
+
+        def forward(self, x, depth=4):
+            return self.layer(x) if depth == 1 else self.layer(self(x, depth - 1))
+
+    report = roofprof.count(Nested(), torch.rand(BATCH, HIDDEN))
+    # The inputs of all layers but the first, which was there before.
+    assert report.row("").kept_memory == 3 * HELD
+    assert report.row("").peak_memory == 4 * HELD
+
+
 def test_outputs_that_alias_or_that_cannot_be_seen():
     class Odd(nn.Module):
         def forward(self, x):
