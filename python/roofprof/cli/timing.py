@@ -52,7 +52,7 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
         batches = [int(size) for size in arguments.batch.split(",")]
     except ValueError:
         raise CommandError(f"--batch takes 'auto' or whole numbers such as 1,2,4, not '{arguments.batch}'") from None
-    return list(Batches(batches).sizes)
+    return Batches(batches).sizes
 
 
 def _one(arguments: argparse.Namespace) -> Latency:
