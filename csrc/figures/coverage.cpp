@@ -240,7 +240,9 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
              "forward not called (other methods were): " + listed(topmost_of(uncalled.other_ways), kNamed),
              uncalled.other_ways);
   }
-  if (data.partial)
+  // Of a merged profile it may be ranks that are missing.
+  const auto& ranks = data.ranks.ranks;
+  if (data.partial && (ranks.empty() || std::ranges::any_of(ranks, &Rank::partial)))
     add_note(coverage.notes, "partial", "partial: an exception ended it; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",

@@ -80,6 +80,8 @@ std::string to_string(const Bound& bound) {
       return "memory " + bound.resource;
     case BoundKind::overhead:
       return "overhead";
+    case BoundKind::network:
+      return "network " + bound.resource;
     case BoundKind::unknown:
       break;
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "figures/module_sums.h"
-#include "values/check_events.h"
+#include "values/check_indices.h"
 #include "values/median.h"
 
 namespace roofprof {
@@ -160,6 +160,14 @@ void check_device(const ProfileData& data, ModuleId modules) {
   for (const auto& counters : data.module_counters) check(counters.module, "a counter");
 }
 
+void check_ranks(const ProfileData& data) {
+  for (const auto& over_ranks : data.ranks.modules) {
+    if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.modules)) {
+      throw std::invalid_argument("a time over ranks belongs to no module of the profile");
+    }
+  }
+}
+
 // How well the machine was used is told by the time that passed, however many threads shared it.
 void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) {
   Timing passed;
@@ -219,6 +227,8 @@ void check_consistent(const ProfileData& data) {
   check_device(data, count);
   check_events(data);
   check_regions(data);
+  check_collectives(data);
+  check_ranks(data);
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }

@@ -61,7 +61,22 @@ void keep_inside(std::vector<Item>& items, const std::vector<bool>& inside) {
   std::erase_if(items, [&](const Item& item) { return !inside[static_cast<std::size_t>(item.region)]; });
 }
 
-// Kernels know their ops by index.
+// Which part of the time in which any was under way was the region's is not known.
+void keep_collectives(CollectiveData& data, const std::vector<std::int64_t>& new_op) {
+  std::vector<std::int64_t> new_index;
+  std::int64_t kept = 0;
+  for (auto& collective : data.collectives) {
+    collective.bucket = new_op[static_cast<std::size_t>(collective.bucket)];
+    new_index.push_back(collective.bucket < 0 ? -1 : kept++);
+  }
+  for (auto& call : data.calls) call.collective = new_index[static_cast<std::size_t>(call.collective)];
+  std::erase_if(data.collectives, [](const CollectiveBucket& collective) { return collective.bucket < 0; });
+  std::erase_if(data.calls, [](const CollectiveCall& call) { return call.collective < 0; });
+  data.time_ns.reset();
+  data.exposed_ns.reset();
+}
+
+// Kernels and collectives know their ops by index.
 void keep_ops(ProfileData& data, const std::vector<bool>& inside) {
   std::vector<std::int64_t> new_index(data.ops.size(), -1);
   std::int64_t kept = 0;
@@ -78,6 +93,7 @@ void keep_ops(ProfileData& data, const std::vector<bool>& inside) {
     if (launch.bucket >= 0) launch.bucket = new_index[static_cast<std::size_t>(launch.bucket)];
   }
   keep_inside(data.ops, inside);
+  keep_collectives(data.collectives, new_index);
 }
 
 // Shapes are those of a module's last call, which may have been outside.

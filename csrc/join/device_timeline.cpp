@@ -5,35 +5,11 @@
 #include <map>
 #include <tuple>
 
+#include "values/interval.h"
+
 namespace roofprof {
 
 namespace {
-
-struct Interval {
-  std::int64_t start_ns;
-  std::int64_t end_ns;
-};
-using Intervals = std::vector<Interval>;
-
-// The same time in as few intervals as possible, in order.
-void unite(Intervals& intervals) {
-  std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-  Intervals united;
-  for (const auto& interval : intervals) {
-    if (!united.empty() && interval.start_ns <= united.back().end_ns) {
-      united.back().end_ns = std::max(united.back().end_ns, interval.end_ns);
-    } else {
-      united.push_back(interval);
-    }
-  }
-  intervals = std::move(united);
-}
-
-std::int64_t length_of(const Intervals& united) {
-  std::int64_t length = 0;
-  for (const auto& interval : united) length += interval.end_ns - interval.start_ns;
-  return length;
-}
 
 void append(Intervals& to, const Intervals& from) { to.insert(to.end(), from.begin(), from.end()); }
 

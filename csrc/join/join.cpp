@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "join/attribution.h"
+#include "join/collectives.h"
 #include "join/device_join.h"
 #include "join/events.h"
 #include "join/first_call.h"
@@ -45,8 +46,10 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   data.compute_capability = device.compute_capability;
   const auto owners = launch_owners(observed.launches, data.ops, inputs);
   data = with_device(std::move(data), traces, owners, device.counters);
-  data.events =
-      with_launches(std::move(data.events), observed.timed[static_cast<std::size_t>(data.runs.chosen)], owners);
+  const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
+  data.events = with_launches(std::move(data.events), chosen, owners);
+  data.collectives =
+      with_kernels_of_collectives(std::move(data.collectives), data.ops, launches_of(*chosen.device, owners));
   if (data.scope == "block" && device.counters_wanted) {
     add_note(data.notes, "no-counters",
              "no counters: they need runs of their own, which a block does not get; run() reads them");
@@ -115,6 +118,7 @@ ProfileData join(Observed observed) {
   data.token_calls = std::move(observed.token_calls);
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
+  data.collectives = collective_data(observed.counting, chosen, host.keys);
   if (chosen != nullptr) data.events = host_events(*chosen, host.keys);
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
@@ -131,7 +135,10 @@ ProfileData join(Observed observed) {
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
-  if (chosen != nullptr) add_notes(data.notes, notes_on_events(data.events, *chosen));
+  if (chosen != nullptr) {
+    add_notes(data.notes, notes_on_collectives(data.collectives, chosen->collectives));
+    add_notes(data.notes, notes_on_events(data.events, *chosen));
+  }
   if (observed.torch_nn) {
     data = with_attribution(std::move(data), *observed.torch_nn, observed.counting.uncertain_places);
   }

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "observe/clock.h"
+#include "observe/clock/clock.h"
 #include "observe/costed_call.h"
 #include "observe/events.h"
 #include "observe/operators/op_info.h"

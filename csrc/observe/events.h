@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "observe/clock.h"
+#include "observe/clock/clock.h"
 #include "values/profile_data.h"
 
 namespace roofprof::observe {

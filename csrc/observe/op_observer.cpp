@@ -87,14 +87,21 @@ void decide(const ThreadState& state, RunningOp& running) {
   }
   // Thread-local observers (torch.profiler) would lose what is muted.
   running.muted = is_worth_muting(running.nested_work, running.op->nested.load(std::memory_order_relaxed)) &&
-                  state.session->may_mute() && !at::hasThreadLocalCallbacks() && !running.watched;
+                  !running.op->communicates && state.session->may_mute() && !at::hasThreadLocalCallbacks() &&
+                  !running.watched;
 }
 
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (is_part_of_running_op(state)) {
-    ++state.ops.back().nested;
+    auto& outer = state.ops.back();
+    ++outer.nested;
+    // What a functional collective calls knows the group.
+    if (outer.op->collective && outer.collective.group < 0) {
+      begin_collective(*state.collectives, fn, outer.collective, outer.start);
+    }
     return;
   }
+  if (state.collectives->wants_poll()) state.collectives->poll(now_ticks());
   OpInfo* op = op_info(fn);
   if (op == nullptr) {
     start_function(state, fn);
@@ -125,6 +132,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (state.memory) running.watched = tell_inputs(*state.memory, fn, *op);
   decide(state, running);
   running.event = state.next_event();
+  if (op->collective) begin_collective(*state.collectives, fn, running.collective, now_ticks());
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
@@ -206,6 +214,11 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
+    if (running.collective.group >= 0) {
+      state.collectives->count(running.collective.call, running.collective.group, {state.table, index});
+    } else if (!running.op->communicates && state.collectives->any_since(running.start)) {
+      state.collectives->computed(running.start, now);
+    }
     const auto& bucket = (*state.table)[index];
     running.inside.add(bucket.work);
     if (bucket.per_call) running.inside.bytes = running.inside.operations = true;  // of many shapes, which differ
@@ -228,6 +241,9 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
 
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
+  if (!state.ops.empty() && fn != nullptr && state.ops.back().collective.record == fn) {
+    follow_collective(state.collectives, *fn, state.ops.back().collective);
+  }
   if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != record && fn != nullptr) {
     tell_inside(*state.memory, &state, *fn);
   }
@@ -274,7 +290,8 @@ bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
 // What no session has a scope for may be the model's all the same, in a thread pool or a fork of TorchScript's.
 void note_elsewhere(const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
-  if (op != nullptr && op->kind == OpKind::counted && (op->cost == nullptr || ops::computes(*op->cost))) {
+  if (op != nullptr && op->kind == OpKind::counted &&
+      (op->cost == nullptr || op->collective || ops::computes(*op->cost))) {
     note_op_elsewhere();
   }
 }

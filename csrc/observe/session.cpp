@@ -86,12 +86,14 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   {
     const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
     memory_ = std::move(memory);
+    collectives_ = std::make_shared<CollectiveLog>();
   }
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
   if (scripts_ || leaves_out_others_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
   if (leaves_out_others_) note_other_runs(*this);
   started_ = now_ticks();
+  started_steady_ns_ = steady_ns();
   if (base) {
     state.open(*this, *base, Phase::forward, ScopeKind::base, this);
   }
@@ -118,6 +120,7 @@ Pass Session::stop() {
       passes.callback = at::INVALID_CALLBACK_HANDLE;
     }
   }
+  collectives()->settle(ended);
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
@@ -161,6 +164,13 @@ Pass Session::collect(double ns_per_tick) {
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
   if (keeps_events_) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
+  pass.collectives = collectives_->collect(
+      [&](const CollectiveLog::Place& place) -> std::int64_t {
+        const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);
+        const auto& ops = ops_by_table[static_cast<std::size_t>(table - tables_.begin())];
+        return place.second < ops.size() ? ops[place.second] : -1;
+      },
+      [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
   if (leaves_out_others_) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
@@ -284,6 +294,11 @@ void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
 std::shared_ptr<Allocations> Session::memory() {
   const std::lock_guard lock(mutex_);
   return memory_;
+}
+
+std::shared_ptr<CollectiveLog> Session::collectives() {
+  const std::lock_guard lock(mutex_);
+  return collectives_;
 }
 
 BucketTable* Session::lend_table() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/collectives/collective_log.h"
 #include "observe/events.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
@@ -94,6 +95,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void measure_memory(bool wanted) { memory_wanted_ = wanted; }
   // Null where nobody wants to know, in this pass.
   std::shared_ptr<Allocations> memory();
+  // Of the pass that runs, or ran last.
+  std::shared_ptr<CollectiveLog> collectives();
   // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
@@ -158,10 +161,12 @@ class Session : public std::enable_shared_from_this<Session> {
   bool keeps_events_ = false;
   EventIds event_ids_;
   Ticks started_ = 0;
+  std::int64_t started_steady_ns_ = 0;  // the same by std::chrono::steady_clock
   std::atomic<std::uint64_t> pass_{0};
   std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with
   std::mutex mutex_;         // guards what follows; never taken per op
   std::shared_ptr<Allocations> memory_;
+  std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;
   // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.

@@ -39,6 +39,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     reads = in.parameter_reads();
     event_ids = in.event_ids();
     memory = in.memory();
+    collectives = in.collectives();
     marks.tell(in.marker());
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
@@ -220,6 +221,7 @@ void ThreadState::abandon() {
   table = nullptr;
   event_ids = nullptr;
   memory.reset();
+  collectives.reset();
   ring.reset();
   last_session = session;
   session.reset();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
+#include "observe/collectives/observed_work.h"
 #include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
@@ -69,6 +70,7 @@ struct RunningOp {
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
   std::uint32_t event = 0;                           // its id, where events are kept
+  RunningCollective collective;
 };
 
 // A Python autograd.Function's forward.
@@ -79,13 +81,14 @@ struct RunningFunction {
 };
 
 struct ThreadState {
-  std::shared_ptr<Session> session;     // of the open scopes; null where there are none
-  std::uint64_t pass = 0;               // of that session, to tell scopes that outlived theirs
-  BucketTable* table = nullptr;         // lent by the session while scopes are open
-  ParameterReads* reads = nullptr;      // that session's; null: nobody wants to know
-  EventIds* event_ids = nullptr;        // that session's; null: no events are kept
-  std::shared_ptr<Allocations> memory;  // that session's; null: nobody wants to know
-  std::shared_ptr<SequenceRing> ring;   // this thread's, in that session
+  std::shared_ptr<Session> session;            // of the open scopes; null where there are none
+  std::uint64_t pass = 0;                      // of that session, to tell scopes that outlived theirs
+  BucketTable* table = nullptr;                // lent by the session while scopes are open
+  ParameterReads* reads = nullptr;             // that session's; null: nobody wants to know
+  EventIds* event_ids = nullptr;               // that session's; null: no events are kept
+  std::shared_ptr<Allocations> memory;         // that session's; null: nobody wants to know
+  std::shared_ptr<CollectiveLog> collectives;  // that pass's
+  std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
   std::vector<Scope> scopes;
   std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;

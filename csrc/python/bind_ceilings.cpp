@@ -66,12 +66,20 @@ void bind_ceilings(py::module_& module) {
   py::class_<BandwidthCurve>(module, "BandwidthCurve")
       .def_readonly("points", &BandwidthCurve::points)
       .def_readonly("provenance", &BandwidthCurve::provenance);
+  py::class_<NetworkCeiling>(module, "NetworkCeiling")
+      .def_readonly("collective", &NetworkCeiling::collective)
+      .def_readonly("backend", &NetworkCeiling::backend)
+      .def_readonly("ranks", &NetworkCeiling::ranks)
+      .def_readonly("latency_ns", &NetworkCeiling::latency_ns)
+      .def_readonly("bytes_per_second", &NetworkCeiling::bytes_per_second)
+      .def_readonly("provenance", &NetworkCeiling::provenance);
   py::class_<Ceilings>(module, "Ceilings")
       .def(py::init<>())
       .def_readonly("device", &Ceilings::device)
       .def_readonly("compute", &Ceilings::compute)
       .def_readonly("memory", &Ceilings::memory)
       .def_readonly("curve", &Ceilings::curve)
+      .def_readonly("network", &Ceilings::network)
       .def_readonly("busy_share", &Ceilings::busy_share)
       .def(
           "bandwidth",

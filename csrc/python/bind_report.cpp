@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "figures/run_times.h"
+#include "ranks/rank_merger.h"
 #include "report/parts.h"
 #include "roofprof/report.h"
 #include "values/phrases.h"
@@ -119,9 +120,92 @@ void bind_language_model(py::module_& module) {
       });
 }
 
+// A time's getter: seconds, None where it is not known.
+template <class Struct>
+auto seconds_of(std::optional<std::int64_t> Struct::* member) {
+  return [member](const Struct& self) {
+    return self.*member ? std::optional(static_cast<double>(*(self.*member)) * 1e-9) : std::nullopt;
+  };
+}
+
+void bind_ranks(py::module_& module) {
+  py::class_<Rank>(module, "Rank")
+      .def_readonly("rank", &Rank::rank)
+      .def_readonly("host", &Rank::host)
+      .def_readonly("device", &Rank::device)
+      .def_readonly("model", &Rank::model)
+      .def_readonly("partial", &Rank::partial)
+      .def_readonly("steps", &Rank::steps)
+      .def_property_readonly("wall", seconds_of<Rank>(&Rank::wall_ns))
+      .def_property_readonly("step", seconds_of<Rank>(&Rank::step_ns))
+      .def_readonly("step_spread", &Rank::step_spread)
+      .def_property_readonly("time", seconds_of<Rank>(&Rank::time_ns))
+      .def_property_readonly("compute", seconds_of<Rank>(&Rank::compute_ns))
+      .def_property_readonly("communication", seconds_of<Rank>(&Rank::communication_ns))
+      .def_property_readonly("exposed", seconds_of<Rank>(&Rank::exposed_ns))
+      .def_property_readonly("waiting", seconds_of<Rank>(&Rank::waiting_ns))
+      .def_property_readonly("idle", seconds_of<Rank>(&Rank::idle_ns))
+      .def_property_readonly("lower_bound", seconds_of<Rank>(&Rank::lower_bound_ns))
+      .def_readonly("percent_of_roof", &Rank::percent_of_roof)
+      .def_readonly("peak_memory", &Rank::peak_memory)
+      .def_readonly("macs", &Rank::macs)
+      .def_readonly("flops", &Rank::flops)
+      .def_readonly("bytes", &Rank::bytes)
+      .def("__repr__",
+           [](const Rank& self) { return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">"; });
+  py::class_<Collective>(module, "Collective")
+      .def_readonly("name", &Collective::name)
+      .def_readonly("op", &Collective::op)
+      .def_readonly("group", &Collective::group)
+      .def_readonly("backend", &Collective::backend)
+      .def_readonly("ranks", &Collective::ranks)
+      .def_readonly("hosts", &Collective::hosts)
+      .def_readonly("module", &Collective::module)
+      .def_readonly("phase", &Collective::phase)
+      .def_property_readonly("dtype", [](const Collective& self) { return std::string(name_of(self.dtype)); })
+      .def_readonly("shapes", &Collective::shapes)
+      .def_readonly("calls", &Collective::calls)
+      .def_readonly("timed_calls", &Collective::timed_calls)
+      .def_readonly("bytes", &Collective::bytes)
+      .def_readonly("wire_bytes", &Collective::wire_bytes)
+      .def_readonly("ring_bytes", &Collective::ring_bytes)
+      .def_readonly("tree_bytes", &Collective::tree_bytes)
+      .def_readonly("direct_bytes", &Collective::direct_bytes)
+      .def_property_readonly("time", seconds_of<Collective>(&Collective::time_ns))
+      .def_property_readonly("wait", seconds_of<Collective>(&Collective::wait_ns))
+      .def_property_readonly("transfer", seconds_of<Collective>(&Collective::transfer_ns))
+      .def_property_readonly("exposed", seconds_of<Collective>(&Collective::exposed_ns))
+      .def_readonly("algorithm_bandwidth", &Collective::algorithm_bandwidth)
+      .def_readonly("bus_bandwidth", &Collective::bus_bandwidth)
+      .def_property_readonly("lower_bound", seconds_of<Collective>(&Collective::lower_bound_ns))
+      .def_readonly("percent_of_roof", &Collective::percent_of_roof)
+      .def_property_readonly("wasted", seconds_of<Collective>(&Collective::wasted_ns))
+      .def_property_readonly("bound", [](const Collective& self) { return to_string(self.bound); })
+      .def("__repr__", [](const Collective& self) {
+        return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " + counted(self.calls, "call") +
+               ">";
+      });
+  py::class_<ClockOffset>(module, "ClockOffset")
+      .def(py::init<std::int64_t, std::int64_t>(), py::arg("offset_ns"), py::arg("error_ns"));
+  py::class_<RankMerger>(module, "RankMerger")
+      .def(py::init())
+      .def(
+          "add",
+          [](RankMerger& self, const Report& report, const std::string& name, std::int64_t rank,
+             const std::string& host,
+             const std::optional<ClockOffset>& clock) { return self.add(report.data(), name, rank, host, clock); },
+          py::arg("report"), py::arg("name"), py::arg("rank") = -1, py::arg("host") = "", py::arg("clock") = py::none())
+      .def("typical_ranks", &RankMerger::typical_ranks)
+      .def("keep", &RankMerger::keep, py::arg("rank"), py::arg("json"))
+      .def("expect", &RankMerger::expect, py::arg("world_size"))
+      .def("finish",
+           [](RankMerger& self) { return report_of(std::make_shared<const ProfileData>(self.finish()), {}); });
+}
+
 }  // namespace
 
 void bind_report(py::module_& module) {
+  bind_ranks(module);
   bind_coverage(module);
   bind_advice(module);
   bind_siblings(module);
@@ -160,6 +244,10 @@ void bind_report(py::module_& module) {
       .def_property_readonly("device", [](const Report& self) { return self.data().device; })
       .def_property_readonly("scope", [](const Report& self) { return self.data().scope; })
       .def_property_readonly("partial", &Report::partial)
+      .def_property_readonly("collectives", &Report::collectives)
+      .def_property_readonly("ranks", &Report::ranks)
+      .def_property_readonly("missing_ranks", &Report::missing_ranks)
+      .def("report_of_rank", &Report::report_of_rank, py::arg("rank"))
       .def_property_readonly("steps", &Report::steps)
       .def_property_readonly("runs_ns", &Report::run_times_ns)
       .def_property_readonly("bare_ns", &Report::bare_times_ns)

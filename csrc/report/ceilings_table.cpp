@@ -101,11 +101,33 @@ std::string curve_table(const BandwidthCurve& curve, std::size_t width) {
   return table.render(width);
 }
 
+std::string network_table(const std::vector<NetworkCeiling>& network, std::size_t width) {
+  TextTable table({{"collective", true, 0, 0},
+                   {"ranks", false, 0, 0},
+                   {"backend", true, 0, 0},
+                   {"latency", false, 0, 0},
+                   {"bus bandwidth", false, 0, 0},
+                   {"spread", false, 0, 1},
+                   {"date", true, 0, 2},
+                   {"method", true, 20, 3}});
+  for (const auto& roof : network) {
+    const auto& provenance = roof.provenance;
+    table.add({printable(roof.collective), std::to_string(roof.ranks), printable(roof.backend),
+               human_time(roof.latency_ns), human_count(roof.bytes_per_second, "B/s"),
+               provenance.spread ? human_percent(*provenance.spread * 100) : "n/a", provenance.date,
+               printable(provenance.method)});
+  }
+  return table.render(width);
+}
+
 }  // namespace
 
 std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ceilings* published) {
   if (published != nullptr && published->empty()) published = nullptr;
-  if (ceilings.empty() && published == nullptr) return "no roofs\n";
+  const bool has_network = !ceilings.network.empty();
+  if (ceilings.empty() && published == nullptr) {
+    return has_network ? printable(ceilings.device) + "\n\n" + network_table(ceilings.network, width) : "no roofs\n";
+  }
   std::vector<TextColumn> columns = {{"roof", true, 0, 0}, {"value", false, 0, 0}};
   if (published != nullptr) {
     columns.push_back({"published", false, 0, 0});
@@ -123,6 +145,7 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
   std::string text = printable(ceilings.device.empty() && published ? published->device : ceilings.device) + "\n\n";
   text += table.render(width);
   if (!ceilings.curve.empty()) text += "\n" + curve_table(ceilings.curve, width);
+  if (has_network) text += "\n" + network_table(ceilings.network, width);
   if (ceilings.busy_share > 0) {
     text += "\n" + labelled_paragraph("busy",
                                       "other programs used " + human_percent(ceilings.busy_share * 100) +

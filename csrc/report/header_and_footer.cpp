@@ -115,6 +115,7 @@ std::string run_words(const Report& report) {
   const ProfileData& data = report.data();
   const Runs& runs = data.runs;
   std::string text = scope_words(data);
+  if (!data.ranks.ranks.empty()) return text + " on " + rank_words(report);
   const auto wall = report.total().wall_ns;
   if (!wall && !data.within.empty()) {
     return text + ": no time is known of it, since no run was timed or those that were opened it less often, as " +
@@ -152,6 +153,14 @@ std::string memory_words(const Report& report) {
   return text + ", above what was allocated before the call";
 }
 
+// Empty where everything ran.
+std::string partial_words(const ProfileData& data) {
+  if (!data.partial) return "";
+  if (data.ranks.ranks.empty()) return "an exception ended it; this is what ran before";
+  if (!data.ranks.missing.empty()) return "some ranks are missing; sums are of the others";
+  return "on some ranks an exception ended it; of these it is what ran before";
+}
+
 std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
                       const Provenance& provenance) {
   std::string text = fmt::format("{} {}", name, human_count(rate, unit));
@@ -183,7 +192,9 @@ std::string heading_lines(const Report& report, std::size_t width) {
   }
   for (const TokenPhase& phase : report.language_model()) text += labelled_paragraph("", token_words(phase), width);
   if (const auto words = utilization_words(report); !words.empty()) text += labelled_paragraph("", words, width);
-  if (data.partial) text += labelled_paragraph("PARTIAL", "an exception ended it; this is what ran before", width);
+  if (const auto words = slow_rank_words(report); !words.empty()) text += labelled_paragraph("", words, width);
+  if (const auto words = late_rank_words(report); !words.empty()) text += labelled_paragraph("", words, width);
+  if (const auto words = partial_words(data); !words.empty()) text += labelled_paragraph("PARTIAL", words, width);
   for (const auto& note : data.notes) {
     if (note.level == NoteLevel::attention) text += labelled_paragraph("ATTENTION", note_text(note), width);
   }

@@ -17,6 +17,11 @@ std::string waster_lines(const Report& report, const TableOptions& options, std:
 std::string advice_lines(const Report& report, std::size_t width);
 // How the times of equal siblings scatter, and which of them stands out; empty where none are one line.
 std::string sibling_lines(const Report& report, std::size_t width);
+// "8 ranks on 1 host: ..."; of a merged report.
+std::string rank_words(const Report& report);
+// "rank 3 computes 1.4 times as long as the median rank, most in layers.2"; empty where none stands out.
+std::string slow_rank_words(const Report& report);
+std::string late_rank_words(const Report& report);
 std::string legend_lines(const Report& report, const TableOptions& options, TableKind kind, std::size_t width);
 std::string roof_lines(const Report& report, std::size_t width);
 std::string coverage_lines(const Report& report, std::size_t width);

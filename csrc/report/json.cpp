@@ -122,6 +122,12 @@ std::string Report::to_json() const {
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, RankData>) {
+        if (value.ranks.empty()) return;  // of one process
+      }
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, CollectiveData>) {
+        if (value.collectives.empty()) return;
+      }
       constexpr bool kIsList = json_detail::is_list_of_structs<std::remove_cvref_t<decltype(value)>>;
       if (kIsList == lists) line(name, [&] { write_value(json, value); });
     });

@@ -66,6 +66,24 @@ std::string legend_of(std::string text, Facts known, std::size_t width) {
 }  // namespace
 
 std::string legend_lines(const Report& report, const TableOptions& options, TableKind kind, std::size_t width) {
+  if (kind == TableKind::ranks) {
+    if (report.ranks().empty()) return "";
+    return labelled_paragraph(
+        "columns",
+        "step: the median one; compute: inside ops that are no collectives; comm.: while any collective "
+        "was under way; exposed: of it, while no op computed; waiting: in collectives, until the "
+        "last rank called; idle: wall - compute - exposed",
+        width);
+  }
+  if (kind == TableKind::collectives) {
+    if (report.collectives().empty()) return "";
+    return labelled_paragraph(
+        "columns",
+        "one line for a collective in one module, phase, group and size; bytes and bandwidths as nccl-tests defines "
+        "them; time: from the calls to their ends; wait: of it, until the last rank called (merged reports alone), "
+        "transfer: the rest; exposed: of it, while no op computed; %roof = lower bound by the network's roof / time",
+        width);
+  }
   const Facts known = facts_of(report, kind);
   switch (kind) {
     case TableKind::modules:
@@ -85,6 +103,9 @@ std::string legend_lines(const Report& report, const TableOptions& options, Tabl
       if (report.kernels().empty()) return "";
       return legend_of<KernelRow>("one line for a kernel, copy or memset in one module, op and launch size", known,
                                   width);
+    case TableKind::ranks:
+    case TableKind::collectives:
+      return "";
   }
   return "";
 }

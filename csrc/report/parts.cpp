@@ -56,6 +56,9 @@ std::vector<std::string> usual_columns_of(const Report& report, std::string_view
       return names_of_usual<GroupRow>(report, by, usual_op_columns());
     case TableKind::kernels:
       return names_of_usual<KernelRow>(report, by, usual_kernel_columns());
+    case TableKind::ranks:
+    case TableKind::collectives:
+      return {};
   }
   return {};
 }

@@ -1,6 +1,8 @@
 #include "roofprof/report.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "figures/advice/advice.h"
@@ -9,6 +11,9 @@
 #include "figures/siblings/siblings.h"
 #include "figures/steps.h"
 #include "figures/within.h"
+#include "ranks/collective_rows.h"
+#include "ranks/rank_figures.h"
+#include "values/phrases.h"
 #include "values/profile_data.h"
 
 namespace roofprof {
@@ -39,6 +44,8 @@ Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64
   DerivedFigures figures = derive_figures(*data_);
   rows_ = std::move(figures.rows);
   total_ = std::move(figures.total);
+  add_times_over_ranks(*data_, rows_, total_);
+  add_communication(*data_, rows_, total_);
   kernels_ = std::move(figures.kernels);
   regions_ = std::move(figures.regions);
   coverage_ = std::move(figures.coverage);
@@ -104,6 +111,21 @@ std::vector<std::chrono::nanoseconds> Report::run_times() const { return duratio
 
 std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
+std::vector<Collective> Report::collectives() const { return collective_rows(*data_); }
+const std::vector<Rank>& Report::ranks() const { return data_->ranks.ranks; }
+
+Report Report::report_of_rank(std::int64_t rank) const {
+  const auto& kept = data_->ranks.kept;
+  const auto found = std::ranges::find(kept, rank, &KeptReport::rank);
+  if (found != kept.end()) return from_json_text(found->json);
+  std::string known;
+  for (const auto& one : kept) add_item(known, std::to_string(one.rank));
+  throw std::out_of_range(
+      "the report of rank " + std::to_string(rank) + " is not in this one, which has " +
+      (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
+}
+
+const std::vector<std::int64_t>& Report::missing_ranks() const { return data_->ranks.missing; }
 const Ceilings& Report::ceilings() const { return data_->ceilings; }
 
 const Environment& Report::environment() const { return data_->environment; }

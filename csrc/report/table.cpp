@@ -13,6 +13,7 @@
 #include "figures/rows.h"
 #include "figures/siblings/siblings.h"
 #include "figures/wasters.h"
+#include "ranks/rank_figures.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/utf8.h"
@@ -43,10 +44,19 @@ std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& optio
   }
   const auto ids = row_modules(report.data());
   std::set<ModuleId> wasting_modules;
+  std::map<ModuleId, const RooflineRow*> row_of;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (wasting.contains(&rows[i])) wasting_modules.insert(ids[i]);
+    row_of[ids[i]] = &rows[i];
   }
   for (auto& [mean, members, count] : folded_rows(report.data())) {
+    std::vector<const RooflineRow*> modules;
+    for (const ModuleId member : members) modules.push_back(row_of.at(member));
+    if (modules.size() == 1) {
+      mean = *modules.front();
+    } else {
+      add_mean_over_ranks(modules, mean);
+    }
     const bool wastes = std::ranges::any_of(members, [&](ModuleId id) { return wasting_modules.contains(id); });
     lines.push_back({std::move(mean), std::ssize(members), count, wastes});
   }
@@ -160,6 +170,8 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
   add(total.incomplete, facts::incomplete);
   add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
+  add(of_modules && total.time_max_ns, facts::ranks);
+  add(of_modules && total.communication_ns, facts::collectives);
   return known;
 }
 
@@ -173,6 +185,11 @@ const std::vector<UsualColumn>& usual_module_columns() {
       {"bytes", 9},
       {"intensity", 11},
       {"time", 0},
+      {"time_min", 6},
+      {"time_max", 1},
+      {"slowest_rank", 1},
+      {"imbalance", 4},
+      {"exposed_communication", 3},
       {"utilization", 8},
       {"achieved_flops", 15},
       {"achieved_bandwidth", 16},
@@ -251,10 +268,12 @@ std::string Report::table(const TableOptions& wished) const {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 40));
   std::string text = heading_lines(*this, width);
   const TableKind kind = kind_of(options.by);
-  text += kind == TableKind::modules   ? module_table(*this, options)
-          : kind == TableKind::regions ? region_table(*this, options)
-          : kind == TableKind::kernels ? kernel_table(*this, options)
-                                       : group_table(*this, options);
+  text += kind == TableKind::modules       ? module_table(*this, options)
+          : kind == TableKind::regions     ? region_table(*this, options)
+          : kind == TableKind::kernels     ? kernel_table(*this, options)
+          : kind == TableKind::ranks       ? rank_table(*this, options)
+          : kind == TableKind::collectives ? collective_table(*this, options)
+                                           : group_table(*this, options);
   if (options.by == "module" || options.by == "op")
     text += waster_lines(*this, options, width) + advice_lines(*this, width);
   text += '\n';

@@ -17,11 +17,13 @@ inline constexpr std::size_t kReadableRows = 60;
 // Wider than any text.
 inline constexpr std::int64_t kAnyWidth = std::numeric_limits<std::int32_t>::max();
 
-enum class TableKind : std::uint8_t { modules, regions, groups, kernels };
+enum class TableKind : std::uint8_t { modules, regions, groups, kernels, ranks, collectives };
 
 inline TableKind kind_of(std::string_view by) {
   if (by == "module") return TableKind::modules;
   if (by == "scope") return TableKind::regions;
+  if (by == "rank") return TableKind::ranks;
+  if (by == "collective") return TableKind::collectives;
   return by == "kernel" ? TableKind::kernels : TableKind::groups;
 }
 
@@ -34,6 +36,10 @@ inline bool folds_siblings(const TableOptions& options) {
 std::string module_table(const Report& report, const TableOptions& options);
 // One line for each region, those inside below it, and one for what ran in none.
 std::string region_table(const Report& report, const TableOptions& options);
+// One line for each rank of a merged report.
+std::string rank_table(const Report& report, const TableOptions& options);
+// One line for each collective of a module, phase and group.
+std::string collective_table(const Report& report, const TableOptions& options);
 // One line for each group of ops; options.by holds keys of Report::group, separated by commas.
 std::string group_table(const Report& report, const TableOptions& options);
 // One line for each kernel in each module and phase, with the columns of nsys.

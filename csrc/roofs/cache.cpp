@@ -2,13 +2,17 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/utsname.h>
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -158,6 +162,29 @@ BusyRoofs& busy_roofs() {
   return roofs;
 }
 
+// The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would
+// measure what they leave each other. Where there can be no lock, they do not wait.
+class MeasuringTurn {
+ public:
+  MeasuringTurn() {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);  // of this host, as the cache may not be
+    const auto path = folder / ("roofprof-" + std::to_string(::getuid()) + ".lock");
+    constexpr mode_t kOwner = 0600;
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOwner);
+    while (file_ >= 0 && ::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~MeasuringTurn() {
+    if (file_ >= 0) ::close(file_);
+  }
+  MeasuringTurn(const MeasuringTurn&) = delete;
+  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
 // What a measurement tells on stderr, once it takes long.
 class LinesOnStderr {
  public:
@@ -175,6 +202,21 @@ class LinesOnStderr {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   bool begun_ = false;
 };
+
+std::optional<MeasuredCeilings> kept_roofs(const std::string& device, const Environment& key, const fs::path& path,
+                                           std::vector<std::string>& remarks) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    if (auto kept = kept_elsewhere(device, key)) return kept;
+    return busy_roofs().find(path.string());
+  }
+  try {
+    return read_ceilings_file(path.string()).roofs;
+  } catch (const std::runtime_error& problem) {
+    remarks.push_back(std::string("the roofs were measured again, as those kept could not be used: ") + problem.what());
+    return std::nullopt;
+  }
+}
 
 }  // namespace
 
@@ -196,18 +238,11 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
   const Environment key = key_of(named, source);
   const fs::path path = file_for(named, key);
   std::vector<std::string> remarks;
-  std::error_code error;
-  if (!again && fs::exists(path, error)) {
-    try {
-      return {read_ceilings_file(path.string()).roofs, false};
-    } catch (const std::runtime_error& problem) {
-      remarks.push_back(std::string("the roofs were measured again, as those kept could not be used: ") +
-                        problem.what());
-    }
-  } else if (!again) {
-    if (auto kept = kept_elsewhere(named, key)) return {std::move(*kept), false};
-    if (auto busy = busy_roofs().find(path.string())) return {std::move(*busy), false};
-  }
+  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
+  const MeasuringTurn turn;
+  // Who had the turn before may have kept them.
+  remarks.clear();
+  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
 
   MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr());
   if (measured.ceilings.busy_share > 0) {

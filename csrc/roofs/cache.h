@@ -26,7 +26,8 @@ std::string ceilings_cache_folder();
 
 // The roofs of a device ("cpu", "cuda:0"): those kept for this host, device, number of threads and torch version, and
 // of a GPU for its driver, power limit and highest clocks; else measured, and kept. Those of a busy machine are
-// kept for ten minutes in this process alone. `again` measures and keeps them anyway. Without `progress` a measurement
+// kept for ten minutes in this process alone. Processes of a host measure one after the other, and the next reads what
+// the one before it kept. `again` measures and keeps them anyway. Without `progress` a measurement
 // reports to stderr once it takes more than two seconds. Throws std::invalid_argument for a device that cannot be
 // measured.
 CachedCeilings cached_ceilings(const std::string& device, const Progress& progress = {}, bool again = false,

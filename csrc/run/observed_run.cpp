@@ -17,7 +17,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 }
 
 void ObservedRun::start_block() {
-  neighbours_.emplace();
+  neighbours_.emplace(Neighbours::Ranks::are_our_own);
   session_->measure_memory(!setting_.timed());
   device_.start(*session_, setting_.base);
   result_.steps.start();

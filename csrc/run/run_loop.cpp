@@ -30,7 +30,7 @@ class FurtherCalls {
   void make() {
     const auto raised = what_raises([&] {
       if (!warm_up()) return;
-      const Neighbours neighbours;
+      const Neighbours neighbours(Neighbours::Ranks::are_our_own);
       time();
       if (!result_.timed.empty()) result_.others_share = neighbours.share();
     });

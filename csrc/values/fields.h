@@ -145,6 +145,21 @@ inline constexpr std::tuple kRowFields{
                   .hints = {{{"share: a module's part of the work of its compiled region, of its FLOPs, never of its "
                               "time",
                               0, facts::roofs}}}}),
+    figure_entry("time_min", "fastest", Unit::nanoseconds, &RooflineRow::time_min_ns, {.needs = facts::ranks}),
+    figure_entry("time_median", "median", Unit::nanoseconds, &RooflineRow::time_median_ns, {.needs = facts::ranks}),
+    figure_entry("time_max", "slowest", Unit::nanoseconds, &RooflineRow::time_max_ns,
+                 {.needs = facts::ranks,
+                  .legend = {"fastest, median, slowest: the row's time on one rank; its other figures are sums over "
+                             "ranks"}}),
+    figure_entry("slowest_rank", "rank", Unit::count, &RooflineRow::slowest_rank,
+                 {.needs = facts::ranks, .legend = {"rank: the slowest"}}),
+    figure_entry("imbalance", "imbalance", Unit::percent, &RooflineRow::imbalance,
+                 {.needs = facts::ranks, .legend = {"imbalance = (slowest - mean) / slowest"}}),
+    figure_entry("communication", "comm.", Unit::nanoseconds, &RooflineRow::communication_ns,
+                 {.needs = facts::collectives, .legend = {"comm.: its collectives, from their calls to their ends"}}),
+    figure_entry(
+        "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
+        {.needs = facts::collectives, .legend = {"exposed: communication that it causes while no op computes"}}),
 };
 
 // What a group has beside its keys and figures.

@@ -92,9 +92,12 @@ inline constexpr Facts roofs = 1U << 5U;
 inline constexpr Facts regions = 1U << 6U;  // modules ran inside compiled regions
 inline constexpr Facts incomplete = 1U << 7U;
 inline constexpr Facts inferred = 1U << 8U;
+inline constexpr Facts ranks = 1U << 9U;         // the report is merged of several ranks', with times
+inline constexpr Facts collectives = 1U << 10U;  // some were called, with times
 
-inline constexpr std::array<std::string_view, 9> kNames = {"integers", "time",    "device",     "intervals", "counters",
-                                                           "roofs",    "regions", "incomplete", "inferred"};
+inline constexpr std::array<std::string_view, 11> kNames = {"integers", "time",  "device",     "intervals",
+                                                            "counters", "roofs", "regions",    "incomplete",
+                                                            "inferred", "ranks", "collectives"};
 }  // namespace facts
 
 // What a figure is where an op without a known cost is in it.

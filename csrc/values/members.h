@@ -1,6 +1,8 @@
 #pragma once
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
+#include "values/ceiling_members.h"
+#include "values/collective_members.h"
 #include "values/event_members.h"
 #include "values/member_list.h"
 #include "values/profile_data.h"
@@ -14,57 +16,6 @@ void for_each_member(Of<Note>, Visitor&& visit) {
   visit("where", &Note::where, Written::always);
   visit("text", &Note::text, Written::always);
   visit("count", &Note::count, Written::always);
-}
-
-// ---- roofs
-
-template <class Visitor>
-void for_each_member(Of<Provenance>, Visitor&& visit) {
-  visit("source", &Provenance::source, Written::always);
-  visit("method", &Provenance::method, Written::always);
-  visit("date", &Provenance::date, Written::always);
-  visit("spread", &Provenance::spread, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ComputeCeiling>, Visitor&& visit) {
-  visit("dtype", &ComputeCeiling::dtype, Written::always);
-  visit("operations_per_second", &ComputeCeiling::operations_per_second, Written::always);
-  visit("provenance", &ComputeCeiling::provenance, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<MemoryCeiling>, Visitor&& visit) {
-  visit("level", &MemoryCeiling::level, Written::always);
-  visit("bytes_per_second", &MemoryCeiling::bytes_per_second, Written::always);
-  visit("capacity_bytes", &MemoryCeiling::capacity_bytes, Written::always);
-  visit("provenance", &MemoryCeiling::provenance, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<BandwidthPoint>, Visitor&& visit) {
-  visit("working_set_bytes", &BandwidthPoint::working_set_bytes, Written::always);
-  visit("read", &BandwidthPoint::read, Written::always);
-  visit("triad", &BandwidthPoint::triad, Written::always);
-  visit("copy", &BandwidthPoint::copy, Written::always);
-  visit("write", &BandwidthPoint::write, Written::always);
-  visit("update", &BandwidthPoint::update, Written::always);
-  visit("spread", &BandwidthPoint::spread, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<BandwidthCurve>, Visitor&& visit) {
-  visit("points", &BandwidthCurve::points, Written::always);
-  visit("provenance", &BandwidthCurve::provenance, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<Ceilings>, Visitor&& visit) {
-  visit("device", &Ceilings::device, Written::always);
-  visit("compute", &Ceilings::compute, Written::always);
-  visit("memory", &Ceilings::memory, Written::always);
-  visit("curve", &Ceilings::curve, Written::unless_default);
-  visit("busy_share", &Ceilings::busy_share, Written::unless_default);
 }
 
 // ---- modules and ops
@@ -253,6 +204,64 @@ void for_each_member(Of<CounterTrace>, Visitor&& visit) {
   visit("records", &CounterTrace::records, Written::always);
 }
 
+// ---- of several ranks
+
+template <class Visitor>
+void for_each_member(Of<Rank>, Visitor&& visit) {
+  visit("rank", &Rank::rank, Written::always);
+  visit("host", &Rank::host, Written::unless_default);
+  visit("device", &Rank::device, Written::always);
+  visit("model", &Rank::model, Written::always);
+  visit("partial", &Rank::partial, Written::unless_default);
+  visit("steps", &Rank::steps, Written::unless_default);
+  visit("wall_ns", &Rank::wall_ns, Written::unless_default);
+  visit("step_ns", &Rank::step_ns, Written::unless_default);
+  visit("step_spread", &Rank::step_spread, Written::unless_default);
+  visit("time_ns", &Rank::time_ns, Written::unless_default);
+  visit("compute_ns", &Rank::compute_ns, Written::unless_default);
+  visit("communication_ns", &Rank::communication_ns, Written::unless_default);
+  visit("exposed_ns", &Rank::exposed_ns, Written::unless_default);
+  visit("waiting_ns", &Rank::waiting_ns, Written::unless_default);
+  visit("idle_ns", &Rank::idle_ns, Written::unless_default);
+  visit("lower_bound_ns", &Rank::lower_bound_ns, Written::unless_default);
+  visit("percent_of_roof", &Rank::percent_of_roof, Written::unless_default);
+  visit("peak_memory", &Rank::peak_memory, Written::unless_default);
+  visit("macs", &Rank::macs, Written::always);
+  visit("flops", &Rank::flops, Written::always);
+  visit("bytes", &Rank::bytes, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<TimeOverRanks>, Visitor&& visit) {
+  visit("ranks", &TimeOverRanks::ranks, Written::always);
+  visit("min_ns", &TimeOverRanks::min_ns, Written::always);
+  visit("median_ns", &TimeOverRanks::median_ns, Written::always);
+  visit("max_ns", &TimeOverRanks::max_ns, Written::always);
+  visit("mean_ns", &TimeOverRanks::mean_ns, Written::always);
+  visit("slowest", &TimeOverRanks::slowest, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<ModuleOverRanks>, Visitor&& visit) {
+  visit("module", &ModuleOverRanks::module, Written::always);
+  visit("time", &ModuleOverRanks::time, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<KeptReport>, Visitor&& visit) {
+  visit("rank", &KeptReport::rank, Written::always);
+  visit("json", &KeptReport::json, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<RankData>, Visitor&& visit) {
+  visit("ranks", &RankData::ranks, Written::always);
+  visit("missing", &RankData::missing, Written::unless_default);
+  visit("total", &RankData::total, Written::unless_default);
+  visit("modules", &RankData::modules, Written::always);
+  visit("kept", &RankData::kept, Written::unless_default);
+}
+
 // ---- all of it
 
 template <class Visitor>
@@ -277,6 +286,8 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
   visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
+  visit("collectives", &ProfileData::collectives, Written::unless_default);
+  visit("merged", &ProfileData::ranks, Written::unless_default);
   visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
   visit("counter_passes", &ProfileData::counter_passes, Written::always);
   visit("environment", &ProfileData::environment, Written::always);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "values/collective_data.h"
 #include "values/device_data.h"
 #include "values/profile_data.h"
 
@@ -111,7 +112,8 @@ struct Pass {
   std::optional<MemorySeen> memory;             // empty where nobody asked
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
   std::shared_ptr<const PassEvents> events;     // where they were wished for
-  std::int64_t trace_start_ns = 0;              // of the device's trace, from the pass's start on: below 0
+  PassCollectives collectives;
+  std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
 };
 
 // The same ops with the same calls: one pass is a repeat of the other.

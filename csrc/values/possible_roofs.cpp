@@ -50,6 +50,11 @@ std::string impossible_roof(const Ceilings& ceilings) {
       return "capacity_bytes of " + name + " is " + std::to_string(level.capacity_bytes) + ", not 0 or more";
     }
   }
+  for (const auto& roof : ceilings.network) {
+    const std::string name = shown(roof.collective) + " between " + std::to_string(roof.ranks) + " ranks";
+    if (auto wrong = wrong_rate(roof.bytes_per_second, "bytes_per_second of " + name); !wrong.empty()) return wrong;
+    if (!std::isfinite(roof.latency_ns) || roof.latency_ns < 0) return "latency_ns of " + name + " is not 0 or more";
+  }
   std::int64_t smaller = 0;
   for (const auto& point : ceilings.curve.points) {
     if (point.working_set_bytes <= smaller) return "the working sets of the curve do not rise";

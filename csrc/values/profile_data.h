@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "roofprof/ranks.h"
 #include "roofprof/report.h"
+#include "values/collective_data.h"
 #include "values/device_data.h"
 #include "values/note_codes.h"
 
@@ -244,6 +246,44 @@ struct Events {
   bool operator==(const Events&) const = default;
 };
 
+// A module's time over the ranks that have it, or the total's.
+struct TimeOverRanks {
+  std::int64_t ranks = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t max_ns = 0;
+  double mean_ns = 0;
+  std::int64_t slowest = 0;  // the rank that took longest; of equal ones the first
+
+  bool operator==(const TimeOverRanks&) const = default;
+};
+
+struct ModuleOverRanks {
+  ModuleId module = kModel;
+  TimeOverRanks time;
+
+  bool operator==(const ModuleOverRanks&) const = default;
+};
+
+// A rank's own report, as a merged one keeps it.
+struct KeptReport {
+  std::int64_t rank = 0;
+  std::string json;
+
+  bool operator==(const KeptReport&) const = default;
+};
+
+// What a merged profile has beside sums over ranks.
+struct RankData {
+  std::vector<Rank> ranks;  // in order; empty: the profile is of one process
+  std::vector<std::int64_t> missing;
+  TimeOverRanks total;  // of 0 ranks: not known
+  std::vector<ModuleOverRanks> modules;
+  std::vector<KeptReport> kept;  // of the slowest rank and the median one
+
+  bool operator==(const RankData&) const = default;
+};
+
 struct ProfileData {
   std::string model;                    // the model's type, for titles
   std::string device;                   // "cpu", "cuda:0", "meta"
@@ -265,7 +305,9 @@ struct ProfileData {
   CounterRanges counter_ranges = CounterRanges::kernels;
   std::int64_t counter_passes = 0;
   std::optional<std::int64_t> peak_memory;  // of the whole counting call; empty: not measured
-  std::string compute_capability;           // of the device, "9.0"; empty: not known
+  CollectiveData collectives;
+  RankData ranks;
+  std::string compute_capability;  // of the device, "9.0"; empty: not known
   Runs runs;
   Events events;
   Ceilings ceilings;

@@ -67,6 +67,8 @@ std::string say_device_waits(const AdviceCase& where, const NamedFigures& figure
 
 std::optional<AdviceReason> outside_ops(const AdviceCase& where) {
   if (where.ops->op != "(outside ops)" || where.data->device_timed || ran_compiled(*where.data)) return std::nullopt;
+  // Where most of it may be waiting for other ranks, the host's code is not what to look at.
+  if (2 * where.data->collectives.exposed_ns.value_or(0) > where.ops->time_ns.value_or(0)) return std::nullopt;
   return AdviceReason{time_of(where), {}};
 }
 

@@ -87,6 +87,18 @@ struct MemoryRoof {
   std::optional<double> spread;
 };
 
+// What collectives of one kind reach between the ranks of a program: a call takes at least latency_ns +
+// (bytes that each rank must send) / bytes_per_second.
+struct NetworkCeiling {
+  std::string collective;  // "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send"
+  std::string backend;     // "gloo", "nccl"
+  std::int64_t ranks = 0;  // in the group that was measured
+  double latency_ns = 0;
+  double bytes_per_second = 0;  // the bus bandwidth of nccl-tests
+  Provenance provenance;
+  bool operator==(const NetworkCeiling&) const = default;
+};
+
 // Told what a measurement is doing, a line at a time.
 using Progress = std::function<void(std::string_view)>;
 
@@ -95,6 +107,7 @@ struct Ceilings {
   std::vector<ComputeCeiling> compute;
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
   BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
+  std::vector<NetworkCeiling> network = {};
   // The share of the processors that other programs used while these were measured, where it was too large to trust
   // them; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "roofprof/ceilings.h"
+#include "roofprof/collectives.h"
 #include "roofprof/note.h"
+#include "roofprof/ranks.h"
 #include "roofprof/rows.h"
 
 namespace roofprof {
@@ -62,7 +64,8 @@ struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
   std::vector<std::string> columns = {};   // empty: the usual ones
-  std::string by = "module";  // "module": the tree; "kernel"; "scope": regions; else keys of group: "op", "op, phase"
+  std::string by = "module";  // "module": the tree; "kernel"; "scope": regions; "rank"; "collective"; else keys of
+                              // group: "op", "op, phase"
   std::int64_t width = 120;   // characters; 0: as many as it takes
   std::int64_t limit = 0;     // most rows shown, 0: all
   bool legend = true;         // what the columns mean, below the rows
@@ -116,6 +119,15 @@ class Report {
 
   // Longest total first; empty where no device was traced.
   const std::vector<KernelRow>& kernels() const { return kernels_; }
+  // The longest first; empty where none was called.
+  std::vector<Collective> collectives() const;
+  // Of a merged report, in order; empty for one process.
+  const std::vector<Rank>& ranks() const;
+  // The own report of a rank that a merged one keeps whole: of the slowest and of the median one. Throws
+  // std::out_of_range for others, naming those.
+  Report report_of_rank(std::int64_t rank) const;
+  // Ranks that were to be merged and whose reports did not come.
+  const std::vector<std::int64_t>& missing_ranks() const;
   const Coverage& coverage() const { return coverage_; }
   const Ceilings& ceilings() const;
   const Environment& environment() const;

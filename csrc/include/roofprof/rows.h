@@ -14,17 +14,18 @@
 
 namespace roofprof {
 
-// compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops;
+// compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops; network:
+// most of the time is communication that no computing hides, or the row is a collective;
 // unknown: no time, or no roof for the dtype.
-enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead };
+enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead, network };
 
 struct Bound {
   BoundKind kind = BoundKind::unknown;
-  std::string resource;  // the dtype or memory level that bounds; empty for overhead and unknown
+  std::string resource;  // the dtype, memory level or backend that bounds; empty for overhead and unknown
   bool operator==(const Bound&) const = default;
 };
 
-// "compute fp32", "memory L2", "overhead", "unknown"
+// "compute fp32", "memory L2", "network gloo", "overhead", "unknown"
 std::string to_string(const Bound& bound);
 
 namespace detail {
@@ -123,6 +124,17 @@ struct RooflineRow : Figures {
   // Of the work of the compiled region that it runs in, 0-100: lower bounds, FLOPs where there are no roofs. Never a
   // time.
   std::optional<double> work_share;
+  // Of a merged report, whose other figures are sums over ranks: this row's time on the fastest, the median and the
+  // slowest rank that has it, which rank that is, and 100 x (slowest - mean) / slowest.
+  std::optional<std::int64_t> time_min_ns;
+  std::optional<std::int64_t> time_median_ns;
+  std::optional<std::int64_t> time_max_ns;
+  std::optional<std::int64_t> slowest_rank;
+  std::optional<double> imbalance;
+  // Of the collectives that it and the modules below it caused: from their calls to their ends, and of it, while no op
+  // computed. Collectives may be under way while others compute: neither is a part of the row's time.
+  std::optional<std::int64_t> communication_ns;
+  std::optional<std::int64_t> exposed_communication_ns;
   Figures self;
 
   // Also "calls", "params" and its like; "self_time_ns" is self.time_ns.

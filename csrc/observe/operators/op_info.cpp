@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "observe/operators/packed_weight.h"
+#include "values/collective_kinds.h"
 #include "values/profile_data.h"
 
 namespace roofprof::observe {
@@ -136,6 +137,8 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   } else {
     info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
   }
+  info->collective = collective_of(info->name).has_value();
+  info->communicates = is_communication(info->name);
   info->ends_norm = info->name == "aten::batch_norm" || info->name == "aten::instance_norm";
   info->evidence = evidence_of(*info);
   describe_arguments(schema, *info);

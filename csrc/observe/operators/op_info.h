@@ -37,6 +37,8 @@ struct OpInfo : OpClass {
   const ops::OpCost* cost = nullptr;
   // What a batch or instance normalisation's forward ends with.
   bool ends_norm = false;
+  bool collective = false;    // of several ranks
+  bool communicates = false;  // a collective, or a wait for one
   // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
   c10::DispatchKeySet wrapped_by;
   Evidence evidence = 0;  // that a call of it gives

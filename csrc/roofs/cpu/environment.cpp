@@ -5,6 +5,9 @@
 #include <sys/utsname.h>
 #include <torch/version.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -78,6 +81,24 @@ std::string model_from(const std::map<std::string, std::string, std::less<>>& cp
   return uname(&names) == 0 ? std::string(names.machine) + " CPU" : std::string("CPU");
 }
 
+// Of a program that torchrun, or what speaks as it does, started several times.
+void add_rank(Environment& environment) {
+  const auto number = [](const char* variable) -> std::optional<std::int64_t> {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? std::nullopt : number_at_start(text);
+  };
+  const auto rank = number("RANK"), world_size = number("WORLD_SIZE");
+  if (!rank || !world_size || *rank < 0 || *rank >= *world_size) return;
+  environment.emplace_back("rank", *rank);
+  environment.emplace_back("world_size", *world_size);
+  utsname names{};
+  if (uname(&names) == 0) environment.emplace_back("host", std::string(names.nodename));
+  // Processes of one boot have one monotonic clock, whatever their containers call the host.
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (std::getline(boot, id)) environment.emplace_back("boot", id);
+}
+
 }  // namespace
 
 std::string cpu_model() { return model_from(key_values("/proc/cpuinfo")); }
@@ -108,6 +129,7 @@ Environment cpu_environment() {
     const bool hypervisor = (" " + flags + " ").find(" hypervisor ") != std::string::npos;
     environment.emplace_back("hypervisor", std::string(hypervisor ? "yes" : "no"));
   }
+  add_rank(environment);
   return environment;
 }
 

@@ -190,4 +190,26 @@ std::optional<double> busy_seconds(const std::vector<int>& cpus) {
   return ticks / static_cast<double>(ticks_per_second);
 }
 
+double seconds_of_siblings(const std::filesystem::path& proc) {
+  const std::int64_t self = getpid(), parent = getppid();
+  std::int64_t ticks = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(proc, error)) {
+    const auto process = number_at_start(entry.path().filename().string());
+    if (!process || *process == self) continue;
+    const std::string line = first_line(entry.path() / "stat");
+    // "42 (name of any kind) S 1 ...": the parent is the 4th field, user and system time are the 14th and 15th.
+    std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+    std::string state;
+    std::int64_t value = 0, its_parent = 0;
+    fields >> state >> its_parent;
+    if (its_parent != parent) continue;
+    for (int field = 5; field <= 15 && fields >> value; ++field) {
+      if (field >= 14) ticks += value;
+    }
+  }
+  const long ticks_per_second = sysconf(_SC_CLK_TCK);
+  return ticks_per_second > 0 ? static_cast<double>(ticks) / static_cast<double>(ticks_per_second) : 0;
+}
+
 }  // namespace roofprof

@@ -40,4 +40,8 @@ std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 // Seconds that these CPUs have worked since the system started, for whatever program; empty where it is not told.
 std::optional<double> busy_seconds(const std::vector<int>& cpus);
 
+// CPU seconds that the other processes of this one's parent have used so far, as those of torchrun's ranks; 0 where it
+// is not told. What one that has ended used is not in it.
+double seconds_of_siblings(const std::filesystem::path& proc = "/proc");
+
 }  // namespace roofprof

@@ -12,10 +12,16 @@
 namespace roofprof {
 namespace {
 
-double own_seconds() {
+double own_seconds(bool with_ranks) {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  const double own = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return with_ranks ? own + seconds_of_siblings() : own;
+}
+
+bool has_other_ranks() {
+  const char* set = std::getenv("LOCAL_WORLD_SIZE");
+  return set != nullptr && number_at_start(set).value_or(1) > 1;
 }
 
 bool on_shared_machine() {
@@ -25,10 +31,11 @@ bool on_shared_machine() {
 
 }  // namespace
 
-Neighbours::Neighbours()
+Neighbours::Neighbours(Ranks ranks)
     : cpus_(allowed_cpus()),
       busy_seconds_(busy_seconds(cpus_)),
-      own_seconds_(own_seconds()),
+      with_ranks_(ranks == Ranks::are_our_own && has_other_ranks()),
+      own_seconds_(own_seconds(with_ranks_)),
       begin_(std::chrono::steady_clock::now()) {}
 
 std::optional<double> Neighbours::share() const {
@@ -37,7 +44,7 @@ std::optional<double> Neighbours::share() const {
   if (!busy_seconds_ || wall < kShortest) return std::nullopt;
   const auto busy_now = busy_seconds(cpus_);
   if (!busy_now) return std::nullopt;
-  const double others = (*busy_now - *busy_seconds_) - (own_seconds() - own_seconds_);
+  const double others = (*busy_now - *busy_seconds_) - (own_seconds(with_ranks_) - own_seconds_);
   return std::clamp(others / wall.count() / static_cast<double>(cpus_.size()), 0.0, 1.0);
 }
 

@@ -2,6 +2,7 @@
 // What other programs use of the processors that this process may run on.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,10 @@ namespace roofprof {
 // Watches from its construction on. Time that a hypervisor gave to other machines (steal) counts as others' use.
 class Neighbours {
  public:
-  Neighbours();
+  // Ranks that torchrun started on this machine belong to the program whose calls are timed; while roofs are measured
+  // they are neighbours as all others.
+  enum class Ranks : std::uint8_t { are_neighbours, are_our_own };
+  explicit Neighbours(Ranks ranks = Ranks::are_neighbours);
 
   // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not tell, or
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
@@ -29,6 +33,7 @@ class Neighbours {
  private:
   std::vector<int> cpus_;
   std::optional<double> busy_seconds_;
+  bool with_ranks_;
   double own_seconds_;
   std::chrono::steady_clock::time_point begin_;
 };

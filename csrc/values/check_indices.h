@@ -1,4 +1,5 @@
 #pragma once
+// Events and collectives name only what the profile has.
 
 #include "values/profile_data.h"
 
@@ -6,5 +7,8 @@ namespace roofprof {
 
 // Throws std::invalid_argument where an event names what the profile has not, or ends before it begins.
 void check_events(const ProfileData& data);
+
+// The same of a collective, or of one of its calls.
+void check_collectives(const ProfileData& data);
 
 }  // namespace roofprof

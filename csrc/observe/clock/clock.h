@@ -13,6 +13,12 @@ using Ticks = std::int64_t;
 
 inline Ticks now_ticks() { return static_cast<Ticks>(c10::getApproximateTime()); }
 
+// On a clock that all processes of a host share.
+inline std::int64_t steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 // Nanoseconds per tick, from how far both clocks went since the process first asked.
 inline double ns_per_tick() {
   using Steady = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-#include "values/check_events.h"
+#include "values/check_indices.h"
 
 #include <stdexcept>
 #include <string>
@@ -27,6 +27,23 @@ void check_events(const ProfileData& data) {
     check(launch);
     if (launch.name < 0) refuse("is a launch without a name");
     if (launch.device < 0) refuse("is a launch on no device");
+  }
+}
+
+void check_collectives(const ProfileData& data) {
+  const auto is_in = [](std::int64_t index, const auto& list) { return index >= 0 && index < std::ssize(list); };
+  for (const auto& bucket : data.collectives.collectives) {
+    if (!is_in(bucket.bucket, data.ops) || !is_in(bucket.group, data.collectives.groups)) {
+      throw std::invalid_argument("a collective belongs to no op or no group of the profile");
+    }
+    if (bucket.timed_calls < 0 || bucket.timed_calls > bucket.calls || bucket.waited_calls > bucket.timed_calls) {
+      throw std::invalid_argument("more calls of a collective are timed than were made");
+    }
+  }
+  for (const auto& call : data.collectives.calls) {
+    if (!is_in(call.collective, data.collectives.collectives) || call.end_ns < call.begin_ns) {
+      throw std::invalid_argument("a call of a collective belongs to none, or ends before it begins");
+    }
   }
 }
 

@@ -1,0 +1,92 @@
+#pragma once
+// The collectives of one pass: which were called, and when each began and ended. Calls end on threads of their backend,
+// perhaps after the pass.
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "observe/clock/clock.h"
+#include "values/collective_data.h"
+
+namespace roofprof::observe {
+
+class CollectiveLog {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id kNone = 0;
+  // Where an op was counted: the table and the bucket of a thread.
+  using Place = std::pair<const void*, std::uint32_t>;
+
+  // The group of that name, known from now on.
+  std::int64_t group(const std::string& name, const std::string& backend, std::int64_t ranks);
+
+  // A call is under way since then; kNone where there is no more room. Those that all ranks of the group make are
+  // numbered, not those between two: gloo's own numbers count both, and differ from rank to rank.
+  Id begin(std::int64_t group, Ticks begun, bool is_of_all);
+  void end(Id id, Ticks ended, bool failed);
+  // Of a backend that does not tell: when poll() finds it completed, or released by whoever waited for it.
+  void end_when_released(Id id, const c10::intrusive_ptr<c10d::Work>& work);
+  // Nobody tells when it ends.
+  void never_ends(Id id);
+  // The op that made it counted there.
+  void count(Id id, std::int64_t group, Place place);
+
+  // Of ops, which ask each time.
+  bool any_since(Ticks start) const {
+    return under_way_.load(std::memory_order_relaxed) > 0 || last_end_.load(std::memory_order_relaxed) > start;
+  }
+  bool wants_poll() const { return polled_count_.load(std::memory_order_relaxed) > 0; }
+  void poll(Ticks now);
+  // The pass has ended. Who waits for a call wakes up before its callback here runs: that is waited for, a few
+  // milliseconds at most.
+  void settle(Ticks now);
+  // An op that overlaps a call computed meanwhile.
+  void computed(Ticks start, Ticks end);
+
+  // What was seen so far; what ends later is not in it. `op_of`: the index into Pass::ops, -1 where it is in none.
+  PassCollectives collect(const std::function<std::int64_t(Place)>& op_of,
+                          const std::function<std::int64_t(Ticks)>& to_ns) const;
+
+ private:
+  struct Call {
+    std::int64_t group = -1;
+    std::int64_t sequence = -1;
+    Ticks begin = 0;
+    Ticks end = 0;
+    bool told = true;
+    bool failed = false;
+    bool counted = false;
+    Place place{nullptr, 0};
+  };
+  struct Seen {
+    std::vector<ProcessGroup> groups;
+    std::map<std::pair<Place, std::int64_t>, std::int64_t> calls;  // by place and group
+    std::vector<Call> timed;
+    std::int64_t left_out = 0;
+    std::vector<std::pair<Ticks, Ticks>> computed;
+    Ticks computed_until = std::numeric_limits<Ticks>::max();
+  };
+
+  Seen seen() const;
+  void end_locked(Id id, Ticks ended, bool failed);
+
+  std::atomic<int> under_way_{0};
+  std::atomic<int> polled_count_{0};
+  std::atomic<Ticks> last_end_{0};
+  mutable std::mutex mutex_;  // guards what follows; ops take it only where they overlap a collective
+  Seen seen_;
+  std::vector<std::pair<Id, c10::weak_intrusive_ptr<c10d::Work>>> polled_;
+  std::vector<std::int64_t> numbers_;  // given so far, by group
+};
+
+}  // namespace roofprof::observe
