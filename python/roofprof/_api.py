@@ -8,6 +8,9 @@ from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
 from roofprof._latency.measured import Latency
 from roofprof._latency.sweep import Sweep
+from roofprof._ranks.gather import gather
+from roofprof._ranks.merge import merge
+from roofprof._scaling.scaling import Scaling, scaling
 from roofprof.comparison import Comparison, compare
 from roofprof.op_costs import Work, op_cost
 from roofprof.profiler import RooflineProfiler, count, profile, time
@@ -24,13 +27,17 @@ __all__ = [
     "Report",
     "RooflineProfiler",
     "Row",
+    "Scaling",
     "Sweep",
     "Work",
     "compare",
     "count",
     "fields",
+    "gather",
+    "merge",
     "op_cost",
     "profile",
+    "scaling",
     "scope",
     "time",
     "work",

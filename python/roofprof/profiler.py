@@ -21,6 +21,7 @@ from roofprof._latency.times_calls import TimesCalls
 from roofprof._latency.timing import Subject, time_call
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree
+from roofprof._network.kept import with_network
 from roofprof._progress import Progress
 from roofprof._run.target import Observer, Target
 from roofprof._state.reach import used_by
@@ -292,9 +293,11 @@ class RooflineProfiler(TimesCalls):
 
     def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
         if self._ceilings is not None:
-            return self._ceilings
+            given, notes = self._ceilings
+            return with_network(given, notes, device) if given and not given.network else self._ceilings
         try:
-            return ceilings.for_device_with_notes(device)
+            roofs, notes = ceilings.for_device_with_notes(device)
+            return with_network(roofs, notes, device)
         except ValueError as error:  # a device that torch cannot use
             return _C.Ceilings(), [str(error)]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._of_ranks import OfRanks
 from roofprof._plots.notebook import html
 from roofprof._plots.plot import plot
 from roofprof._traces.written import WritesTraces
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _printed = itertools.count()  # reports so far
 
 
-class Report(WritesTraces):
+class Report(WritesTraces, OfRanks):
     """The per-module roofline table of one profile.
 
     ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure
@@ -211,10 +212,10 @@ class Report(WritesTraces):
         """The table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "scope", "op" or "kernel"; width in characters;
-        limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each of several
-        equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing those that
-        are.
+        those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank" or "collective"; width in
+        characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each
+        of several equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing
+        those that are.
         """
         if isinstance(columns, str):
             columns = [name.strip() for name in columns.split(",")]

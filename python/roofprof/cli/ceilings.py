@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from roofprof.cli.as_json import write_json
-from roofprof.cli.shared import Commands, add_debug, add_width, check_can_be_written, print_text, say, width
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    add_width,
+    check_can_be_written,
+    print_text,
+    say,
+    width,
+)
 
 _DESCRIPTION = """\
 The peaks and bandwidths that figures are held against, measured where they are not known yet, with where each comes
@@ -34,14 +44,39 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write them to a file that profile --ceilings can read"
     )
+    parser.add_argument(
+        "--network",
+        action="store_true",
+        help="what collectives reach between the ranks of a program: started by torchrun, on every rank",
+    )
+    parser.add_argument(
+        "--seconds", type=_seconds, default=30.0, help="how long --network measures (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--links", action="store_true", help="the published rates of NVLink, PCIe, InfiniBand, Ethernet"
+    )
     add_width(parser)
     add_debug(parser)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, not {text!r}")
+    return seconds
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure where nothing is known yet, and print the roofs."""
     from roofprof import ceilings, published_peaks
 
+    if arguments.links:
+        return _print_links(arguments)
+    if arguments.network:
+        return _network(arguments)
     notes: list[str] = []
     if arguments.json:
         check_can_be_written(arguments.json)
@@ -60,4 +95,51 @@ def run(arguments: argparse.Namespace) -> int:
     print_text(roofs.table(width(arguments), beside).rstrip("\n"))
     for note in notes:
         print_text(f"note: {note}")
+    return 0
+
+
+def _network(arguments: argparse.Namespace) -> int:
+    """On every rank; rank 0 prints."""
+    import torch
+    import torch.distributed as dist
+
+    from roofprof import ceilings
+    from roofprof._network import kept
+    from roofprof._network.measure import measure
+
+    if "RANK" not in os.environ or os.environ.get("WORLD_SIZE") == "1":
+        raise CommandError(
+            "--network measures between the ranks of a program: start it with "
+            "torchrun --nproc-per-node 2 -m roofprof ceilings --network"
+        )
+    device = arguments.device
+    if device == "cuda":
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        torch.cuda.set_device(device)
+    if arguments.json:
+        check_can_be_written(arguments.json)
+    ours = not dist.is_initialized()
+    if ours:
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        known = None if arguments.again else kept.load(kept.backend_for(device), dist.get_world_size())
+        all_known = torch.tensor([int(known is not None)], device=device)
+        dist.all_reduce(all_known, dist.ReduceOp.MIN)
+        roofs = known if known is not None and all_known.item() else measure(device, arguments.seconds, say)
+        if dist.get_rank() == 0:
+            if arguments.json:
+                ceilings.save(roofs, arguments.json)
+                say(f"written to {arguments.json}")
+            print_text(roofs.table(width(arguments)).rstrip("\n"))
+    finally:
+        if ours:
+            dist.destroy_process_group()
+    return 0
+
+
+def _print_links(arguments: argparse.Namespace) -> int:
+    from roofprof._network import links
+
+    write_json(arguments.json, "links", {"links": [link._asdict() for link in links.published()]})
+    print_text(links.table())
     return 0

@@ -38,6 +38,14 @@ EXAMPLES = {
         "roofprof compare before.json after.json",
         "roofprof compare before.json after.json --all --html change.html",
     ),
+    "merge": (
+        "roofprof merge r.rank*.json -o all.json",
+        "roofprof merge r.rank0.json r.rank1.json --by rank",
+    ),
+    "scaling": (
+        "roofprof scaling r1.json r2.json r4.json r8.json",
+        "roofprof scaling r1.json r2.json r4.json -o scaling.html --plot scaling.png",
+    ),
     "check": (
         "roofprof check r.json --budget budget.toml",
         "roofprof check r.json --budget budget.toml --baseline main.json",
@@ -47,6 +55,7 @@ EXAMPLES = {
         "roofprof ceilings --device cuda",
         "roofprof ceilings --json machine.json",
         "roofprof ceilings --published 'H100 SXM'",
+        "roofprof ceilings --links",
     ),
     "ops": ("roofprof ops softmax --family normalization",),
     "migrate": (

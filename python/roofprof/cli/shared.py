@@ -193,9 +193,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
     parser.add_argument(
         "--by",
-        choices=("module", "scope", "op", "kernel"),
+        choices=("module", "scope", "op", "kernel", "rank", "collective"),
         default="module",
-        help="a row for each module, region of the code, operator or kernel",
+        help="a row for each module, region of the code, operator, kernel or rank",
     )
     parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="largest number of rows shown")
     parser.add_argument(

@@ -1,0 +1,32 @@
+"""Published rates of links, per direction: ``data/link_rates.json``, whose ``about`` says how far they were checked."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import NamedTuple
+
+
+class Link(NamedTuple):
+    """One kind of link; bytes per second in one direction."""
+
+    name: str
+    bytes_per_second: float
+    source: str
+
+
+def published() -> list[Link]:
+    """All that are known, in the file's order."""
+    data = json.loads((resources.files("roofprof") / "data" / "link_rates.json").read_text(encoding="utf-8"))
+    sources = data["sources"]
+    return [
+        Link(link["name"], link["bytes_per_second"], "{title}: {where}".format(**sources[link["source"]]))
+        for link in data["links"]
+    ]
+
+
+def table() -> str:
+    """One line for each."""
+    links = published()
+    wide = max(len(link.name) for link in links)
+    return "\n".join(f"{link.name:{wide}}  {link.bytes_per_second / 1e9:7.4g} GB/s  {link.source}" for link in links)

@@ -1,0 +1,38 @@
+"""The part of a report that is of several ranks: their collectives, and what merged reports have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roofprof import _C
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class OfRanks:
+    """Which ranks a merged report is of, and how they communicated."""
+
+    _compiled: _C.Report
+
+    @property
+    def collectives(self) -> list[_C.Collective]:
+        """One for each collective in a module, phase, group and size, the longest first; empty: none was called."""
+        return self._compiled.collectives
+
+    @property
+    def ranks(self) -> list[_C.Rank]:
+        """A line for each rank of a merged report (:func:`roofprof.gather`, :func:`roofprof.merge`); else empty."""
+        return self._compiled.ranks
+
+    def report_of(self, rank: int) -> Self:
+        """The own report of a rank, of which a merged one keeps those of the slowest and of the median rank.
+
+        Raises IndexError for another rank, naming the two.
+        """
+        return type(self)(self._compiled.report_of_rank(rank))  # type: ignore[call-arg]
+
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Ranks that were to be merged and whose reports did not come."""
+        return self._compiled.missing_ranks

@@ -1,0 +1,67 @@
+"""How far the clock of another machine is from rank 0's, by asking what time it is there.
+
+The one who asks knows that the answer was given between asking and hearing it; of several answers the one that came
+soonest is the most certain (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roofprof import _C
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
+_ROUNDS = 16
+
+
+def boot() -> str:
+    """Of this machine, since when its clock runs: processes with the same one share it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def may_be_of_another_machine() -> bool:
+    """Whether this process asks for its machine, which may not be rank 0's: as torchrun tells."""
+    if int(os.environ.get("LOCAL_RANK", "0")) != 0 or os.environ.get("GROUP_RANK") == "0":
+        return False
+    return os.environ.get("LOCAL_WORLD_SIZE", "") != os.environ.get("WORLD_SIZE", "0")
+
+
+def ask(store: Store, prefix: str, deadline: float) -> None:
+    """What rank 0 is told of this rank's clock. Raises DistError where it does not answer by then."""
+    best: tuple[int, int] | None = None
+    for turn in range(_ROUNDS):
+        asked = time.monotonic_ns()
+        store.set(f"{prefix}/ask/{turn}", "")
+        told = int(_get(store, f"{prefix}/tell/{turn}", deadline))
+        heard = time.monotonic_ns()
+        error = (heard - asked + 1) // 2
+        if best is None or error < best[1]:
+            best = told - (asked + heard) // 2, error
+    if best:
+        store.set(f"{prefix}/offset", f"{best[0]} {best[1]}")
+
+
+def tell(store: Store, prefix: str, deadline: float) -> _C.ClockOffset:
+    """On rank 0, for one that asks: its clock. Raises DistError where it stops asking."""
+    for turn in range(_ROUNDS):
+        _get(store, f"{prefix}/ask/{turn}", deadline)
+        store.set(f"{prefix}/tell/{turn}", str(time.monotonic_ns()))
+    offset, error = _get(store, f"{prefix}/offset", deadline).split()
+    return _C.ClockOffset(int(offset), int(error))
+
+
+def _get(store: Store, key: str, deadline: float) -> str:
+    store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.01)))
+    value = store.get(key).decode()
+    store.delete_key(key)
+    return value

@@ -1,0 +1,48 @@
+"""``roofprof merge``: reports of several ranks as one."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say
+
+_DESCRIPTION = """\
+Reports of the ranks of one program become one: work and times are sums over ranks, each row has its time on the
+fastest and on the slowest rank, and `--by rank` prints the table of ranks. Files are read one after the other.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("merge", help="make one report of those of several ranks", description=_DESCRIPTION)
+    parser.set_defaults(command=run)
+    parser.add_argument(
+        "reports", type=Path, nargs="+", metavar="REPORT", help="what each rank's report was written to"
+    )
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="say what is no report or does not fit the others, and merge the rest"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the files, merge them, print and write what came of it."""
+    if arguments.output and arguments.json:
+        raise CommandError("give -o or --json, not both")
+    arguments.json = arguments.json or arguments.output
+    check_output(arguments)
+    written = [path.resolve() for path in (arguments.json, arguments.csv) if path]
+    for report in arguments.reports:
+        if report.resolve() in written:
+            raise CommandError(f"{report} would be overwritten by what it is merged into: give another file")
+    from roofprof._ranks.merge import merge
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        merged = merge(arguments.reports, skip_bad=arguments.skip_bad)
+    for warning in caught:
+        say(str(warning.message).removeprefix("roofprof: "))
+    return output(merged, arguments)
