@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -82,6 +83,26 @@ TEST_F(CeilingsCache, MeasuresOnceAndThenReads) {
   ASSERT_EQ(files().size(), 1U);
   EXPECT_TRUE(files()[0].filename().string().starts_with("ceilings-cpu-" + std::to_string(at::get_num_threads()) +
                                                          "-threads-"));
+}
+
+TEST_F(CeilingsCache, OneMeasuresWhileTheOthersWait) {
+  std::atomic<int> measuring{0}, measured{0};
+  source_.measure = [&](const std::string&, const Progress&) {
+    EXPECT_EQ(++measuring, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    --measuring;
+    ++measured;
+    return MeasuredCeilings{some_roofs(), {}};
+  };
+  std::vector<std::thread> ranks;
+  std::atomic<int> fresh{0};
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back(
+        [&] { fresh += cached_ceilings("cpu", [](std::string_view) {}, false, source_).is_new ? 1 : 0; });
+  }
+  for (auto& rank : ranks) rank.join();
+  EXPECT_EQ(measured, 1);
+  EXPECT_EQ(fresh, 1);
 }
 
 TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {

@@ -53,6 +53,33 @@ TEST(Neighbours, OwnWorkIsNotAnothers) {
   EXPECT_LT(neighbours.share().value_or(1) + own / wall.count() / static_cast<double>(cpus), 1.2);
 }
 
+// Two ranks that one program started: what one uses is no neighbour's work to the other.
+TEST(Neighbours, SiblingsAreKnownByTheirParent) {
+  const pid_t program = fork();
+  if (program == 0) {
+    const pid_t rank = fork();
+    if (rank == 0) {
+      spin(10s);
+      _exit(0);
+    }
+    const pid_t other = fork();
+    if (other == 0) {
+      const double before = seconds_of_siblings();
+      std::this_thread::sleep_for(1s);
+      _exit(seconds_of_siblings() - before > 0.1 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(other, &status, 0);
+    kill(rank, SIGKILL);
+    waitpid(rank, nullptr, 0);
+    _exit(WEXITSTATUS(status));
+  }
+  int status = 0;
+  waitpid(program, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(seconds_of_siblings("/nowhere"), 0);
+}
+
 TEST(Neighbours, AShortTimeTellsNothing) { EXPECT_FALSE(Neighbours().share()); }
 
 }  // namespace

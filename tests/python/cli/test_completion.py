@@ -56,7 +56,14 @@ def test_options_of_a_command(completed):
 
 def test_choices_of_an_option(completed):
     assert completed("roofprof", "plot", "--kind", "") == ["roofline", "time"]
-    assert completed("roofprof", "show", "r.json", "--by", "") == ["module", "scope", "op", "kernel"]
+    assert completed("roofprof", "show", "r.json", "--by", "") == [
+        "module",
+        "scope",
+        "op",
+        "kernel",
+        "rank",
+        "collective",
+    ]
 
 
 @pytest.mark.parametrize("words", [("show", "re"), ("check", "--budget", "re"), ("profile", "re"), ("run", "re")])

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from given_roofs import profiler
+from scaled_reports import scaled_report
 from torch import nn
 
 import roofprof
@@ -92,6 +93,12 @@ def _budget() -> dict[str, Any]:
     return {"build": ResNet}
 
 
+def _ranks_files() -> dict[str, Any]:
+    for ranks in (1, 2, 4):
+        scaled_report(ranks, 0.08 / ranks + 0.01).to_json(f"r{ranks}.json")
+    return {}
+
+
 def _trainers() -> dict[str, Any]:
     train_set = [{"image": image} for image in torch.rand(64, 3, 8, 8)]
     return {"train_set": train_set, "batch": {"image": torch.rand(1, 3, 8, 8)}}
@@ -111,4 +118,5 @@ _OF_PAGE = {
     "docs/latency.md": _image_model,
     "docs/page.md": _report,
     "docs/plots.md": _report,
+    "docs/scaling.md": _ranks_files,
 }

@@ -1,0 +1,156 @@
+// Exposed communication, drawn by hand, and collectives of passes and of kernels.
+
+#include "join/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "support/device_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::DeviceProfileBuilder;
+using testing::RunBuilder;
+using testing::work_of;
+
+TEST(ExposedShares, ACollectiveIsExposedWhereNothingIsComputed) {
+  // call:    10---------------------60
+  // computed 0---20     30--40   55-----70
+  const auto shares = exposed_shares({{10, 60}}, {{30, 40}, {0, 20}, {55, 70}});
+  EXPECT_DOUBLE_EQ(shares.at(0), 10 + 15);
+  EXPECT_DOUBLE_EQ(exposed_shares({{10, 60}}, {}).at(0), 50);
+  EXPECT_DOUBLE_EQ(exposed_shares({{10, 60}}, {{0, 100}}).at(0), 0);
+  EXPECT_DOUBLE_EQ(exposed_shares({{10, 10}}, {}).at(0), 0);
+  EXPECT_TRUE(exposed_shares({}, {{0, 1}}).empty());
+}
+
+TEST(ExposedShares, WhatIsUnderWayAtOnceIsSharedEqually) {
+  // a: 0----------------60
+  // b:      20-----40
+  // computed  30-----50
+  const auto shares = exposed_shares({{0, 60}, {20, 40}}, {{30, 50}});
+  EXPECT_DOUBLE_EQ(shares.at(0), 20 + 5 + 10);
+  EXPECT_DOUBLE_EQ(shares.at(1), 5);
+}
+
+// The sum is the length of the union of calls without that of what is computed, whatever they are.
+TEST(ExposedShares, SumToTheUnionWithoutComputing) {
+  std::uint64_t state = 1;
+  const auto next = [&](std::int64_t below) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::int64_t>((state >> 33U) % static_cast<std::uint64_t>(below));
+  };
+  for (int trial = 0; trial < 200; ++trial) {
+    Intervals calls, computed;
+    for (std::int64_t i = next(12); i >= 0; --i) calls.emplace_back(next(900), 0);
+    for (std::int64_t i = next(12); i >= 0; --i) computed.emplace_back(next(900), 0);
+    for (auto* intervals : {&calls, &computed}) {
+      for (auto& one : *intervals) one.end_ns = one.begin_ns + next(100);
+    }
+    std::int64_t truth = 0;
+    const auto inside = [](const Intervals& intervals, std::int64_t at) {
+      return std::ranges::any_of(intervals, [at](const auto& one) { return one.begin_ns <= at && at < one.end_ns; });
+    };
+    for (std::int64_t at = 0; at < 1'000; ++at) truth += inside(calls, at) && !inside(computed, at) ? 1 : 0;
+    const auto shares = exposed_shares(calls, computed);
+    EXPECT_NEAR(std::accumulate(shares.begin(), shares.end(), 0.0), static_cast<double>(truth), 1e-6);
+  }
+}
+
+// One op in two groups of other sizes.
+Pass pass_of(std::vector<CollectiveCall> calls, Intervals computed = {}) {
+  Pass pass;
+  Pass::Op op;
+  op.key.op = 7;
+  op.name = "c10d::allreduce_";
+  op.calls = 3;
+  pass.ops = {op};
+  pass.collectives.groups = {{"0", "gloo", 4}, {"1", "gloo", 2}};
+  pass.collectives.counts = {{0, 0, 2}, {0, 1, 1}};
+  pass.collectives.calls = std::move(calls);
+  pass.collectives.computed = std::move(computed);
+  return pass;
+}
+
+TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
+  const auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}, {0, 2, 300, 310}}, {{140, 170}});
+  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  ASSERT_EQ(data.collectives.size(), 2);
+  EXPECT_EQ(data.collectives[0], (CollectiveBucket{.bucket = 0,
+                                                   .group = 0,
+                                                   .calls = 2,
+                                                   .timed_calls = 2,
+                                                   .time_ns = 60,
+                                                   .exposed_ns = 50,
+                                                   .exposed_known = true}));
+  EXPECT_EQ(data.collectives[1], (CollectiveBucket{.bucket = 0,
+                                                   .group = 1,
+                                                   .calls = 1,
+                                                   .timed_calls = 1,
+                                                   .time_ns = 40,
+                                                   .exposed_ns = 30,
+                                                   .exposed_known = true}));
+  EXPECT_EQ(data.time_ns, 100);
+  EXPECT_EQ(data.exposed_ns, 80);
+  EXPECT_TRUE(notes_on_collectives(data, pass.collectives).empty());
+}
+
+TEST(CollectiveData, WhatWasComputedAndNotKeptMakesExposureUnknown) {
+  auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}});
+  pass.collectives.computed_until = 155;
+  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  EXPECT_TRUE(data.collectives[0].exposed_known);
+  EXPECT_FALSE(data.collectives[1].exposed_known);
+  EXPECT_EQ(data.time_ns, 90);
+  EXPECT_FALSE(data.exposed_ns);
+}
+
+TEST(CollectiveData, ACountHasNoTimes) {
+  const auto pass = pass_of({{0, 1, 100, 150}});
+  const auto data = collective_data(pass, nullptr, {pass.ops[0].key});
+  EXPECT_EQ(data.collectives[0].calls, 2);
+  EXPECT_EQ(data.collectives[0].timed_calls, 0);
+  EXPECT_FALSE(data.time_ns);
+}
+
+TEST(CollectiveData, WhatHasNoTimesIsSaid) {
+  auto pass = pass_of({});
+  pass.collectives.left_out = 5;
+  pass.collectives.unfinished = 1;
+  const auto notes = notes_on_collectives({}, pass.collectives);
+  ASSERT_EQ(notes.size(), 2);
+  EXPECT_EQ(notes[0].text, "5 calls of collectives have no times: there was room for the first 4096");
+  EXPECT_EQ(notes[1].text, "1 call of collectives have no times: they had not ended when the run did, or failed");
+}
+
+TEST(CollectiveData, OnADeviceKernelsTellTheTimes) {
+  DeviceProfileBuilder builder;
+  const auto layer = builder.module("layer", "Linear");
+  const auto reduce = builder.op_index("c10d::allreduce_", layer, work_of(0, 800, 800), 2);
+  const auto mm = builder.op_index("aten::mm", layer, work_of(100, 100));
+  builder.data.collectives.groups = {{"0", "nccl", 2}};
+  builder.data.collectives.collectives = {{.bucket = reduce, .group = 0, .calls = 2}};
+  RunBuilder run;
+  const auto of_reduce = run.owner(layer, "c10d::allreduce_", reduce);
+  const auto of_mm = run.owner(layer, "aten::mm", mm);
+  // nccl: 100-----------200      300---340
+  // mm:        120--150    180--------310
+  run.kernel("ncclDevKernel_AllReduce", of_reduce, 100, 200);
+  run.kernel("gemm", of_mm, 120, 150);
+  run.kernel("gemm", of_mm, 180, 310);
+  run.kernel("ncclDevKernel_AllReduce", of_reduce, 300, 340);
+  const auto data = with_kernels_of_collectives(builder.data.collectives, builder.data.ops,
+                                                launches_of(run.run.trace, run.run.owners));
+  EXPECT_EQ(data.collectives[0].timed_calls, 2);
+  EXPECT_EQ(data.collectives[0].time_ns, 140);
+  EXPECT_EQ(data.collectives[0].exposed_ns, 20 + 30 + 30);
+  EXPECT_TRUE(data.collectives[0].exposed_known);
+  EXPECT_EQ(data.time_ns, 140);
+  EXPECT_EQ(data.exposed_ns, 80);
+  EXPECT_TRUE(data.calls.empty());
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,113 @@
+"""Files of ranks merged into one report, in Python and in the shell."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from given_roofs import profiler
+from torch import nn
+
+import roofprof
+from roofprof.cli import main
+
+RANKS = 3
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Reports as torchrun's processes would write them: rank r has a batch of r + 1."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", str(RANKS))
+    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+    names = []
+    for rank in range(RANKS):
+        monkeypatch.setenv("RANK", str(rank))
+        names.append(f"r.rank{rank}.json")
+        profiler(model).run(torch.rand(rank + 1, 8)).to_json(names[-1])
+    monkeypatch.delenv("RANK")
+    return names
+
+
+def test_sums(files):
+    own = [roofprof.Report.from_json(name) for name in files]
+    merged = roofprof.merge(files)
+    assert merged == roofprof.merge(own) or merged.to_dict()["rows"] == roofprof.merge(own).to_dict()["rows"]
+    assert merged.total.macs == (1 + 2 + 3) * 8 * 4
+    assert merged.total.bytes == sum(report.total.bytes for report in own)
+    assert merged.total.time == pytest.approx(sum(report.total.time for report in own))
+    assert merged.row("0").calls == RANKS
+    assert merged.row("0").params == 8 * 4 + 4
+    assert {op: group.macs for op, group in merged.by_operator().items()}["aten::linear"] == 6 * 32
+    assert all(report.ranks == [] for report in own)
+
+
+def test_the_slowest_and_the_median_rank_keep_their_reports(files):
+    merged = roofprof.merge(files)
+    own = [roofprof.Report.from_json(name) for name in files]
+    by_compute = sorted(merged.ranks, key=lambda rank: (rank.compute, -rank.rank))
+    kept = {by_compute[-1].rank, by_compute[1].rank}
+    for rank in range(RANKS):
+        if rank in kept:
+            assert merged.report_of(rank) == own[rank]
+        else:
+            with pytest.raises(IndexError, match=f"the report of rank {rank} is not in this one"):
+                merged.report_of(rank)
+    with pytest.raises(IndexError, match="which has none of a rank"):
+        own[0].report_of(0)
+
+
+def test_order_does_not_matter(files):
+    forth, back = (roofprof.merge(names) for names in (files, files[::-1]))
+    assert forth.to_dict()["merged"] == back.to_dict()["merged"]
+    for name, field in roofprof.fields.of("row").items():
+        if not name.endswith("_shapes"):  # of a call of the first rank
+            assert [getattr(row, name) for row in forth.rows] == [getattr(row, name) for row in back.rows], field.key
+
+
+def test_files_and_tables(files, tmp_path, capsys):
+    assert main(["merge", *files, "-o", "all.json"]) == 0
+    table = capsys.readouterr().out
+    assert "one call on 3 ranks on 1 host: work and times are sums over ranks; the longest took" in table
+    assert "imbalance = (slowest - mean) / slowest" in table
+    merged = roofprof.Report.from_json("all.json")
+    assert merged == roofprof.merge(files)
+    assert main(["show", "all.json", "--by", "rank", "--csv", "rows.csv"]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[0] for line in shown.splitlines() if line.strip()[:1].isdigit()] == ["0", "1", "2"]
+    assert "time_max_ns" in (tmp_path / "rows.csv").read_text().splitlines()[0]
+    frame = merged.to_pandas()
+    assert frame["slowest_rank"].tolist() == [row.slowest_rank for row in merged.rows]
+
+
+def test_a_report_of_one_process_has_no_ranks(files, capsys):
+    assert main(["show", files[0], "--by", "rank"]) == 0
+    assert "no ranks: the report is of one process" in capsys.readouterr().out
+    assert roofprof.Report.from_json(files[0]).total.time_max is None
+
+
+def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypatch):
+    (tmp_path / "cut.json").write_text((tmp_path / files[1]).read_text()[:5000])
+    assert main(["merge", files[0], "cut.json", files[2], "-o", "all.json"]) == 2
+    assert "cut.json: not a roofprof report" in capsys.readouterr().err
+    assert not (tmp_path / "all.json").exists()
+    assert main(["merge", files[0], "cut.json", "none.json", files[2], files[2], "--skip-bad", "-o", "all.json"]) == 0
+    said = capsys.readouterr()
+    assert "left out: cut.json: not a roofprof report" in said.err
+    assert "none.json" in said.err
+    assert f"left out: {files[2]}: rank 2 is there already" in said.err
+    assert "rank 1 of 3 is missing" in said.out
+    merged = roofprof.Report.from_json("all.json")
+    assert merged.missing_ranks == [1]
+    assert merged.partial
+    monkeypatch.delenv("WORLD_SIZE")
+    roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json("alone.json")
+    for arguments, words in (
+        (["alone.json"], "it does not say which rank it is of"),
+        (["all.json"], "it is a merged report already"),
+        ([*files, "-o", files[0]], "would be overwritten by what it is merged into"),
+        ([files[0], "-o", "a.json", "--json", "b.json"], "give -o or --json, not both"),
+    ):
+        assert main(["merge", *arguments]) == 2
+        assert words in capsys.readouterr().err
+    with pytest.raises(ValueError, match="no reports to merge"):
+        roofprof.merge([])
