@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -65,7 +65,7 @@ std::string collective_table(const Report& report, const TableOptions& options) 
   }
   TextTable table(std::move(columns));
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
-  for (const auto& row : collectives | std::views::take(limit)) {
+  for (const auto& row : std::span(collectives).first(std::min(limit, collectives.size()))) {
     std::vector<TextCell> cells = {row.name,
                                    row.module.empty() ? "(model)" : printable(row.module),
                                    row.phase,

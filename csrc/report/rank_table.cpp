@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
+#include <span>
 
 #include "ranks/rank_figures.h"
 #include "report/header_and_footer.h"
@@ -58,7 +58,7 @@ std::string rank_table(const Report& report, const TableOptions& options) {
                    {"%roof", false, 0, 0},
                    {"peak memory", false, 0, 8}});
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
-  for (const auto& rank : ranks | std::views::take(limit)) {
+  for (const auto& rank : std::span(ranks).first(std::min(limit, ranks.size()))) {
     table.add({std::to_string(rank.rank) + (rank.partial ? " (partial)" : ""),
                rank.host.empty() ? "n/a" : printable(rank.host), printable(rank.device),
                rank.steps > 0 ? std::to_string(rank.steps) : "n/a", time_or_none(rank.step_ns),
