@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from given_roofs import roofs
+from real_ranks import torchrun
 from trackers import STEP_MACS, Classifier, nothing_is_patched, samples, tensorboard_events
 
 import roofprof
@@ -115,9 +114,7 @@ accelerator.end_training()
 
 def test_each_rank_has_a_report(tmp_path):
     (tmp_path / "train.py").write_text(RANKS.format(support=str(SUPPORT)))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert run.returncode == 0, run.stderr
+    torchrun("train.py", cwd=tmp_path)
     macs = [
         roofprof.Report(roofprof._C.report_from_json((tmp_path / f"r.rank{rank}.json").read_text())).total.macs
         for rank in (0, 1)

@@ -11,6 +11,7 @@ import textwrap
 
 import pytest
 import torch
+from real_ranks import torchrun
 
 import roofprof
 from roofprof.cli import main
@@ -283,11 +284,7 @@ def test_under_torchrun_each_rank_has_a_report(script, tmp_path):
         dist.destroy_process_group()
         """)
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", "roofprof", "run", "--skip", "2", "--steps", "2", str(script)]
-    environment = {**os.environ, "ROOFPROF_CEILINGS": "off", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = torchrun("-m", "roofprof", "run", "--skip", 2, "--steps", 2, script, ROOFPROF_CEILINGS="off")
     for rank in (0, 1):
         module = next(row for row in report(f"train.roofprof.rank{rank}.json").rows if row.path == "module")
         assert (module.calls, module.type) == (2, "Linear")

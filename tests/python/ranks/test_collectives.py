@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 import torch.distributed as dist
+from real_ranks import torchrun
 
 import roofprof
 from roofprof._ranks import clocks
@@ -97,17 +95,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("collectives")
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
-    done = subprocess.run(
-        [*command, str(program)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    torchrun(program, ranks=RANKS, cwd=folder)
     return folder
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 import torch
+from real_ranks import torchrun
 
 import roofprof
 
@@ -42,18 +40,7 @@ MACS_OF_A_SAMPLE = 16 * 32 * 2 + 32 * 4 * 3  # no gradient of the inputs
 def run(tmp_path, rest, ranks=2, expected=0):
     program = tmp_path / "train.py"
     program.write_text(PROGRAM.format(support=str(SUPPORT), rest=textwrap.dedent(rest)))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    done = subprocess.run(
-        [*command, str(program)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == expected, done.stderr
-    return done
+    return torchrun(program, ranks=ranks, cwd=tmp_path, expected=expected)
 
 
 def test_the_sum_over_ranks_and_each_ranks_line(tmp_path):

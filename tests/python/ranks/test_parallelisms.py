@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from real_ranks import torchrun
 
 import roofprof
 
@@ -32,16 +30,7 @@ def ranks(request):
 @pytest.fixture(scope="module")
 def reports(ranks, tmp_path_factory):
     folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    done = subprocess.run(
-        [*command, str(PROGRAM), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    torchrun(PROGRAM, folder, ranks=ranks, timeout=600)
     return {file.stem: roofprof.Report.from_json(file) for file in folder.glob("*.json")}
 
 

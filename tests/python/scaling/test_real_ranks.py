@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from real_ranks import torchrun
 
 import roofprof
 
@@ -42,17 +40,7 @@ MACS = 32 * (32 * 64 * 2 + 64 * 16 * 3)  # of a step: no gradient of the inputs
 def test_one_and_two_ranks(tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM.format(support=str(SUPPORT)))
     for ranks in (1, 2):
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-        done = subprocess.run(
-            [*command, "train.py"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        assert done.returncode == 0, done.stderr
+        torchrun("train.py", ranks=ranks, cwd=tmp_path)
     files = [tmp_path / "r1.json", tmp_path / "r2.json"]
     found = roofprof.scaling(files)
     assert (found.kind, found.per, found.unit, found.model) == ("strong", "step", "MACs", "Sequential")
