@@ -5,7 +5,7 @@
 how far they were checked. A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
-     "sms", "boost_clock", "tensor_clock", "l2", "memory", "dram": {"value", "unit", "source"},
+     "sms", "boost_clock", "tensor_clock", "l2", "memory", "dram", "tdp": {"value", "unit", "source"},
      "peaks": {dtype: {"value", "unit", "engine", "source"}}, "confirmed_by": [...]}
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from roofprof import _C
 
-# What the file's units are in operations or bytes per second, bytes and hertz.
-UNITS = {"TFLOP/s": 1e12, "TOP/s": 1e12, "GB/s": 1e9, "GB": 1e9, "KiB": 1024, "MHz": 1e6, "SM": 1}
+# What the file's units are in operations or bytes per second, bytes, hertz and watts.
+UNITS = {"TFLOP/s": 1e12, "TOP/s": 1e12, "GB/s": 1e9, "GB": 1e9, "KiB": 1024, "MHz": 1e6, "SM": 1, "W": 1}
 
 
 @functools.cache
@@ -54,5 +54,5 @@ def published_for(device: str) -> _C.Ceilings | None:
 
 
 def amount(figure: dict[str, Any]) -> float:
-    """A figure of the file in operations or bytes per second, bytes, hertz."""
+    """A figure of the file in operations or bytes per second, bytes, hertz, watts."""
     return float(figure["value"]) * UNITS[figure["unit"]]

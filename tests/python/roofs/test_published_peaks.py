@@ -9,7 +9,7 @@ from roofprof import _C, published_peaks
 
 CARDS = published_peaks.data()["cards"]
 SOURCES = published_peaks.data()["sources"]
-FIGURES = ("sms", "boost_clock", "tensor_clock", "l2", "memory", "dram")
+FIGURES = ("sms", "boost_clock", "tensor_clock", "l2", "memory", "dram", "tdp")
 FLOATING = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 # What a multiprocessor's tensor cores do in fp16 in a clock, dense: 2 x its multiply-adds. GeForce cards do half of it
@@ -57,6 +57,26 @@ def test_values_are_in_the_ranges_of_real_cards(card):
     assert 1.2e9 <= published_peaks.amount(card.get("boost_clock", {"value": 1.5e3, "unit": "MHz"})) <= 2.7e9
     assert 16 <= card.get("sms", {"value": 16})["value"] <= 192
     assert 2 << 20 <= published_peaks.amount(card.get("l2", {"value": 4096, "unit": "KiB"})) <= 128 << 20
+
+
+# Operations in fp16 for a joule at TDP, dense: a generation lies within these, so a mistyped power shows.
+FP16_PER_JOULE = {
+    "7": (0.2e12, 1e12),
+    "8": (0.15e12, 1.7e12),
+    "9": (1.3e12, 2.6e12),
+    "10": (1.9e12, 2.6e12),
+    "12": (0.25e12, 1.6e12),
+}
+
+
+@every_card
+def test_every_card_has_its_power_and_it_is_one_of_its_generation(card):
+    assert card["tdp"]["unit"] == "W"
+    assert 60 <= card["tdp"]["value"] <= 1200
+    generation = card["compute_capability"].split(".")[0]
+    if generation in FP16_PER_JOULE and peak(card, "fp16"):
+        low, high = FP16_PER_JOULE[generation]
+        assert low <= peak(card, "fp16") / card["tdp"]["value"] <= high
 
 
 def test_names_are_unique_however_they_are_written():
@@ -120,10 +140,12 @@ def test_the_rates_of_one_card_stand_in_the_ratios_of_its_tensor_cores(card):
         assert peak(card, "tf32") / fp16 == pytest.approx(1 / 2, rel=0.03)
     if float(card["compute_capability"]) >= 8.9:
         assert peak(card, "fp8") / fp16 == pytest.approx(2, rel=0.03)
+    # Blackwell Ultra gave up int8 for a wider fp4.
+    ultra = card["compute_capability"] == "10.3"
     # Integers accumulate in full width: GeForce cards are not halved there.
-    assert peak(card, "int8") / fp16 == pytest.approx(4 if is_geforce(card) else 2, rel=0.03)
+    assert ultra or peak(card, "int8") / fp16 == pytest.approx(4 if is_geforce(card) else 2, rel=0.03)
     if peak(card, "fp4"):
-        assert peak(card, "fp4") / fp16 == pytest.approx(4, rel=0.03)
+        assert peak(card, "fp4") / fp16 == pytest.approx(6 if ultra else 4, rel=0.03)
 
 
 @pytest.mark.parametrize(
