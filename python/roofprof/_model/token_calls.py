@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 PHASES = ("prefill", "decode")
 # As transformers and those who follow it name the parameters of a forward; of an encoder and a decoder, the decoder's.
-_CACHES = ("past_key_values", "past_key_value", "layer_past")
+# "cache" is transformers' name since 5.24; others call anything so, but have no `use_cache` beside it.
+_CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
 _TOKENS = ("decoder_input_ids", "input_ids")
 _EMBEDDINGS = ("decoder_inputs_embeds", "inputs_embeds")
 # What caches of others may raise where they are asked for their length.
@@ -42,10 +43,15 @@ def models_with_cache(tree: ModelTree) -> dict[int, Model]:
         if module is None or id(module) in wrapped or isinstance(module, torch.jit.ScriptModule):
             continue
         signature = _signature(module)
-        if signature and any(name in signature.parameters for name in _CACHES):
+        if signature and _takes_cache(signature):
             inside.add(place)
             found.setdefault(id(module), Model(place, signature))
     return found
+
+
+def _takes_cache(signature: inspect.Signature) -> bool:
+    named = [name for name in _CACHES if name in signature.parameters]
+    return bool(named) and (named != ["cache"] or "use_cache" in signature.parameters)
 
 
 def _signature(module: torch.nn.Module) -> inspect.Signature | None:

@@ -280,3 +280,25 @@ def test_recomputing_counts_for_hfu_alone(roofs):
 def test_without_a_roof_there_is_none():
     report = trained(Chain(recompute=False), torch.randn(8, 32), roofprof.Ceilings())
     assert (report.mfu, report.hfu) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["past_key_values", "cache"])
+def test_the_cache_goes_by_each_of_its_names(name):
+    """Whichever of the names the installed transformers uses."""
+
+    class Model(torch.nn.Module):
+        def forward(self, input_ids, past_key_values=None, cache=None, use_cache=None):
+            return torch.nn.functional.one_hot(input_ids, WORDS).float()
+
+    cache = [(torch.zeros(BATCH, HEADS, PROMPT, 8),) * 2]
+    [phase] = roofprof.count(Model(), torch.zeros(BATCH, 1, dtype=torch.long), **{name: cache}).language_model
+    assert (phase.name, phase.tokens, phase.most_context) == ("decode", BATCH, PROMPT + 1)
+
+
+def test_a_cache_of_something_else_is_no_language_model():
+    class Memo(torch.nn.Module):
+        def forward(self, input_ids, cache):
+            return input_ids + cache["offset"]
+
+    offset = {"offset": torch.ones(1, dtype=torch.long)}
+    assert not roofprof.count(Memo(), torch.zeros(2, 3, dtype=torch.long), cache=offset).language_model
