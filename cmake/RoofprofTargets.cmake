@@ -30,6 +30,18 @@ function(roofprof_compile_together target files)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROOFPROF_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
+# roofprof_data(room file variable header): the one file that has it, as the text that `header` declares.
+function(roofprof_data room file variable header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  set(ROOFPROF_DATA_FILE ${file})
+  set(ROOFPROF_DATA_VARIABLE ${variable})
+  set(ROOFPROF_DATA_HEADER ${header})
+  file(READ ${file} ROOFPROF_DATA)
+  get_filename_component(name ${file} NAME_WE)
+  configure_file(cmake/data.cpp.in ${name}.cpp @ONLY)
+  target_sources(roofprof_${room} PRIVATE ${PROJECT_BINARY_DIR}/${name}.cpp)
+endfunction()
+
 # roofprof_room(folder [WITHOUT folders...] [LINK targets...]): roofprof_<last part of it> of every source below
 # csrc/<folder>, but for those below other folders that have a target of their own. Includes are written from csrc/ on.
 function(roofprof_room folder)

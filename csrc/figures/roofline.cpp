@@ -11,6 +11,10 @@ namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
 
+void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
+  if (part) sum = saturating_add(sum.value_or(0), *part);
+}
+
 bool has_work(const Work& work) {
   return work.bytes() > 0 || std::any_of(work.operations.begin(), work.operations.end(), [](auto n) { return n > 0; });
 }
@@ -168,7 +172,9 @@ Bound largest_share(const RoofShares& shares) {
 
 void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
   ++buckets;
-  if (bucket.time_ns) op_time_ns = saturating_add(op_time_ns.value_or(0), *bucket.time_ns);
+  add_known(op_time_ns, bucket.time_ns);
+  add_known(low_ns, bucket.time_low_ns);
+  add_known(high_ns, bucket.time_high_ns);
   if (!bucket.costed) {
     incomplete = true;
     return;
@@ -180,7 +186,9 @@ void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
 Tally& Tally::operator+=(const Tally& other) {
   work += other.work;
   roof += other.roof;
-  if (other.op_time_ns) op_time_ns = saturating_add(op_time_ns.value_or(0), *other.op_time_ns);
+  add_known(op_time_ns, other.op_time_ns);
+  add_known(low_ns, other.low_ns);
+  add_known(high_ns, other.high_ns);
   incomplete = incomplete || other.incomplete;
   buckets += other.buckets;
   return *this;
@@ -205,6 +213,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.time_ns = timing.time_ns;
   figures.time_spread = timing.spread;
   figures.op_time_ns = tally.op_time_ns;
+  figures.time_low_ns = tally.low_ns;
+  figures.time_high_ns = tally.high_ns;
   if (figures.time_ns && tally.buckets == 0 && !timing.of_device) figures.op_time_ns = 0;
   figures.host_time_ns = timing.host_ns;
   if (timing.device) {

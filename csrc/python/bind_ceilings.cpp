@@ -73,6 +73,12 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("latency_ns", &NetworkCeiling::latency_ns)
       .def_readonly("bytes_per_second", &NetworkCeiling::bytes_per_second)
       .def_readonly("provenance", &NetworkCeiling::provenance);
+  py::class_<CardFacts>(module, "CardFacts")
+      .def_readonly("compute_capability", &CardFacts::compute_capability)
+      .def_readonly("multiprocessors", &CardFacts::multiprocessors)
+      .def_readonly("l2_bytes", &CardFacts::l2_bytes)
+      .def_readonly("memory_bytes", &CardFacts::memory_bytes)
+      .def_readonly("tdp_watts", &CardFacts::tdp_watts);
   py::class_<Ceilings>(module, "Ceilings")
       .def(py::init<>())
       .def_readonly("device", &Ceilings::device)
@@ -80,6 +86,7 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("memory", &Ceilings::memory)
       .def_readonly("curve", &Ceilings::curve)
       .def_readonly("network", &Ceilings::network)
+      .def_readonly("facts", &Ceilings::facts)
       .def_readonly("busy_share", &Ceilings::busy_share)
       .def(
           "bandwidth",

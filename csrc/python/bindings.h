@@ -11,6 +11,7 @@ void bind_report(pybind11::module_& module);
 void bind_events(pybind11::module_& module);
 void bind_text(pybind11::module_& module);
 void bind_ceilings(pybind11::module_& module);
+void bind_prediction(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_run(pybind11::module_& module);
 void bind_state(pybind11::module_& module);

@@ -8,6 +8,7 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_report(module);
   roofprof::python::bind_events(module);
   roofprof::python::bind_text(module);
+  roofprof::python::bind_prediction(module);
   roofprof::python::bind_ops(module);
   roofprof::python::bind_session(module);
   roofprof::python::bind_run(module);

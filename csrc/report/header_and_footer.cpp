@@ -111,6 +111,18 @@ std::string device_words(const Report& report) {
                      human_percent(*total.utilization));
 }
 
+// ", predicted: 12.3 ms (80% of models: 10.9 ms to 14.1 ms); under autocast in fp16"
+std::string prediction_words(const Report& report) {
+  const RooflineRow& total = report.total();
+  std::string text = ", predicted";
+  if (total.time_ns) text += ": " + human_time(static_cast<double>(*total.time_ns));
+  if (total.time_low_ns && total.time_high_ns) {
+    text += fmt::format(" (80% of models: {} to {})", human_time(static_cast<double>(*total.time_low_ns)),
+                        human_time(static_cast<double>(*total.time_high_ns)));
+  }
+  return text + "; " + report.data().prediction;
+}
+
 std::string run_words(const Report& report) {
   const ProfileData& data = report.data();
   const Runs& runs = data.runs;
@@ -122,6 +134,7 @@ std::string run_words(const Report& report) {
            "compiled code does; so there are no rates and bounds";
   }
   if (!wall) return text + ", counted only: no run was timed, so there are no times, rates and bounds";
+  if (!data.prediction.empty()) return text + prediction_words(report);
   text += ": " + human_time(static_cast<double>(*wall));
   if (!data.within.empty() && data.device_timed) text += " on the host";
   if (runs.total_ns.size() > 1) {

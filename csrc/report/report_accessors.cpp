@@ -11,6 +11,7 @@
 #include "figures/siblings/siblings.h"
 #include "figures/steps.h"
 #include "figures/within.h"
+#include "predict/prediction.h"
 #include "ranks/collective_rows.h"
 #include "ranks/rank_figures.h"
 #include "values/phrases.h"
@@ -80,6 +81,12 @@ std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_op
 }
 
 std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
+
+Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
+  return report_of(std::make_shared<const ProfileData>(predicted(*data_, device, options)), depth_);
+}
+
+const std::string& Report::prediction() const { return data_->prediction; }
 
 bool Report::partial() const { return data_->partial; }
 

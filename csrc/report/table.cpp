@@ -172,6 +172,7 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
   add(of_modules && total.time_max_ns, facts::ranks);
   add(of_modules && total.communication_ns, facts::collectives);
+  add(total.time_low_ns.has_value(), facts::predicted);
   return known;
 }
 
@@ -185,6 +186,8 @@ const std::vector<UsualColumn>& usual_module_columns() {
       {"bytes", 9},
       {"intensity", 11},
       {"time", 0},
+      {"time_low", 5},
+      {"time_high", 5},
       {"time_min", 6},
       {"time_max", 1},
       {"slowest_rank", 1},

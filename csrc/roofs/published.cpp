@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -24,8 +25,14 @@ struct PublishedFigure {
   std::string engine;
 
   double amount() const {
-    constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
-        {{"TFLOP/s", 1e12}, {"TOP/s", 1e12}, {"GB/s", 1e9}, {"MHz", 1e6}}};
+    constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {{{"TFLOP/s", 1e12},
+                                                                            {"TOP/s", 1e12},
+                                                                            {"GB/s", 1e9},
+                                                                            {"GB", 1e9},
+                                                                            {"KiB", 1024},
+                                                                            {"MHz", 1e6},
+                                                                            {"SM", 1},
+                                                                            {"W", 1}}};
     const auto found = std::ranges::find(kUnits, std::string_view(unit), [](const auto& known) { return known.first; });
     double number = 0;  // whatever the program's locale is
     std::from_chars(value.data(), value.data() + value.size(), number);
@@ -41,6 +48,7 @@ struct Card {
   std::optional<PublishedFigure> boost_clock;
   std::optional<PublishedFigure> tensor_clock;
   PublishedFigure dram;
+  CardFacts facts;
 };
 
 struct Cards {
@@ -96,6 +104,16 @@ Card read_card(JsonReader& json) {
       card.tensor_clock = read_figure(json);
     } else if (*key == "dram") {
       card.dram = read_figure(json);
+    } else if (*key == "compute_capability") {
+      card.facts.compute_capability = json.text();
+    } else if (*key == "sms") {
+      card.facts.multiprocessors = std::llround(read_figure(json).amount());
+    } else if (*key == "l2") {
+      card.facts.l2_bytes = std::llround(read_figure(json).amount());
+    } else if (*key == "memory") {
+      card.facts.memory_bytes = std::llround(read_figure(json).amount());
+    } else if (*key == "tdp") {
+      card.facts.tdp_watts = read_figure(json).amount();
     } else {
       json.skip();
     }
@@ -161,6 +179,7 @@ std::string clock_of(const Card& card, const std::string& dtype, const Published
 Ceilings roofs_of(const Card& card) {
   Ceilings roofs;
   roofs.device = card.name;
+  roofs.facts = card.facts;
   for (const auto& [dtype, peak] : card.peaks) {
     roofs.compute.push_back({dtype_from_name(dtype), peak.amount(), provenance_of(peak, clock_of(card, dtype, peak))});
   }
@@ -200,6 +219,12 @@ std::optional<Ceilings> published_for_driver_name(std::string_view driver_name) 
     if (std::ranges::find(card.device_names, driver_name) != card.device_names.end()) return roofs_of(card);
   }
   return std::nullopt;
+}
+
+std::vector<std::string> published_names() {
+  std::vector<std::string> names;
+  for (const Card& card : known_cards().cards) names.push_back(card.name);
+  return names;
 }
 
 Ceilings Ceilings::published(std::string_view name) {

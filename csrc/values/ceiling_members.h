@@ -57,12 +57,22 @@ void for_each_member(Of<NetworkCeiling>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<CardFacts>, Visitor&& visit) {
+  visit("compute_capability", &CardFacts::compute_capability, Written::unless_default);
+  visit("multiprocessors", &CardFacts::multiprocessors, Written::unless_default);
+  visit("l2_bytes", &CardFacts::l2_bytes, Written::unless_default);
+  visit("memory_bytes", &CardFacts::memory_bytes, Written::unless_default);
+  visit("tdp_watts", &CardFacts::tdp_watts, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<Ceilings>, Visitor&& visit) {
   visit("device", &Ceilings::device, Written::always);
   visit("compute", &Ceilings::compute, Written::always);
   visit("memory", &Ceilings::memory, Written::always);
   visit("curve", &Ceilings::curve, Written::unless_default);
   visit("network", &Ceilings::network, Written::unless_default);
+  visit("facts", &Ceilings::facts, Written::unless_default);
   visit("busy_share", &Ceilings::busy_share, Written::unless_default);
 }
 

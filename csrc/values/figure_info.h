@@ -94,10 +94,11 @@ inline constexpr Facts incomplete = 1U << 7U;
 inline constexpr Facts inferred = 1U << 8U;
 inline constexpr Facts ranks = 1U << 9U;         // the report is merged of several ranks', with times
 inline constexpr Facts collectives = 1U << 10U;  // some were called, with times
+inline constexpr Facts predicted = 1U << 11U;    // times are predicted
 
-inline constexpr std::array<std::string_view, 11> kNames = {"integers", "time",  "device",     "intervals",
-                                                            "counters", "roofs", "regions",    "incomplete",
-                                                            "inferred", "ranks", "collectives"};
+inline constexpr std::array<std::string_view, 12> kNames = {"integers", "time",  "device",      "intervals",
+                                                            "counters", "roofs", "regions",     "incomplete",
+                                                            "inferred", "ranks", "collectives", "predicted"};
 }  // namespace facts
 
 // What a figure is where an op without a known cost is in it.

@@ -67,6 +67,8 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("calls", &OpBucket::calls, Written::always);
   visit("work", &OpBucket::work, Written::always);
   visit("time_ns", &OpBucket::time_ns, Written::unless_default);
+  visit("time_low_ns", &OpBucket::time_low_ns, Written::unless_default);
+  visit("time_high_ns", &OpBucket::time_high_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
 }
 
@@ -280,6 +282,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::scope, Written::always);
   visit("within", &ProfileData::within, Written::unless_default);
+  visit("prediction", &ProfileData::prediction, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);

@@ -54,6 +54,9 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"no-memory", NoteLevel::info, "Peak and kept memory are not known, and why."},
     {"memory-by-sizes", NoteLevel::info,
      "Peak and kept memory are the sizes of tensors: the device's allocator is not listened to."},
+    {"predicted", NoteLevel::info, "Times are predicted for another device; none was measured."},
+    {"prediction-memory", NoteLevel::attention, "On the device that was predicted for, the model does not fit."},
+    {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     // Operators and modules
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},

@@ -83,6 +83,9 @@ struct OpBucket {
   std::int64_t calls = 0;
   Work work;                            // of all calls together
   std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  // Of a predicted time: that of 80% of models is between these. Empty: it was measured, or is not known.
+  std::optional<std::int64_t> time_low_ns = {};
+  std::optional<std::int64_t> time_high_ns = {};
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
 
@@ -290,6 +293,7 @@ struct ProfileData {
   std::string scope;                    // "run", "count" or "block"
   bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string prediction;               // times are predicted, and under which options; empty: they were measured
   std::string within;                   // of what ran in this region alone; empty: of everything
   std::vector<RegionPath> regions;      // outer ones before those inside
   std::vector<TokenCalls> token_calls;  // of language models, by region

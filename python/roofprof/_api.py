@@ -8,6 +8,7 @@ from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
 from roofprof._latency.measured import Latency
 from roofprof._latency.sweep import Sweep
+from roofprof._predicted_sweep import predict_sweep
 from roofprof._ranks.gather import gather
 from roofprof._ranks.merge import merge
 from roofprof._scaling.scaling import Scaling, scaling
@@ -36,6 +37,7 @@ __all__ = [
     "gather",
     "merge",
     "op_cost",
+    "predict_sweep",
     "profile",
     "scaling",
     "scope",

@@ -13,6 +13,7 @@ from roofprof._fields import fields
 from roofprof._of_ranks import OfRanks
 from roofprof._plots.notebook import html
 from roofprof._plots.plot import plot
+from roofprof._prediction.predicts import Predicts
 from roofprof._traces.written import WritesTraces
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _printed = itertools.count()  # reports so far
 
 
-class Report(WritesTraces, OfRanks):
+class Report(WritesTraces, OfRanks, Predicts):
     """The per-module roofline table of one profile.
 
     ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure

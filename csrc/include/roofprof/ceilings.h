@@ -99,6 +99,16 @@ struct NetworkCeiling {
   bool operator==(const NetworkCeiling&) const = default;
 };
 
+// What is published of a device beside its roofs; 0 and "": not known.
+struct CardFacts {
+  std::string compute_capability;  // "8.9"
+  std::int64_t multiprocessors = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+  double tdp_watts = 0;
+  bool operator==(const CardFacts&) const = default;
+};
+
 // Told what a measurement is doing, a line at a time.
 using Progress = std::function<void(std::string_view)>;
 
@@ -108,6 +118,7 @@ struct Ceilings {
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
   BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
   std::vector<NetworkCeiling> network = {};
+  CardFacts facts = {};
   // The share of the processors that other programs used while these were measured, where it was too large to trust
   // them; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;

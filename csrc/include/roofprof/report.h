@@ -19,6 +19,7 @@
 #include "roofprof/ceilings.h"
 #include "roofprof/collectives.h"
 #include "roofprof/note.h"
+#include "roofprof/prediction.h"
 #include "roofprof/ranks.h"
 #include "roofprof/rows.h"
 
@@ -148,6 +149,13 @@ class Report {
   std::vector<std::chrono::nanoseconds> bare_times() const;
   // What the report was made of (values/profile_data.h, not installed).
   const ProfileData& data() const { return *data_; }
+
+  // The report of one call on another device, made of what was counted here: every time is predicted, from roofs such
+  // as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument, one
+  // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
+  Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
+  // Under which options the times were predicted; empty where they were measured.
+  const std::string& prediction() const;
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
   std::string table(const TableOptions& options = {}) const;

@@ -50,6 +50,8 @@ struct Figures {
   std::int64_t bytes = 0;
 
   std::optional<std::int64_t> time_ns;
+  std::optional<std::int64_t> time_low_ns;  // of a predicted time: 80% of whole models take between these
+  std::optional<std::int64_t> time_high_ns;
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
@@ -88,6 +90,8 @@ struct Figures {
   std::int64_t leading_operations() const { return counts_integers() ? int_ops : flops; }
 
   detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
+  detail::Nanoseconds time_low() const { return detail::duration_of(time_low_ns); }
+  detail::Nanoseconds time_high() const { return detail::duration_of(time_high_ns); }
   detail::Nanoseconds op_time() const { return detail::duration_of(op_time_ns); }
   detail::Nanoseconds busy() const { return detail::duration_of(busy_ns); }
   detail::Nanoseconds idle() const { return detail::duration_of(idle_ns); }

@@ -51,6 +51,15 @@ EXAMPLES = {
         "roofprof check r.json --budget budget.toml --baseline main.json",
         "roofprof check r.json --budget budget.toml --write --margin 5%",
     ),
+    "predict": (
+        "roofprof predict r.json --device 'RTX 4090'",
+        "roofprof predict r.json --all --precision fp16",
+        "roofprof predict r.json --device L40S --what-if",
+    ),
+    "sweep": (
+        "roofprof sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
+        "roofprof sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
+    ),
     "ceilings": (
         "roofprof ceilings --device cuda",
         "roofprof ceilings --json machine.json",

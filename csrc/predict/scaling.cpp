@@ -1,0 +1,167 @@
+#include "predict/scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "predict/op_class.h"
+
+namespace roofprof {
+
+namespace {
+
+std::int64_t times(std::int64_t count, double factor) {
+  const double scaled = static_cast<double>(count) * factor;
+  return scaled < static_cast<double>(kSaturated) ? std::llround(scaled) : kSaturated;
+}
+
+// Of the shapes that an op's key has, written back.
+std::string text_of(const std::vector<Shape>& shapes) {
+  std::string text;
+  for (const auto& shape : shapes) {
+    if (!text.empty()) text += ", ";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
+  }
+  return text;
+}
+
+// Which operands are weights: they stay as they are with any batch.
+bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes) {
+  const auto name = plain_name(bucket.op);
+  if (name == "embedding" || name == "embedding_bag") return operand == 0;  // the table
+  if (is_convolution(op) || op == OpClass::row_norm) return operand > 0;
+  if (op == OpClass::linear) return operand != (shapes.size() - operands_of(bucket, shapes).size());
+  if (op == OpClass::attention || op == OpClass::unfused_attention) return false;
+  if (op == OpClass::batched_matmul) return operand == 1 && shapes[1].size() == 2 && shapes[0].size() > 2;
+  std::int64_t largest = 0;
+  for (const auto& shape : shapes) largest = std::max(largest, elements_of(shape));
+  return elements_of(shapes[operand]) < largest;
+}
+
+void scale(OpBucket& bucket, std::int64_t from, std::int64_t to) {
+  auto shapes = shapes_of(bucket.shapes);
+  const OpClass op = class_of(bucket, shapes);
+  const double factor = static_cast<double>(to) / static_cast<double>(from);
+  const double element = bytes_of(bucket.dtype).value_or(0);
+  double weights = 0;  // bytes
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (is_weight(bucket, op, i, shapes)) {
+      if (op <= OpClass::conv_depthwise) weights += element * static_cast<double>(elements_of(shapes[i]));
+    } else if (!shapes[i].empty() && shapes[i].front() % from == 0) {
+      shapes[i].front() = shapes[i].front() / from * to;
+    }
+  }
+  if (!shapes.empty()) bucket.shapes = text_of(shapes);
+  Work& work = bucket.work;
+  const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
+  const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
+  work.read_bytes = fixed + times(work.read_bytes - fixed, factor);
+  for (auto* count : {&work.macs, &work.causal_macs, &work.write_bytes, &work.updated_bytes, &work.input_elements,
+                      &work.output_elements, &bucket.link_bytes}) {
+    *count = times(*count, factor);
+  }
+  for (auto& count : work.operations) count = times(count, factor);
+}
+
+void scale_sizes(std::vector<std::vector<std::int64_t>>& shapes, std::int64_t from, std::int64_t to) {
+  for (auto& shape : shapes) {
+    if (!shape.empty() && shape.front() % from == 0) shape.front() = shape.front() / from * to;
+  }
+}
+
+void recast(OpBucket& bucket, DType precision) {
+  const auto from = bytes_of(bucket.dtype);
+  if (!from || bucket.dtype == DType::fp8 || bucket.dtype == DType::fp4) return;
+  const double factor = *bytes_of(precision) / *from;
+  Work& work = bucket.work;
+  for (auto* bytes : {&work.read_bytes, &work.write_bytes, &work.updated_bytes}) *bytes = times(*bytes, factor);
+  std::int64_t operations = 0;
+  for (const DType of : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16}) {
+    operations = saturating_add(operations, std::exchange(work.operations_in(of), 0));
+  }
+  work.operations_in(precision) = saturating_add(work.operations_in(precision), operations);
+  bucket.dtype = precision;
+}
+
+}  // namespace
+
+std::optional<double> bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp64:
+      return 8;
+    case DType::fp32:
+    case DType::tf32:
+      return 4;
+    case DType::fp16:
+    case DType::bf16:
+      return 2;
+    case DType::fp8:
+      return 1;
+    case DType::fp4:
+      return 0.5;
+    default:
+      return std::nullopt;
+  }
+}
+
+void set_precision(ProfileData& data, DType precision) {
+  if (!bytes_of(precision)) {
+    throw std::invalid_argument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" +
+                                std::string(name_of(precision)) + "'");
+  }
+  double before = 0;
+  double after = 0;
+  for (auto& bucket : data.ops) {
+    const bool is_float = bytes_of(bucket.dtype).has_value();
+    before += is_float ? static_cast<double>(bucket.work.bytes()) : 0;
+    recast(bucket, precision);
+    after += is_float ? static_cast<double>(bucket.work.bytes()) : 0;
+  }
+  // Parameters and activations are of the types that the ops have.
+  const double factor = before > 0 ? after / before : 1;
+  for (auto& module : data.modules) {
+    module.param_bytes = times(module.param_bytes, factor);
+    for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
+      if (*bytes) *bytes = times(**bytes, factor);
+    }
+  }
+  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+}
+
+std::int64_t batch_of(const ProfileData& data) {
+  const auto& shapes = data.modules.at(index_of(kModel)).input_shapes;
+  return shapes.empty() || shapes.front().empty() ? 0 : shapes.front().front();
+}
+
+void set_batch(ProfileData& data, std::int64_t batch) {
+  if (batch <= 0) throw std::invalid_argument("batch must be 1 or more, not " + std::to_string(batch));
+  const std::int64_t counted = batch_of(data);
+  if (counted <= 0) {
+    throw std::invalid_argument(
+        "the batch that was counted is not known, as the model's first input is no tensor: count it with the batch "
+        "that is wanted");
+  }
+  if (batch == counted) return;
+  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.phase != Phase::forward; })) {
+    throw std::invalid_argument(
+        "a training step cannot be given another batch, as gradients of weights have none: count it with the batch "
+        "that "
+        "is wanted");
+  }
+  for (auto& bucket : data.ops) scale(bucket, counted, batch);
+  const double factor = static_cast<double>(batch) / static_cast<double>(counted);
+  for (auto& module : data.modules) {
+    scale_sizes(module.input_shapes, counted, batch);
+    scale_sizes(module.output_shapes, counted, batch);
+    for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
+      if (*bytes) *bytes = times(**bytes, factor);
+    }
+  }
+  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+}
+
+}  // namespace roofprof

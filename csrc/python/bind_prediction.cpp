@@ -1,0 +1,82 @@
+// Predicted times: for reports, for many devices, and for those who fit the parameters.
+
+#include <pybind11/stl.h>
+
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "predict/predictor.h"
+#include "roofprof/report.h"
+#include "roofs/published.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+namespace {
+
+PredictionOptions options_of(const std::optional<std::string>& precision, std::optional<std::int64_t> batch,
+                             double bandwidth, double peak, bool autocast, bool compiled) {
+  PredictionOptions options;
+  if (precision) {
+    options.precision = dtype_from_name(*precision);
+    if (*options.precision == DType::other) {
+      throw std::invalid_argument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" + *precision +
+                                  "'");
+    }
+  }
+  options.batch = batch;
+  options.bandwidth = bandwidth;
+  options.peak = peak;
+  options.autocast = autocast;
+  options.compiled = compiled;
+  return options;
+}
+
+}  // namespace
+
+void bind_prediction(py::module_& module) {
+  module.def("published_names", &published_names);
+  py::class_<PredictionOptions>(module, "PredictionOptions")
+      .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
+           py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("compiled") = false);
+  py::class_<PredictionParameters>(module, "PredictionParameters")
+      .def(py::init([](const std::string& text) { return PredictionParameters::parsed(text); }), py::arg("text"))
+      .def_static("shipped", &PredictionParameters::shipped, py::return_value_policy::reference);
+  py::class_<Predictor>(module, "Predictor")
+      .def(py::init([](const Report& report, const PredictionOptions& options) {
+             return Predictor(report.data(), options);
+           }),
+           py::arg("report"), py::arg("options"))
+      .def_property_readonly(
+          "batch", [](const Predictor& self) { return self.batch() > 0 ? std::optional(self.batch()) : std::nullopt; })
+      .def_property_readonly(
+          "memory", [](const Predictor& self) { return py::make_tuple(self.weight_bytes(), self.activation_bytes()); })
+      .def_property_readonly("words", &Predictor::words)
+      .def(
+          "class_seconds",
+          [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
+            const auto seconds = self.class_seconds(ceilings, parameters);
+            py::dict by_class;
+            for (std::size_t i = 0; i < kOpClassCount; ++i)
+              by_class[py::str(std::string(kOpClassNames[i]))] = seconds[i];
+            return by_class;
+          },
+          py::arg("ceilings"), py::arg("parameters"))
+      .def(
+          "total",
+          [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
+            const auto total = self.total(ceilings, parameters);
+            return py::make_tuple(total.seconds, total.low, total.high, total.compute_bound);
+          },
+          py::arg("ceilings"), py::arg("parameters"));
+  module.def(
+      "predict_report",
+      [](const Report& report, const Ceilings& ceilings, const PredictionOptions& options) {
+        return report.predict(ceilings, options);
+      },
+      py::arg("report"), py::arg("ceilings"), py::arg("options"));
+  module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
+}
+
+}  // namespace roofprof::python

@@ -1,0 +1,48 @@
+"""How a time is predicted: the options that all predictions share."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from roofprof import _C
+
+_SHORT = {
+    "float64": "fp64",
+    "double": "fp64",
+    "float32": "fp32",
+    "float": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float8": "fp8",
+}
+
+
+class OptionsOfCalls(TypedDict, total=False):
+    """Those of calls of any size."""
+
+    precision: str | None
+    bandwidth: float
+    peak: float
+    autocast: bool
+    compiled: bool
+
+
+class Options(OptionsOfCalls, total=False):
+    """As :meth:`roofprof.Report.predict` takes them."""
+
+    batch: int | None
+
+
+def compiled_options(options: Options) -> _C.PredictionOptions:
+    """Raises TypeError and ValueError for what is none."""
+    given: Options = {**options}
+    precision = given.get("precision")
+    if precision is not None:
+        # torch.float16 is as good as its name.
+        name = str(precision).removeprefix("torch.")
+        given["precision"] = _SHORT.get(name, name)
+    batch = given.get("batch")
+    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
+        raise TypeError(f"batch is a whole number, not {batch!r}")
+    return _C.PredictionOptions(**given)

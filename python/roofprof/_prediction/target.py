@@ -1,0 +1,37 @@
+"""The device that times are predicted for."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TypeAlias
+
+from roofprof import _C
+from roofprof.ceilings import load
+from roofprof.published_peaks import names
+
+Device: TypeAlias = "str | Path | _C.Ceilings"
+
+
+def roofs_of(device: Device) -> _C.Ceilings:
+    """The roofs of a card by its name ("RTX 4090"), of a file of roofs, or those that are given.
+
+    Raises ValueError for a card that is not known, naming those like it; OSError and ValueError for a file.
+    """
+    if isinstance(device, _C.Ceilings):
+        if not device:
+            raise ValueError("the ceilings have no roofs: give those of a device, such as Ceilings.load(path)")
+        return device
+    if isinstance(device, Path) or device.endswith(".json"):
+        return load(device)
+    try:
+        return _C.published_ceilings(device)
+    except ValueError:
+        known = names()
+        plain = {name.lower(): name for name in known}
+        close = [plain[name] for name in difflib.get_close_matches(device.lower(), plain, n=4, cutoff=0.4)]
+        offered = ", ".join(close or known)
+        raise ValueError(
+            f"no card is known as '{device}'; {'near it are' if close else 'there are'} {offered}; "
+            "a file of roofs will do too, its name ends in .json"
+        ) from None
