@@ -131,6 +131,8 @@ OpClass class_of(const OpBucket& bucket, const std::vector<Shape>& shapes) {
   if (family == "attention") {
     return !shapes.empty() && shapes[0].size() != 4 ? OpClass::unfused_attention : OpClass::attention;
   }
+  // With weights, as libtorch's Linear computes it.
+  if (plain_name(bucket.op) == "matmul" && shapes.size() > 1 && shapes[1].size() == 2) return OpClass::linear;
   const auto named = classes_by_name().find(plain_name(bucket.op));
   return named != classes_by_name().end() ? named->second : class_of_family(family);
 }

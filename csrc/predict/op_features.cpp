@@ -1,6 +1,7 @@
 #include "predict/op_features.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "predict/autocast.h"
@@ -55,10 +56,31 @@ bool permutes(std::string_view name) {
 
 bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes() == 0 && bucket.work.macs == 0; }
 
+// Which casts to a narrower type are of parameters: of what no op before has made, and the model was not given.
+class ParameterCasts {
+ public:
+  explicit ParameterCasts(const ProfileData& data) {
+    for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
+  }
+
+  // To be asked for every op in turn.
+  bool casts_one(const OpBucket& bucket, const std::vector<Shape>& shapes) {
+    const bool cast = plain_name(bucket.op) == "to_copy" && bucket.dtype == DType::fp32 &&
+                      bucket.work.write_bytes < bucket.work.read_bytes;
+    const bool parameter = cast && !shapes.empty() && !made_.contains(elements_of(shapes.front()));
+    const std::int64_t output = bucket.work.output_elements / std::max<std::int64_t>(bucket.calls, 1);
+    if (output > 0 && !cast) made_.insert(output);
+    return parameter;
+  }
+
+ private:
+  std::unordered_set<std::int64_t> made_;  // by elements
+};
+
 // Follows the ops of a profile one by one.
 class FeatureReader {
  public:
-  explicit FeatureReader(bool autocast) : autocast_(autocast) {}
+  FeatureReader(const ProfileData& data, bool autocast) : autocast_(autocast), parameters_(data) {}
 
   OpFeatures next(const OpBucket& bucket) {
     OpFeatures features;
@@ -80,6 +102,8 @@ class FeatureReader {
     features.input_elements = as_double(bucket.work.input_elements) / calls;
     features.element_bytes = bytes_of(bucket.dtype).value_or(0);
     features.after_permutation = reads_permuted(features, as_double(bucket.work.output_elements) / calls);
+    // Autocast casts a parameter once a call, before the op that takes it: its launch is in that op's floor.
+    features.fused = parameters_.casts_one(bucket, shapes);
     features.is_free = saved_by_attention(bucket, features, shapes);
     if (features.is_free) return features;
     add_sizes(bucket, operands_of(bucket, shapes), features);
@@ -113,6 +137,7 @@ class FeatureReader {
 
   bool autocast_;
   AutocastFlow flow_;
+  ParameterCasts parameters_;
   bool permuted_ = false;
   double permuted_elements_ = 0;  // of the tensor that a view has permuted; 0: none
   std::int64_t attended_ = 0;     // elements that the last op, an attention, put out
@@ -149,12 +174,11 @@ void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
 }  // namespace
 
 bool counted_under_autocast(const ProfileData& data) {
+  ParameterCasts parameters(data);
   bool casts = false;
   bool narrow_products = false;
   for (const auto& bucket : data.ops) {
-    const auto name = plain_name(bucket.op);
-    casts = casts || ((name == "to_copy" || name == "to") && bucket.dtype == DType::fp32 &&
-                      bucket.work.write_bytes < bucket.work.read_bytes);
+    casts = parameters.casts_one(bucket, shapes_of(bucket.shapes)) || casts;
     narrow_products =
         narrow_products || (bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16));
   }
@@ -167,7 +191,7 @@ FeatureOptions feature_options(const ProfileData& data, const PredictionOptions&
 }
 
 std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options) {
-  FeatureReader reader(options.autocast);
+  FeatureReader reader(data, options.autocast);
   std::vector<OpFeatures> features;
   features.reserve(data.ops.size());
   for (const auto& bucket : data.ops) features.push_back(reader.next(bucket));

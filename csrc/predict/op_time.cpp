@@ -13,6 +13,8 @@ constexpr double kTile = 64;
 // Of a 3 x 3 kernel, which the exponent of depthwise convolutions is about.
 constexpr double kUsualArea = 9;
 constexpr double kAlignment = 8;
+// Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well.
+constexpr double kVectorSize = 16;
 
 class CallTime {
  public:
@@ -26,7 +28,7 @@ class CallTime {
     } else {
       const bool reads_permuted = op_.after_permutation && op_.op > OpClass::conv_depthwise;
       const double slower = reads_permuted ? kind_.permuted : 1;
-      seconds = together(compute(), memory(op_.read_bytes, op_.write_bytes) * slower / class_.of_bandwidth);
+      seconds = together(compute(), memory(op_.read_bytes, op_.write_bytes, bandwidth_share()) * slower);
     }
     if (op_.op == OpClass::interpolation && !op_.after_permutation) seconds += op_.planes * kind_.plane_seconds;
     // What a view has permuted is put in order before it is multiplied; of two activations both come from such views.
@@ -36,7 +38,10 @@ class CallTime {
     return seconds + (op_.fused ? 0 : is_convolution(op_.op) ? kind_.convolution_floor : kind_.op_floor);
   }
 
-  bool compute_bound() const { return at_peaks() > memory(op_.read_bytes, op_.write_bytes); }
+  bool compute_bound() const {
+    const double bytes = op_.read_bytes + op_.write_bytes;
+    return at_peaks() > (device_.is_gpu ? bytes / device_.dram : memory(op_.read_bytes, op_.write_bytes, 1));
+  }
 
  private:
   double together(double compute, double memory) const {
@@ -49,27 +54,35 @@ class CallTime {
     return bytes <= 0 ? 0 : bytes / (bytes + cache);
   }
 
-  // At the best bandwidth for such traffic.
-  double memory(double read, double write) const {
+  bool is_of_vectors() const {
+    const bool product = op_.op == OpClass::linear || op_.op == OpClass::batched_matmul;
+    return product && op_.rows > 0 && op_.width > 0 && std::min(op_.rows, op_.width) <= kVectorSize;
+  }
+
+  double bandwidth_share() const {
+    return is_of_vectors() ? parameters_of(kind_, OpClass::elementwise).of_bandwidth : class_.of_bandwidth;
+  }
+
+  // At that share of the best bandwidth for such traffic, and never above the roof itself.
+  double memory(double read, double write, double share) const {
     if (!device_.is_gpu && !device_.ceilings->curve.empty()) {
       const MemoryTraffic traffic{std::llround(read), std::llround(write),
                                   std::llround(std::min({op_.updated_bytes, read, write}))};
-      const auto* memory = device_.ceilings->memory_level("DRAM");
-      const double factor = memory == nullptr ? 1 : device_.dram / memory->bytes_per_second;
-      return (read + write) / (device_.ceilings->curve.bytes_per_second(traffic) * factor);
+      const double roof = device_.ceilings->curve.bytes_per_second(traffic) * device_.dram / device_.dram_roof;
+      return (read + write) / (roof * std::min(share, 1.0));
     }
-    return (read * misses(read) + write * misses(write)) / device_.dram;
+    return (read * misses(read) + write * misses(write)) / std::min(device_.dram * share, device_.dram_roof);
   }
 
   double copy(double bytes, double wider = 1) const {
     if (bytes <= 0) return 0;
-    const double share = parameters_of(kind_, wider > 1 ? OpClass::elementwise : OpClass::copy).of_bandwidth;
-    return memory(bytes * wider, bytes) / share;
+    const OpClass as = wider > 1 ? OpClass::elementwise : OpClass::copy;
+    return memory(bytes * wider, bytes, parameters_of(kind_, as).of_bandwidth);
   }
 
   // The share of the class's best that these sizes leave.
   double utilization() const {
-    if (op_.depth <= 0 || op_.width <= 0 || op_.rows <= 0) return 1;
+    if (op_.depth <= 0 || op_.width <= 0 || op_.rows <= 0 || is_of_vectors()) return 1;
     const HalfSizes& half = is_convolution(op_.op) ? kind_.convolution : kind_.product;
     double share = op_.depth / (op_.depth + half.depth) * op_.width / (op_.width + half.width);
     const bool unaligned = std::fmod(op_.depth, kAlignment) != 0 || std::fmod(op_.width, kAlignment) != 0;

@@ -51,7 +51,7 @@ struct AchievedShare {
   double dram = 1;                 // of the published bandwidth
   double tensor = 1;               // of the published rate, where power does not limit it
   double picojoules_per_flop = 0;  // at the published clock and rate, fp16 or bf16; 0: power does not limit it
-  double fp16_per_fp32 = 1;        // tensor cores' fp16 rate by the fp32 rate, for cards of which it is not published
+  double fp16_per_fp32 = 1;        // fp16's rate by fp32's, for cards of which one is not published
   std::string source;
 };
 

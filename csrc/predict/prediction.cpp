@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,9 +22,10 @@ namespace {
 constexpr double kNanoseconds = 1e9;
 
 // They tell of measured times and of this machine's roofs.
-constexpr std::array<std::string_view, 12> kNotesOfRuns = {
-    "timing-stopped", "timed-once",      "not-timed",       "roofs-doubtful",      "roofs-busy",  "machine-busy",
-    "first-call",     "threads-overlap", "events-left-out", "collectives-untimed", "ranks-roofs", "other-calls"};
+constexpr std::array<std::string_view, 15> kNotesOfRuns = {
+    "timing-stopped", "timed-once",  "not-timed",       "roofs-doubtful",    "roofs-busy",
+    "machine-busy",   "first-call",  "threads-overlap", "events-left-out",   "collectives-untimed",
+    "ranks-roofs",    "other-calls", "predicted",       "prediction-memory", "prediction-peaks"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
   if (!data.ranks.ranks.empty()) {
@@ -67,10 +69,23 @@ void forget_run(ProfileData& data) {
 }
 
 std::string factor_text(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// Of a region, those of all ops in it and in regions inside it.
+void set_region_times(ProfileData& data) {
+  std::vector<std::int64_t> sums(data.regions.size() + 1);
+  for (const auto& bucket : data.ops) {
+    auto& sum = sums[static_cast<std::size_t>(bucket.region)];
+    sum = saturating_add(sum, bucket.time_ns.value_or(0));
+  }
+  for (std::size_t id = data.regions.size(); id > 0; --id) {  // regions stand behind those around them
+    auto& outer = sums[static_cast<std::size_t>(data.regions[id - 1].parent)];
+    outer = saturating_add(outer, sums[id]);
+    data.regions[id - 1].wall_ns = {sums[id]};
+  }
 }
 
 // Each bucket's time, and each module's as the sum of its own.
@@ -102,6 +117,7 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
     const auto& [module, phase, region] = key;
     data.times.push_back({module, phase, 0, {sum}, {}, region});
   }
+  set_region_times(data);
   data.runs.total_ns = {total};
   data.runs.chosen = 0;
 }
@@ -158,6 +174,7 @@ std::string options_in_words(const ProfileData& data, const PredictionOptions& o
     return bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16);
   };
   const auto narrow = std::ranges::find_if(data.ops, is_narrow);
+  if (counted_under_autocast(data)) add("as autocast ran it");
   if (narrow != data.ops.end() && how.autocast) add("under autocast in " + std::string(name_of(narrow->dtype)));
   if (options.compiled) add("compiled");
   if (options.bandwidth != 1) add("with " + factor_text(options.bandwidth) + " x its bandwidth");

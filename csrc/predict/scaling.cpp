@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -29,28 +30,35 @@ std::string text_of(const std::vector<Shape>& shapes) {
   return text;
 }
 
-// Which operands are weights: they stay as they are with any batch.
-bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes) {
-  const auto name = plain_name(bucket.op);
-  if (name == "embedding" || name == "embedding_bag") return operand == 0;  // the table
+// By their numbers of elements: what ops before have made, or the model was given.
+using Made = std::unordered_set<std::int64_t>;
+
+// Which operands are weights: they stay as they are with any batch. Where the place does not tell, nothing made them.
+bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes,
+               const Made& made) {
   if (is_convolution(op) || op == OpClass::row_norm) return operand > 0;
   if (op == OpClass::linear) return operand != (shapes.size() - operands_of(bucket, shapes).size());
-  if (op == OpClass::attention || op == OpClass::unfused_attention) return false;
-  if (op == OpClass::batched_matmul) return operand == 1 && shapes[1].size() == 2 && shapes[0].size() > 2;
-  std::int64_t largest = 0;
-  for (const auto& shape : shapes) largest = std::max(largest, elements_of(shape));
-  return elements_of(shapes[operand]) < largest;
+  const bool of_activations = op == OpClass::batched_matmul || op == OpClass::attention ||
+                              op == OpClass::unfused_attention || op == OpClass::concatenation;
+  if (of_activations) return false;
+  const auto elements = elements_of(shapes[operand]);
+  if (made.contains(elements)) return false;
+  const bool is_table = plain_name(bucket.op).starts_with("embedding");
+  if (is_table || plain_name(bucket.op) == "lstm" || plain_name(bucket.op) == "gru")
+    return operand == 0 ? is_table : true;
+  return std::ranges::any_of(shapes, [&](const Shape& shape) { return elements_of(shape) > elements; });
 }
 
-void scale(OpBucket& bucket, std::int64_t from, std::int64_t to) {
+void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& made) {
   auto shapes = shapes_of(bucket.shapes);
   const OpClass op = class_of(bucket, shapes);
   const double factor = static_cast<double>(to) / static_cast<double>(from);
   const double element = bytes_of(bucket.dtype).value_or(0);
+  const auto original = shapes;
   double weights = 0;  // bytes
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (is_weight(bucket, op, i, shapes)) {
-      if (op <= OpClass::conv_depthwise) weights += element * static_cast<double>(elements_of(shapes[i]));
+    if (is_weight(bucket, op, i, original, made)) {
+      weights += element * static_cast<double>(elements_of(original[i]));
     } else if (!shapes[i].empty() && shapes[i].front() % from == 0) {
       shapes[i].front() = shapes[i].front() / from * to;
     }
@@ -60,6 +68,12 @@ void scale(OpBucket& bucket, std::int64_t from, std::int64_t to) {
   const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
   const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
   work.read_bytes = fixed + times(work.read_bytes - fixed, factor);
+  if (plain_name(bucket.op) == "embedding" && shapes.size() == 2 && original[0].size() == 2) {
+    // No row of a table is read twice; the indices are integers of 8 bytes.
+    const std::int64_t indices = elements_of(shapes[1]);
+    const double row = element * static_cast<double>(original[0][1]);
+    work.read_bytes = calls * (times(std::min(indices, original[0][0]), row) + 8 * indices);
+  }
   for (auto* count : {&work.macs, &work.causal_macs, &work.write_bytes, &work.updated_bytes, &work.input_elements,
                       &work.output_elements, &bucket.link_bytes}) {
     *count = times(*count, factor);
@@ -78,7 +92,15 @@ void recast(OpBucket& bucket, DType precision) {
   if (!from || bucket.dtype == DType::fp8 || bucket.dtype == DType::fp4) return;
   const double factor = *bytes_of(precision) / *from;
   Work& work = bucket.work;
+  // Indices of a table are integers.
+  const auto shapes = shapes_of(bucket.shapes);
+  const bool is_table = plain_name(bucket.op).starts_with("embedding") && shapes.size() > 1;
+  constexpr std::int64_t kIndex = 8;
+  const std::int64_t indices =
+      is_table ? std::min(saturating_multiply(kIndex * bucket.calls, elements_of(shapes[1])), work.read_bytes) : 0;
+  work.read_bytes -= indices;
   for (auto* bytes : {&work.read_bytes, &work.write_bytes, &work.updated_bytes}) *bytes = times(*bytes, factor);
+  work.read_bytes += indices;
   std::int64_t operations = 0;
   for (const DType of : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16}) {
     operations = saturating_add(operations, std::exchange(work.operations_in(of), 0));
@@ -152,7 +174,13 @@ void set_batch(ProfileData& data, std::int64_t batch) {
         "that "
         "is wanted");
   }
-  for (auto& bucket : data.ops) scale(bucket, counted, batch);
+  Made made;
+  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made.insert(elements_of(shape));
+  for (auto& bucket : data.ops) {
+    const std::int64_t output = bucket.work.output_elements / std::max<std::int64_t>(bucket.calls, 1);
+    scale(bucket, counted, batch, made);
+    made.insert(output);
+  }
   const double factor = static_cast<double>(batch) / static_cast<double>(counted);
   for (auto& module : data.modules) {
     scale_sizes(module.input_shapes, counted, batch);

@@ -63,14 +63,22 @@ void set_peaks(TargetDevice& device, const AchievedShare* share, double factor) 
   device.vector_peak = peak_for(device, DType::fp32).value_or(0);
 }
 
-// Cards of which no rate of the tensor cores is published.
-void add_narrow_peak(TargetDevice& device, const AchievedShare* share) {
+// Cards of which no rate of the tensor cores, or none of the others, is published.
+void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
   const auto at = [&](DType dtype) -> double& { return device.peak[static_cast<std::size_t>(dtype)]; };
-  if (share == nullptr || at(DType::fp16) > 0 || at(DType::fp32) <= 0) return;
-  at(DType::fp16) = at(DType::fp32) * share->fp16_per_fp32 * share->tensor;
-  if (share->fp16_per_fp32 > 1) at(DType::bf16) = at(DType::fp16);
-  device.remarks.push_back("no fp16 peak of " + device.ceilings->device +
-                           " is published: that of its architecture is taken");
+  const auto remark = [&](DType dtype) {
+    device.remarks.push_back("no peak of " + std::string(name_of(dtype)) + " is published of " +
+                             device.ceilings->device + ": that of its architecture is taken");
+  };
+  if (share == nullptr) return;
+  if (at(DType::fp16) <= 0 && at(DType::fp32) > 0) {
+    at(DType::fp16) = at(DType::fp32) * share->fp16_per_fp32 * share->tensor;
+    if (share->fp16_per_fp32 > 1) at(DType::bf16) = at(DType::fp16);
+    remark(DType::fp16);
+  } else if (at(DType::fp32) <= 0 && at(DType::fp16) > 0) {
+    device.vector_peak = at(DType::fp32) = at(DType::fp16) / share->fp16_per_fp32;
+    remark(DType::fp32);
+  }
 }
 
 }  // namespace
@@ -111,11 +119,11 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   device.parameters = device.is_gpu ? &parameters.gpu : &parameters.cpu;
   const auto* share = device.is_gpu ? share_of(ceilings, parameters) : nullptr;
   set_peaks(device, share, peak_factor);
-  add_narrow_peak(device, share);
+  add_missing_peaks(device, share);
   if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {
     throw std::invalid_argument("the roofs of '" + ceilings.device + "' have no peak of any type");
   }
-  device.dram = memory->bytes_per_second * bandwidth_factor;
+  device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
   if (share != nullptr && is_published(memory->provenance)) device.dram *= share->dram;
   device.cache_bytes = cache_bytes(ceilings);
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);

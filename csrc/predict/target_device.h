@@ -18,6 +18,7 @@ struct TargetDevice {
   std::array<double, kDTypeCount> peak{};  // operations per second that are achieved; 0: none is known
   double vector_peak = 0;                  // of fp32, without tensor cores
   double dram = 0;                         // bytes per second that are achieved
+  double dram_roof = 0;                    // those of the roof
   double cache_bytes = 0;                  // of the last cache
   double multiprocessors = 0;              // 0: not known
   std::vector<std::string> remarks;        // what was taken in place of what is not known

@@ -29,7 +29,7 @@ class Predicts:
         what was counted in fp16 or bf16 runs under autocast, its parameters in fp32 (the default); False: all of it in
         that type. compiled: elementwise ops, norms and reductions that follow each other are fused.
 
-        ``total.time`` is the predicted time of what was counted, ``total.time_low`` and ``total.time_high`` its interval
+        ``total.time`` is the predicted time of what was counted, ``total.time_low`` to ``total.time_high`` its interval
         of 80%. Raises ValueError, one sentence, for a device that is not known, roofs without a peak for a type of the
         model, and reports without ops or of several ranks.
         """

@@ -43,7 +43,6 @@ class RankedDevice:
     compute_bound: float  # 0-1: the part of the time of ops whose arithmetic takes longer than their bytes
     memory_needed: int  # weights, and activations where they are known
     memory: int | None  # of the device
-    remark: str = ""  # why nothing is predicted for it
 
     @property
     def fits(self) -> bool | None:
@@ -75,13 +74,13 @@ class Ranking:
         thing = "samples" if self.batch else "calls"
         labels = _C.labelled_paragraph
         what = f"{self.model}: {self.prediction}" + (f", batch {self.batch}" if self.batch else "")
-        said = [
-            f"time: of what was counted; low, high: 80% of whole models take between these; per s: {thing} a second; per J: "
-            f"{thing} a second and watt of TDP; compute: part of the time in ops whose arithmetic takes longer than their "
-            "bytes; memory: weights and activations, and what the device has"
-        ]
+        said = (
+            f"time: of what was counted; low, high: 80% of whole models take between these; per s: {thing} a second; "
+            f"per J: {thing} a second and watt of TDP; compute: part of the time in ops whose arithmetic takes longer "
+            "than their bytes; memory: weights and activations, and what the device has"
+        )
         text = labels("roofprof", f"predicted times of {what}", width) + "\n" + table + "\n"
-        text += "".join(labels("columns" if not n else "", line, width) for n, line in enumerate(said))
+        text += labels("columns", said, width)
         text += "".join(labels("left out" if not n else "", line, width) for n, line in enumerate(self.left_out))
         if dropped:
             text += labels("", f"left out for the width: {', '.join(dropped)}", width)
@@ -127,7 +126,7 @@ def _cells(device: RankedDevice) -> Sequence[str]:
 
 def ranked(report: _C.Report, devices: Iterable[Device], options: Options) -> Ranking:
     """See Predicts.predict_all."""
-    given = list(devices)
+    given = [devices] if isinstance(devices, (str, Path, _C.Ceilings)) else list(devices)
     predictor = _C.Predictor(report, compiled_options(options))
     parameters = _C.PredictionParameters.shipped()
     weights, activations = predictor.memory

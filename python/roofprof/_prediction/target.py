@@ -22,6 +22,8 @@ def roofs_of(device: Device) -> _C.Ceilings:
         if not device:
             raise ValueError("the ceilings have no roofs: give those of a device, such as Ceilings.load(path)")
         return device
+    if not isinstance(device, (str, Path)):
+        raise TypeError(f"a device is a card's name, the path of a file of roofs or Ceilings, not {device!r}")
     if isinstance(device, Path) or device.endswith(".json"):
         return load(device)
     try:

@@ -133,7 +133,7 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
         return _C.predict_report(report, roofs, compiled_options(both))
 
     base = predicted({})
-    counted = _C.Predictor(report, compiled_options({**options})).batch
+    counted = _C.Predictor(report, compiled_options(cast("Options", options))).batch
     answers: dict[str, Callable[[_C.Row], float]] = {}
     questions, not_asked = {}, {}
 
@@ -154,11 +154,13 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
     lower = _LOWER.get(dtype)
     if lower is None:
         not_asked["precision"] = f"most arithmetic is in {dtype}, which no type is taken to be below"
-    elif lower not in {peak.dtype for peak in roofs.compute} and lower not in {"fp16"}:
+    elif lower not in {peak.dtype for peak in roofs.compute} and lower != "fp16":
         not_asked[lower] = f"the roofs of {roofs.device} have no peak for it"
     else:
         ask(lower, f"all floating-point work in {lower}", {"precision": lower})
     ask("fused", "elementwise ops, norms and reductions that follow each other are one kernel", {"compiled": True})
+    if batch is not None and batch < 1:
+        raise ValueError(f"batch must be 1 or more, not {batch}")
     wanted = batch or (2 * counted if counted else None)
     if wanted is None:
         not_asked["batch"] = "the batch that was counted is not known: say batch="

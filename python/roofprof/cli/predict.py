@@ -101,8 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
     if several or arguments.what_if:
         if arguments.json:
             check_can_be_written(arguments.json)
-        if arguments.csv:
-            raise CommandError("--csv is of one device's report: give one --device, without --what-if")
+        of_a_report = ("csv", "sort", "columns", "limit", "expand")
+        for option in of_a_report:
+            if getattr(arguments, option):
+                raise CommandError(f"--{option} is of one device's report: give one --device, without --what-if")
     else:
         check_output(arguments)
     from roofprof.report import Report

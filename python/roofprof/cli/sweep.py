@@ -62,7 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     model = model_of(made_on_meta)
     try:
         sweep = predict_sweep(
-            model, _maker(made_on_meta, bool(sequences)), roofs, batches, sequences, **prediction_options(arguments)
+            model,
+            _maker(made_on_meta, has_sequences=bool(sequences)),
+            roofs,
+            batches,
+            sequences,
+            **prediction_options(arguments),
         )
     except (CommandError, ValueError):
         raise
@@ -85,7 +90,7 @@ def _numbers(option: str, text: str) -> list[int]:
     return numbers
 
 
-def _maker(arguments: argparse.Namespace, has_sequences: bool) -> Any:
+def _maker(arguments: argparse.Namespace, *, has_sequences: bool) -> Any:
     """Makes the arguments of a call, on the meta device."""
     import torch
 
@@ -98,7 +103,7 @@ def _maker(arguments: argparse.Namespace, has_sequences: bool) -> Any:
             with torch.device("meta"):
                 return call_inputs(arguments.inputs, lambda _: function(batch, *sequence), batch)
 
-        return called if has_sequences else lambda batch: called(batch)
+        return called
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else torch.float32
     shapes = arguments.input
     if has_sequences and not any(re.search(r"(^|x)S(x|:|$)", shape) for shape in shapes):
@@ -107,7 +112,7 @@ def _maker(arguments: argparse.Namespace, has_sequences: bool) -> Any:
     def made(batch: int, sequence: int = 0) -> Any:
         return tuple(make_input(_sized(shape, batch, sequence), dtype, "meta") for shape in shapes)
 
-    return made if has_sequences else lambda batch: made(batch)
+    return made
 
 
 def _sized(shape: str, batch: int, sequence: int) -> str:

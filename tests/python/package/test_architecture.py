@@ -28,7 +28,8 @@ ARROWS = {
     "json": VALUES,
     "ranks": VALUES | {"figures"},
     "listing": VALUES | {"ops", "json"},
-    "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json", "ranks"},
+    "predict": VALUES | {"ops", "json"},
+    "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json", "ranks", "predict"},
     "observe/rule": VALUES,
     "observe/memory": VALUES | {"observe/operators"},
     "observe/clock": set(),
@@ -55,6 +56,7 @@ ARROWS = {
     | {
         "figures",
         "ranks",
+        "predict",
         "run",
         "report",
         "json",
@@ -81,6 +83,7 @@ STD_ONLY = {
     "figures/advice",
     "json",
     "ranks",
+    "predict",
 }
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")
 CUDA = re.compile(r"(cuda|cupti|nvml|nvperf)", re.IGNORECASE)
@@ -231,7 +234,9 @@ PYTHON_ARROWS = {
     "_network": {"_C", "ceilings"},
     "_fields": {"_C"},
     "_of_ranks": {"_C"},
-    "report": {"_C", "_fields", "_plots", "_page", "_traces", "_of_ranks"},
+    "_prediction": {"_C", "_fields", "_files", "published_peaks", "ceilings"},
+    "report": {"_C", "_fields", "_plots", "_page", "_traces", "_of_ranks", "_prediction"},
+    "_predicted_sweep": {"_C", "_fields", "_files", "_latency", "_prediction", "profiler", "report"},
     "_ranks": {"_C", "report"},
     "_scaling": {"_C", "_fields", "_files", "_plots", "report"},
     "comparison": {"_C", "_fields", "_files", "report"},
@@ -267,6 +272,7 @@ PYTHON_ARROWS = {
         "_latency",
         "_ranks",
         "_scaling",
+        "_predicted_sweep",
     },
     "roofprof": {"_api", "_build_info", "_torch_check"},
     "compat": {"roofprof", "_state", "_files"},
@@ -297,6 +303,8 @@ PYTHON_ARROWS = {
         "_ranks",
         "_scaling",
         "_traces",
+        "_prediction",
+        "_predicted_sweep",
     },
     "__main__": {"cli"},
 }

@@ -1,0 +1,254 @@
+"""Fit the numbers of python/roofprof/data/prediction.json to published measurements.
+
+    python benchmarks/prediction/fit.py --tables FOLDER --counts FOLDER [--devices "RTX 3090"] --write FILE
+
+Least squares on log(predicted / measured), robust (beyond 6% an error counts linearly), each number held by a prior:
+what is known of such kernels without these measurements. Models that were measured in another form than they are
+defined are left out, and so is attention that no kernel takes where torch was older than 2.5: it ran in half then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measurements import TABLES, Case, add_arguments, cases, roofs_of
+
+import roofprof
+from roofprof import _C
+
+ROBUST = 0.06  # of log(predicted / measured)
+PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs beside the mean of all errors
+STEP = 0.02  # of the finite differences, in logarithms
+DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
+
+# By class: of_peak and of_bandwidth, each (expected, spread of its logarithm). None: the model does without.
+CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]] = {
+    "linear": ((0.9, 0.1), (0.8, 0.15)),
+    "batched_matmul": ((0.7, 0.3), (0.5, 0.4)),
+    "attention": ((0.8, 0.2), (0.7, 0.2)),
+    "unfused_attention": ((0.6, 0.2), None),
+    "conv_pointwise": ((0.85, 0.15), (0.7, 0.2)),
+    "conv_spatial": ((0.85, 0.15), (0.6, 0.3)),
+    "conv_stem": ((0.4, 0.5), (0.5, 0.3)),
+    "conv_grouped": ((0.7, 0.3), (0.5, 0.3)),
+    "conv_depthwise": ((0.5, 0.5), (0.6, 0.4)),
+    "elementwise": (None, (1.0, 0.03)),
+    "row_norm": (None, (0.8, 0.4)),
+    "softmax": (None, (0.9, 0.1)),
+    "reduction": (None, (0.9, 0.4)),
+    "pooling": (None, (0.6, 0.5)),
+    "interpolation": (None, (0.7, 0.2)),
+    "concatenation": (None, (0.7, 0.4)),
+    "copy": (None, (0.7, 0.4)),
+    "other": ((0.3, 0.5), (0.4, 0.5)),
+}
+# Of the kind of device, by its path in the file.
+SHARED: dict[tuple[str, ...], tuple[float, float]] = {
+    ("product", "depth"): (24.0, 0.5),
+    ("product", "width"): (16.0, 0.5),
+    ("convolution", "depth"): (24.0, 0.5),
+    ("convolution", "width"): (16.0, 0.5),
+    ("unaligned",): (0.7, 0.3),
+    ("depthwise_exponent",): (1.0, 0.3),
+    ("overlap",): (3.0, 0.2),
+    ("cache_share",): (0.5, 0.7),
+    ("permuted",): (1.3, 0.3),
+    ("op_floor",): (6e-6, 0.5),
+    ("convolution_floor",): (20e-6, 0.5),
+    ("plane_seconds",): (0.4e-6, 1.0),
+    ("bytes_per_score",): (24.0, 0.3),
+}
+
+# Of CPUs, whose table was measured with compiled models: what a GPU's kernels have of their own is left out.
+CPU_PEAK, CPU_BANDWIDTH = (0.7, 0.3), (0.7, 0.1)
+CPU_SHARED: dict[tuple[str, ...], tuple[float, float]] = {
+    ("product", "depth"): (8.0, 0.7),
+    ("product", "width"): (8.0, 0.7),
+    ("convolution", "depth"): (8.0, 0.7),
+    ("convolution", "width"): (8.0, 0.7),
+    ("overlap",): (2.0, 0.1),
+    ("cache_share",): (0.5, 0.7),
+    ("op_floor",): (4e-6, 0.7),
+    ("convolution_floor",): (10e-6, 0.7),
+}
+
+Path_ = tuple[str | int, ...]
+
+
+def priors(kind: str) -> dict[Path_, tuple[float, float]]:
+    """Of every number that is fitted, by its path below the kind of device."""
+    found: dict[Path_, tuple[float, float]] = dict(SHARED if kind == "gpu" else CPU_SHARED)
+    for number, (name, of_gpu) in enumerate(CLASSES.items()):
+        of_cpu = (CPU_PEAK if of_gpu[0] else None, CPU_BANDWIDTH)
+        for key, prior in zip(("of_peak", "of_bandwidth"), of_gpu if kind == "gpu" else of_cpu, strict=True):
+            if prior and (kind == "gpu" or name != "interpolation"):
+                found["classes", number, key] = prior
+    return found
+
+
+def with_values(file: dict[str, Any], kind: str, paths: Sequence[Path_], values: Sequence[float]) -> dict[str, Any]:
+    """The file's content with these numbers of a kind of device."""
+    content = copy.deepcopy(file)
+    for path, value in zip(paths, values, strict=True):
+        place = content["parameters"][kind]
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = float(value)
+    return content
+
+
+def parameters_of(content: dict[str, Any]) -> _C.PredictionParameters:
+    return _C.PredictionParameters(json.dumps(content))
+
+
+def times(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray:
+    """Predicted seconds."""
+    roofs = {device: roofs_of(device) for device in TABLES}
+    return np.array([case.predictor.total(roofs[case.measured.device], parameters)[0] for case in of])
+
+
+def is_fitted(case: Case) -> bool:
+    """What the numbers may learn from."""
+    line = case.measured
+    if case.other_form or TABLES[line.device].kind == "cpu":
+        return not case.other_form
+    seconds = case.predictor.class_seconds(roofs_of(line.device), _C.PredictionParameters.shipped())
+    return not (seconds["unfused_attention"] > 0 and line.torch < (2, 5))
+
+
+def fitted(
+    of: Sequence[Case], file: dict[str, Any], steps: int = 12, say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """The file with the numbers that suit these measurements best."""
+    of = [case for case in of if is_fitted(case)]
+    kind = TABLES[of[0].measured.device].kind
+    known = priors(kind)
+    paths = list(known)
+    expected = np.log([known[path][0] for path in paths])
+    spread = np.array([known[path][1] for path in paths])
+    target = np.log([case.measured.seconds for case in of])
+
+    def errors(logs: np.ndarray) -> np.ndarray:
+        return np.log(times(of, parameters_of(with_values(file, kind, paths, np.exp(logs))))) - target
+
+    def cost(error: np.ndarray, logs: np.ndarray) -> float:
+        deviation = ((logs - expected) / spread) ** 2
+        return float(np.mean(np.sqrt(1 + (error / ROBUST) ** 2) - 1) + PRIOR / 2 * deviation.sum())
+
+    logs, damping = expected.copy(), 1e-3
+    error = errors(logs)
+    for step in range(steps):
+        slopes = np.stack([(errors(logs + STEP * unit) - error) / STEP for unit in np.eye(len(logs))], axis=1)
+        weight = 1 / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2 / len(of)
+        curvature = (slopes * weight[:, None]).T @ slopes + np.diag(PRIOR / spread**2)
+        gradient = slopes.T @ (weight * error) + PRIOR * (logs - expected) / spread**2
+        before = cost(error, logs)
+        for _ in range(6):
+            trial = logs - np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)
+            trial_error = errors(trial)
+            if cost(trial_error, trial) < before:
+                break
+            damping *= 8
+        else:
+            break
+        logs, error, damping = trial, trial_error, damping / 4
+        after = cost(error, logs)
+        say(f"step {step}: cost {after:.4f}, median error {np.median(np.abs(np.expm1(error))):.2%}")
+        if before - after < 1e-4 * before:
+            break
+    return with_values(file, kind, paths, [_rounded(value) for value in np.exp(logs)])
+
+
+# ---- intervals
+
+FOLDS = 5
+# Beside the spread over families of models there is that over devices: widths in logarithms are multiplied by it. Found
+# on RTX 3090, from numbers that were fitted to RTX 4090.
+OTHER_DEVICE = 1.28
+
+
+def fold_of(case: Case) -> int:
+    """Families are held out as a whole."""
+    return zlib.crc32(case.measured.family.encode()) % FOLDS
+
+
+def held_out_times(of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
+    """Seconds of each model by numbers that were fitted without its family."""
+    found = np.zeros(len(of))
+    for fold in range(FOLDS):
+        parameters = parameters_of(fitted([case for case in of if fold_of(case) != fold], file, say=lambda _: None))
+        inside = [number for number, case in enumerate(of) if fold_of(case) == fold]
+        found[inside] = times([of[number] for number in inside], parameters)
+    return found
+
+
+def shares_of(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray:
+    """Of each model's predicted time the part of each class."""
+    roofs = {device: roofs_of(device) for device in TABLES}
+    rows = [list(case.predictor.class_seconds(roofs[case.measured.device], parameters).values()) for case in of]
+    return np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+
+
+def quantile_widths(shares: np.ndarray, ratios: np.ndarray, quantile: float) -> np.ndarray:
+    """By class the factor on the predicted time below which that part of the measured ones lies.
+
+    The pinball loss of log(ratio / (shares @ factors)), by gradient descent, held towards one factor for all classes.
+    """
+    everywhere = np.quantile(np.log(ratios), quantile)
+    logs = np.full(shares.shape[1], everywhere)
+    for step in range(3000):
+        factors = np.exp(logs)
+        bound = shares @ factors
+        over = np.log(ratios) > np.log(bound)
+        slope = np.where(over, -quantile, 1 - quantile) / bound
+        gradient = factors * (shares.T @ slope) / len(ratios) + 0.02 * (logs - everywhere)
+        logs -= 0.3 / (1 + step / 300) * gradient
+    # No class's time is known better than to 3%.
+    return np.minimum(logs, -0.03) if quantile < 0.5 else np.maximum(logs, 0.03)
+
+
+def with_intervals(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
+    """The file with `low` and `high` of each class, for intervals of 80% on devices that were not fitted to."""
+    of = [case for case in of if is_fitted(case)]
+    ratios = np.array([case.measured.seconds for case in of]) / held_out_times(of, file)
+    shares = shares_of(of, parameters_of(file))
+    content = copy.deepcopy(file)
+    for key, quantile in (("low", 0.1), ("high", 0.9)):
+        widths = quantile_widths(shares, ratios, quantile) * OTHER_DEVICE
+        kind = TABLES[of[0].measured.device].kind
+        for place, width in zip(content["parameters"][kind]["classes"], np.exp(widths), strict=True):
+            place[key] = _rounded(width)
+    return content
+
+
+def _rounded(value: float) -> float:
+    """To three digits."""
+    return round(float(value), 2 - math.floor(math.log10(abs(value))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument("--devices", nargs="+", choices=[*TABLES], default=[*TABLES], help="whose tables to fit to")
+    parser.add_argument("--write", type=Path, required=True, help="the file with the numbers that were found")
+    arguments = parser.parse_args()
+    file = json.loads(DATA.read_text())
+    for kind in ("gpu", "cpu"):
+        devices = [device for device in arguments.devices if TABLES[device].kind == kind]
+        of = [case for device in devices for case in cases(arguments.tables, arguments.counts, device)]
+        if of:
+            print(f"{kind}: {len(of)} measurements on {', '.join(devices)}")
+            file = with_intervals(of, fitted(of, file))
+    arguments.write.write_text(json.dumps(file, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
