@@ -43,9 +43,9 @@ bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const st
   if (of_activations) return false;
   const auto elements = elements_of(shapes[operand]);
   if (made.contains(elements)) return false;
-  const bool is_table = plain_name(bucket.op).starts_with("embedding");
-  if (is_table || plain_name(bucket.op) == "lstm" || plain_name(bucket.op) == "gru")
-    return operand == 0 ? is_table : true;
+  const auto name = plain_name(bucket.op);
+  if (name.starts_with("embedding")) return operand == 0;  // the table
+  if (name == "lstm" || name == "gru") return operand > 0;
   return std::ranges::any_of(shapes, [&](const Shape& shape) { return elements_of(shape) > elements; });
 }
 

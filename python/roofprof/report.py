@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-
 _printed = itertools.count()  # reports so far
 
 
