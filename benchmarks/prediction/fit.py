@@ -74,6 +74,7 @@ CPU_SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "width"): (8.0, 0.7),
     ("convolution", "depth"): (8.0, 0.7),
     ("convolution", "width"): (8.0, 0.7),
+    ("overlap",): (2.0, 0.1),
     ("cache_share",): (0.5, 0.7),
     ("op_floor",): (4e-6, 0.7),
     ("convolution_floor",): (10e-6, 0.7),
