@@ -146,7 +146,7 @@ void note_memory(ProfileData& data, const Ceilings& ceilings) {
   const std::int64_t memory = ceilings.facts.memory_bytes;
   if (memory <= 0 || needed <= memory) return;
   const auto gigabytes = [](std::int64_t bytes) {
-    std::string text = std::to_string(static_cast<double>(bytes) / 1e9);
+    const std::string text = std::to_string(static_cast<double>(bytes) / 1e9);
     return text.substr(0, text.find('.') + 2) + " GB";
   };
   add_note(data.notes, "prediction-memory",

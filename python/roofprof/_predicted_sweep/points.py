@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from roofprof import _C
 from roofprof._fields import fields
-from roofprof._files import write_whole
+from roofprof._prediction.written import WrittenAsJson
 
-SCHEMA = "roofprof predicted sweep, version 1"
 NEAR_THE_BEST = 0.9  # of the best throughput: the knee's
 
 
@@ -40,8 +37,10 @@ class SweepPoint:
 
 
 @dataclass(frozen=True)
-class PredictedSweep:
+class PredictedSweep(WrittenAsJson):
     """The points, by sequence and batch."""
+
+    SCHEMA: ClassVar[str] = "roofprof predicted sweep, version 1"
 
     model: str
     device: str
@@ -119,11 +118,4 @@ class PredictedSweep:
         points = [
             {**asdict(p), "throughput": p.throughput, "memory": p.memory, "fits": self.fits(p)} for p in self.points
         ]
-        return {"schema": SCHEMA, **asdict(self), "points": points}
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1) + "\n"
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
+        return {**super().to_dict(), "points": points}

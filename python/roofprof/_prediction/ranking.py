@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from roofprof import _C
 from roofprof._fields import fields
-from roofprof._files import write_whole
 from roofprof._prediction.options import Options, compiled_options
 from roofprof._prediction.target import Device, roofs_of
+from roofprof._prediction.written import WrittenAsJson
 from roofprof.published_peaks import names
 
-SCHEMA = "roofprof ranking of devices, version 1"
 _COLUMNS = (
     ("device", True, 0),
     ("time", False, 0),
@@ -51,8 +49,10 @@ class RankedDevice:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(WrittenAsJson):
     """Devices by predicted time, the shortest first, and those that nothing could be predicted for."""
+
+    SCHEMA: ClassVar[str] = "roofprof ranking of devices, version 1"
 
     model: str
     prediction: str  # the options
@@ -88,17 +88,6 @@ class Ranking:
 
     def __str__(self) -> str:
         return self.table()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; times in seconds."""
-        return {"schema": SCHEMA, **asdict(self)}
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1) + "\n"
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
 
 
 def _cells(device: RankedDevice) -> Sequence[str]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 from roofprof import _C
 from roofprof._fields import fields
-from roofprof._files import write_whole
 from roofprof._prediction.options import Options, OptionsOfCalls, compiled_options
+from roofprof._prediction.written import WrittenAsJson
 
-SCHEMA = "roofprof what-if, version 1"
 _ROWS = 30  # that a table shows unless asked for more
 # What is asked of each type: the next one that has fewer bits and usually a roof.
 _LOWER = {"fp64": "fp32", "fp32": "fp16", "tf32": "fp16", "fp16": "fp8", "bf16": "fp8", "fp8": "fp4"}
@@ -39,8 +36,10 @@ class ModuleWhatIf:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(WrittenAsJson):
     """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
+
+    SCHEMA: ClassVar[str] = "roofprof what-if, version 1"
 
     model: str
     device: str
@@ -108,17 +107,6 @@ class WhatIf:
 
     def __str__(self) -> str:
         return self.table()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; times in seconds."""
-        return {"schema": SCHEMA, **asdict(self)}
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1) + "\n"
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
 
 
 def _time(seconds: float) -> str:
