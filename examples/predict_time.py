@@ -102,14 +102,14 @@ def network() -> None:
     with torch.device("meta"):
         model, image = mobilenet().eval(), torch.empty(1, 3, 224, 224)
     report = roofprof.count(model, image)
-    heading("MobileNet, fp32, GTX 1080 Ti and A100")
+    heading("MobileNet, fp32, GTX 1080 Ti and A100; times of 32 images")
     line("I", "about 7", f"{report.total.intensity:.2f}")
     published = {
         "GTX 1080 Ti": ("11.3 TFLOP/s, 484 GB/s", "23.35", "at most 3.3 TFLOP/s"),
         "A100 SXM 40GB": ("19.5 TFLOP/s, 1555 GB/s", "12.5", "memory bound"),
     }
     for card, (roofs, i_max, most) in published.items():
-        predicted = report.predict(card)
+        predicted = report.predict(card, batch=32)  # of one image most is the floor of each op
         line(card, roofs, f"{fp32_peak(card) / 1e12:.4g} TFLOP/s, {bandwidth(card) / 1e9:.4g} GB/s")
         line("  I_max", i_max, f"{ridge(card):.2f}")
         at_seven = f"{7 * bandwidth(card) / 1e12:.2f} TFLOP/s at I = 7"

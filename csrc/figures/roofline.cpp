@@ -71,6 +71,7 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   }
   const bool mostly_outside_ops = figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns;
   if (!timing.of_device && mostly_outside_ops) return overhead;
+  if (tally.floor_ns > *figures.time_ns / 2) return overhead;  // predicted
   return tally.roof.known ? largest_share(tally.roof) : Bound{};
 }
 
@@ -175,6 +176,7 @@ void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
   add_known(op_time_ns, bucket.time_ns);
   add_known(low_ns, bucket.time_low_ns);
   add_known(high_ns, bucket.time_high_ns);
+  floor_ns = saturating_add(floor_ns, bucket.floor_ns);
   if (!bucket.costed) {
     incomplete = true;
     return;
@@ -189,6 +191,7 @@ Tally& Tally::operator+=(const Tally& other) {
   add_known(op_time_ns, other.op_time_ns);
   add_known(low_ns, other.low_ns);
   add_known(high_ns, other.high_ns);
+  floor_ns = saturating_add(floor_ns, other.floor_ns);
   incomplete = incomplete || other.incomplete;
   buckets += other.buckets;
   return *this;

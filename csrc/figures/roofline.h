@@ -62,6 +62,7 @@ struct Tally {
   std::optional<std::int64_t> op_time_ns;  // of the buckets that were timed; empty: none was
   std::optional<std::int64_t> low_ns;      // of those with predicted times, their interval; empty: none was
   std::optional<std::int64_t> high_ns;
+  std::int64_t floor_ns = 0;
   bool incomplete = false;  // holds an uncosted bucket
   std::int64_t buckets = 0;
 

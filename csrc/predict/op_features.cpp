@@ -164,7 +164,7 @@ void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
       const double shared = std::min(before->write_bytes, here.read_bytes);
       before->write_bytes -= shared;
       here.read_bytes -= shared;
-      here.fused = true;
+      here.fused = here.in_chain = before->in_chain = true;
     }
     before = here.is_known && can_fuse(here) ? &here : nullptr;
     made = work.output_elements / calls;

@@ -31,8 +31,9 @@ struct OpFeatures {
   double element_bytes = 0;  // of the type that it is computed in; 0: not known
   // Worth no time: views, and the copy that a fused attention saves by the order in which it writes its heads.
   bool is_free = false;
-  bool is_known = true;  // false: nothing is known of its work
-  bool fused = false;    // into the kernel of the op before it: no launch of its own
+  bool is_known = true;   // false: nothing is known of its work
+  bool in_chain = false;  // it is part of a fused kernel
+  bool fused = false;     // into the kernel of the op before it: no launch of its own
 };
 
 enum class Fusion : std::uint8_t {

@@ -13,7 +13,8 @@ constexpr double kTile = 64;
 // Of a 3 x 3 kernel, which the exponent of depthwise convolutions is about.
 constexpr double kUsualArea = 9;
 constexpr double kAlignment = 8;
-// Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well.
+// Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well; from twice
+// as many on kernels are the usual ones.
 constexpr double kVectorSize = 16;
 
 class CallTime {
@@ -35,7 +36,12 @@ class CallTime {
     if (op_.after_permutation && op_.op == OpClass::linear) seconds += copy(op_.element_bytes * op_.input_elements);
     if (op_.after_permutation && op_.op == OpClass::batched_matmul) seconds += copy(op_.read_bytes);
     seconds += copy(op_.cast_bytes / 3, 2);
-    return seconds + (op_.fused ? 0 : is_convolution(op_.op) ? kind_.convolution_floor : kind_.op_floor);
+    return seconds + floor();
+  }
+
+  double floor() const {
+    if (op_.fused) return 0;
+    return is_convolution(op_.op) ? kind_.convolution_floor : kind_.op_floor;
   }
 
   bool compute_bound() const {
@@ -54,13 +60,15 @@ class CallTime {
     return bytes <= 0 ? 0 : bytes / (bytes + cache);
   }
 
-  bool is_of_vectors() const {
+  // 1: a product of few rows or columns; 0: of many.
+  double is_of_vectors() const {
     const bool product = op_.op == OpClass::linear || op_.op == OpClass::batched_matmul;
-    return product && op_.rows > 0 && op_.width > 0 && std::min(op_.rows, op_.width) <= kVectorSize;
+    if (!product || op_.rows <= 0 || op_.width <= 0) return 0;
+    return std::clamp(2 - std::min(op_.rows, op_.width) / kVectorSize, 0.0, 1.0);
   }
 
   double bandwidth_share() const {
-    return is_of_vectors() ? parameters_of(kind_, OpClass::elementwise).of_bandwidth : class_.of_bandwidth;
+    return std::lerp(class_.of_bandwidth, parameters_of(kind_, OpClass::elementwise).of_bandwidth, is_of_vectors());
   }
 
   // At that share of the best bandwidth for such traffic, and never above the roof itself.
@@ -82,7 +90,7 @@ class CallTime {
 
   // The share of the class's best that these sizes leave.
   double utilization() const {
-    if (op_.depth <= 0 || op_.width <= 0 || op_.rows <= 0 || is_of_vectors()) return 1;
+    if (op_.depth <= 0 || op_.width <= 0 || op_.rows <= 0) return 1;
     const HalfSizes& half = is_convolution(op_.op) ? kind_.convolution : kind_.product;
     double share = op_.depth / (op_.depth + half.depth) * op_.width / (op_.width + half.width);
     const bool unaligned = std::fmod(op_.depth, kAlignment) != 0 || std::fmod(op_.width, kAlignment) != 0;
@@ -92,7 +100,7 @@ class CallTime {
       const double waves = tiles / device_.multiprocessors;
       share *= waves / std::ceil(waves);
     }
-    return share;
+    return std::lerp(share, 1.0, is_of_vectors());
   }
 
   // Of the operations in each type at its own peak; `at` a rate of `peak_for` or of the vector units.
@@ -113,7 +121,7 @@ class CallTime {
   }
 
   double compute() const {
-    if (class_.of_peak <= 0) return 0;
+    if (class_.of_peak <= 0) return op_.fused ? at_peaks() : 0;  // nothing else may be left of a fused op
     if (op_.op == OpClass::conv_depthwise) {
       double operations = 0;
       for (const double count : op_.operations) operations += count;
@@ -121,7 +129,16 @@ class CallTime {
       return operations / (vector_peak() * class_.of_peak) * std::pow(area / kUsualArea, kind_.depthwise_exponent);
     }
     if (!is_contraction(op_.op) && op_.macs <= 0) return 0;
-    return at_peaks() / (class_.of_peak * utilization());
+    return at_peaks() / (peak_share() * utilization());
+  }
+
+  // Cards clock above what is published for tensor cores, which few of them have at full rate; other units reach no
+  // more than their peak.
+  double peak_share() const {
+    const auto most = std::ranges::max_element(op_.operations) - op_.operations.begin();
+    const auto dtype = static_cast<DType>(most);
+    const bool vector_units = dtype == DType::fp32 || dtype == DType::fp64;
+    return vector_units ? std::min(class_.of_peak, 1.0) : class_.of_peak;
   }
 
   double vector_peak() const {
@@ -150,6 +167,10 @@ class CallTime {
 double call_seconds(const OpFeatures& features, const TargetDevice& device) {
   if (features.is_free || !features.is_known) return 0;
   return CallTime(features, device).seconds();
+}
+
+double floor_seconds(const OpFeatures& features, const TargetDevice& device) {
+  return features.is_free || !features.is_known ? 0 : CallTime(features, device).floor();
 }
 
 bool is_compute_bound(const OpFeatures& features, const TargetDevice& device) {

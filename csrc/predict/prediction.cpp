@@ -14,6 +14,7 @@
 #include "predict/op_time.h"
 #include "predict/scaling.h"
 #include "values/note_codes.h"
+#include "values/phrases.h"
 
 namespace roofprof {
 
@@ -22,10 +23,10 @@ namespace {
 constexpr double kNanoseconds = 1e9;
 
 // They tell of measured times and of this machine's roofs.
-constexpr std::array<std::string_view, 15> kNotesOfRuns = {
-    "timing-stopped", "timed-once",  "not-timed",       "roofs-doubtful",    "roofs-busy",
-    "machine-busy",   "first-call",  "threads-overlap", "events-left-out",   "collectives-untimed",
-    "ranks-roofs",    "other-calls", "predicted",       "prediction-memory", "prediction-peaks"};
+constexpr std::array<std::string_view, 16> kNotesOfRuns = {
+    "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",  "machine-busy",
+    "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs", "other-calls",
+    "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
   if (!data.ranks.ranks.empty()) {
@@ -98,12 +99,20 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
     bucket.time_ns.reset();
     bucket.time_low_ns.reset();
     bucket.time_high_ns.reset();
+    bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
     const auto& parameters = parameters_of(*device.parameters, features[i].op);
     const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
     bucket.time_ns = rounded(seconds[i] * kNanoseconds);
     bucket.time_low_ns = rounded(seconds[i] * kNanoseconds * parameters.low);
     bucket.time_high_ns = rounded(seconds[i] * kNanoseconds * parameters.high);
+    bucket.floor_ns = rounded(features[i].calls * floor_seconds(features[i], device) * kNanoseconds);
+    if (features[i].in_chain) {  // it moves no more than this
+      bucket.work.read_bytes = rounded(features[i].calls * features[i].read_bytes);
+      bucket.work.write_bytes = rounded(features[i].calls * features[i].write_bytes);
+      bucket.work.updated_bytes =
+          std::min({bucket.work.updated_bytes, bucket.work.read_bytes, bucket.work.write_bytes});
+    }
     auto& sum = own[{bucket.module, bucket.phase, bucket.region}];
     sum = saturating_add(sum, *bucket.time_ns);
     total = saturating_add(total, *bucket.time_ns);
@@ -120,6 +129,19 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
   set_region_times(data);
   data.runs.total_ns = {total};
   data.runs.chosen = 0;
+}
+
+// Their steps wait for each other.
+void note_recurrent(ProfileData& data) {
+  std::vector<std::string> ops;
+  for (const auto& bucket : data.ops) {
+    const auto name = plain_name(bucket.op);
+    const bool recurrent = name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu";
+    if (recurrent && std::ranges::find(ops, bucket.op) == ops.end()) ops.push_back(bucket.op);
+  }
+  if (ops.empty()) return;
+  add_note(data.notes, "prediction-doubtful",
+           listed(ops) + " is predicted as if its steps could run at once: it takes longer where they are many", ops);
 }
 
 // Products whose type has no peak of its own.
@@ -175,7 +197,7 @@ std::string options_in_words(const ProfileData& data, const PredictionOptions& o
   };
   const auto narrow = std::ranges::find_if(data.ops, is_narrow);
   if (counted_under_autocast(data)) add("as autocast ran it");
-  if (narrow != data.ops.end() && how.autocast) add("under autocast in " + std::string(name_of(narrow->dtype)));
+  if (narrow != data.ops.end() && how.autocast) add("as under autocast in " + std::string(name_of(narrow->dtype)));
   if (options.compiled) add("compiled");
   if (options.bandwidth != 1) add("with " + factor_text(options.bandwidth) + " x its bandwidth");
   if (options.peak != 1) add("with " + factor_text(options.peak) + " x its peaks");
@@ -198,9 +220,14 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   forget_run(result);
   result.device = ceilings.device;
   result.ceilings = ceilings;
-  for (auto& peak : result.ceilings.compute) peak.operations_per_second *= options.peak;
+  const auto multiply = [](double& rate, Provenance& provenance, double factor) {
+    rate *= factor;
+    if (factor != 1)
+      provenance = {"given", factor_text(factor) + " x " + provenance.source + ": " + provenance.method, "", {}};
+  };
+  for (auto& peak : result.ceilings.compute) multiply(peak.operations_per_second, peak.provenance, options.peak);
   for (auto& level : result.ceilings.memory) {
-    if (level.level != kHostLink) level.bytes_per_second *= options.bandwidth;
+    if (level.level != kHostLink) multiply(level.bytes_per_second, level.provenance, options.bandwidth);
   }
   for (auto& point : result.ceilings.curve.points) {
     for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
@@ -211,6 +238,7 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
       result.notes, "predicted",
       "times are predicted, none was measured; 80% of whole models take between low and high, of single ops fewer");
   note_peaks(result, device);
+  note_recurrent(result);
   note_memory(result, ceilings);
   return result;
 }

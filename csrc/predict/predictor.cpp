@@ -1,5 +1,7 @@
 #include "predict/predictor.h"
 
+#include <algorithm>
+
 #include "predict/op_time.h"
 #include "predict/scaling.h"
 
@@ -11,6 +13,7 @@ Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) 
   on_cpu_ = features_of(changed, feature_options(changed, options, false));
   const Module& model = changed.modules.at(index_of(kModel));
   batch_ = batch_of(changed);
+  steps_ = std::max<std::int64_t>(data.runs.steps, 1);
   weight_bytes_ = model.param_bytes + model.buffer_bytes;
   activation_bytes_ = changed.peak_memory;
   words_ = options_in_words(changed, options, feature_options(changed, options, true));

@@ -24,6 +24,7 @@ class Predictor {
   Predictor(const ProfileData& data, const PredictionOptions& options);
 
   std::int64_t batch() const { return batch_; }  // 0: not known
+  std::int64_t steps() const { return steps_; }  // of a block; 1: none were marked
   std::int64_t weight_bytes() const { return weight_bytes_; }
   std::optional<std::int64_t> activation_bytes() const { return activation_bytes_; }  // peak, beside the weights
   const std::string& words() const { return words_; }                                 // the options, for a GPU
@@ -38,6 +39,7 @@ class Predictor {
 
   PredictionOptions options_;
   std::int64_t batch_ = 0;
+  std::int64_t steps_ = 1;
   std::int64_t weight_bytes_ = 0;
   std::optional<std::int64_t> activation_bytes_;
   std::string words_;

@@ -155,8 +155,19 @@ void set_precision(ProfileData& data, DType precision) {
 }
 
 std::int64_t batch_of(const ProfileData& data) {
-  const auto& shapes = data.modules.at(index_of(kModel)).input_shapes;
-  return shapes.empty() || shapes.front().empty() ? 0 : shapes.front().front();
+  std::int64_t batch = 0;
+  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) {
+    if (shape.empty()) continue;
+    if (batch > 0 && shape.front() != batch) return 0;
+    batch = shape.front();
+  }
+  if (batch > 0 || data.bypass_sought) return batch;
+  // C++'s profiler does not see the inputs of a model: those of its first op are taken.
+  for (const auto& bucket : data.ops) {
+    const auto operands = operands_of(bucket, shapes_of(bucket.shapes));
+    if (!operands.empty() && !operands.front().empty()) return operands.front().front();
+  }
+  return 0;
 }
 
 void set_batch(ProfileData& data, std::int64_t batch) {
@@ -164,8 +175,9 @@ void set_batch(ProfileData& data, std::int64_t batch) {
   const std::int64_t counted = batch_of(data);
   if (counted <= 0) {
     throw std::invalid_argument(
-        "the batch that was counted is not known, as the model's first input is no tensor: count it with the batch "
-        "that is wanted");
+        "the batch that was counted is not known, as the model's inputs are no tensors or do not agree in their "
+        "leading "
+        "dimension: count it with the batch that is wanted");
   }
   if (batch == counted) return;
   if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.phase != Phase::forward; })) {

@@ -15,7 +15,7 @@ std::optional<double> bytes_of(DType dtype);
 // Throws std::invalid_argument for a type that is no floating-point one.
 void set_precision(ProfileData& data, DType precision);
 
-// The leading dimension of the model's first input; 0: not known.
+// The leading dimension in which the model's inputs agree; 0: not known.
 std::int64_t batch_of(const ProfileData& data);
 
 // Everything but weights in proportion. Throws std::invalid_argument where the batch that was counted is not known, and

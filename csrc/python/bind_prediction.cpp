@@ -52,6 +52,7 @@ void bind_prediction(py::module_& module) {
           "batch", [](const Predictor& self) { return self.batch() > 0 ? std::optional(self.batch()) : std::nullopt; })
       .def_property_readonly(
           "memory", [](const Predictor& self) { return py::make_tuple(self.weight_bytes(), self.activation_bytes()); })
+      .def_property_readonly("steps", &Predictor::steps)
       .def_property_readonly("words", &Predictor::words)
       .def(
           "class_seconds",

@@ -69,6 +69,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("time_ns", &OpBucket::time_ns, Written::unless_default);
   visit("time_low_ns", &OpBucket::time_low_ns, Written::unless_default);
   visit("time_high_ns", &OpBucket::time_high_ns, Written::unless_default);
+  visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
 }
 

@@ -56,6 +56,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Peak and kept memory are the sizes of tensors: the device's allocator is not listened to."},
     {"predicted", NoteLevel::info, "Times are predicted for another device; none was measured."},
     {"prediction-memory", NoteLevel::attention, "On the device that was predicted for, the model does not fit."},
+    {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
     {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     // Operators and modules

@@ -86,6 +86,7 @@ struct OpBucket {
   // Of a predicted time: that of 80% of models is between these. Empty: it was measured, or is not known.
   std::optional<std::int64_t> time_low_ns = {};
   std::optional<std::int64_t> time_high_ns = {};
+  std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
 

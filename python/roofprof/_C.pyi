@@ -977,6 +977,8 @@ class Predictor:
     @property
     def batch(self) -> int | None: ...
     @property
+    def steps(self) -> int: ...
+    @property
     def memory(self) -> tuple[int, int | None]:
         """Bytes of the weights, and of activations at their peak."""
     @property

@@ -12,8 +12,8 @@ namespace roofprof {
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
   std::optional<DType> precision = {};
-  // Samples in a call; empty: as it was counted. What was counted is scaled from the leading dimension of the model's
-  // first input.
+  // Samples in a call; empty: as it was counted. What was counted is scaled from the leading dimension in
+  // which the model's inputs agree.
   std::optional<std::int64_t> batch = {};
   // Times the device's own: what if its memory were twice as fast.
   double bandwidth = 1;

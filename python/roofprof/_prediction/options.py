@@ -36,11 +36,15 @@ class Options(OptionsOfCalls, total=False):
 
 def compiled_options(options: Options) -> _C.PredictionOptions:
     """Raises TypeError and ValueError for what is none."""
+    known = (*OptionsOfCalls.__annotations__, "batch")
+    for name in options:
+        if name not in known:
+            raise TypeError(f"a prediction has no option '{name}'; it has {', '.join(known)}")
     given: Options = {**options}
     precision = given.get("precision")
     if precision is not None:
         # torch.float16 is as good as its name.
-        name = str(precision).removeprefix("torch.")
+        name = str(precision).removeprefix("torch.").lower()
         given["precision"] = _SHORT.get(name, name)
     batch = given.get("batch")
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):

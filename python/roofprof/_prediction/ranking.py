@@ -130,7 +130,7 @@ def ranked(report: _C.Report, devices: Iterable[Device], options: Options) -> Ra
             left_out.append(f"{roofs.device}: {error}")
             continue
         facts = roofs.facts
-        throughput = (predictor.batch or 1) / time
+        throughput = (predictor.batch or 1) * predictor.steps / time
         found.append(
             RankedDevice(
                 device=roofs.device,

@@ -109,6 +109,11 @@ def _maker(arguments: argparse.Namespace, *, has_sequences: bool) -> Any:
     if has_sequences and not any(re.search(r"(^|x)S(x|:|$)", shape) for shape in shapes):
         raise CommandError("--sequence is put in the place of S in --input, such as --input BxS:int64; there is none")
 
+    if not has_sequences and any(re.search(r"(^|x)S(x|:|$)", shape) for shape in shapes):
+        raise CommandError(
+            "--input has S for the sequence length: say which with --sequence, such as --sequence 128,512"
+        )
+
     def made(batch: int, sequence: int = 0) -> Any:
         return tuple(make_input(_sized(shape, batch, sequence), dtype, "meta") for shape in shapes)
 

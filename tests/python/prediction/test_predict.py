@@ -94,7 +94,8 @@ def test_a_chain_of_elementwise_ops_is_one_when_compiled():
     chain, one = relus(MANY, 8), relus(MANY)
     eager, compiled = (chain.predict("RTX 4090", compiled=how) for how in (False, True))
     assert compiled.total.time == pytest.approx(one.predict("RTX 4090").total.time, rel=0.01)
-    assert compiled.total.bytes == eager.total.bytes == 8 * 8 * MANY  # those of the ops, as always
+    assert eager.total.bytes == 8 * 8 * MANY
+    assert compiled.total.bytes == 8 * MANY  # what the one kernel reads and writes
     assert "compiled" in compiled.prediction
 
 

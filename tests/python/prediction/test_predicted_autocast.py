@@ -103,7 +103,7 @@ def test_casts_of_a_model_in_half_are_no_autocast():
 
     for make in (model, lambda: model(Norm())):
         predicted = counted(make, 64, 64, dtype=torch.float16).predict(DEVICE)
-        assert predicted.prediction == "under autocast in fp16"
+        assert predicted.prediction == "as under autocast in fp16"
 
 
 def test_no_autocast_is_left_on():

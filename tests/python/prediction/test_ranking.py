@@ -79,9 +79,14 @@ def test_the_part_that_arithmetic_bounds():
 
 
 def test_the_part_that_arithmetic_bounds_is_none_where_the_report_says_memory():
-    report = counted(mlp, 4, 64)
+    report = relus(2**24)
     assert {str(row.bound) for row in report.predict("RTX 4090").rows} == {"memory DRAM"}
     assert report.predict_all(["RTX 4090"])[0].compute_bound == 0
+
+
+def test_what_is_little_but_floors_is_overhead():
+    rows = counted(mlp, 4, 64).predict("RTX 4090").rows
+    assert {str(row.bound) for row in rows} == {"overhead"}
 
 
 def test_memory_is_that_of_weights_and_activations():
