@@ -76,7 +76,7 @@ class CallTime {
     if (!device_.is_gpu && !device_.ceilings->curve.empty()) {
       const MemoryTraffic traffic{std::llround(read), std::llround(write),
                                   std::llround(std::min({op_.updated_bytes, read, write}))};
-      const double roof = device_.ceilings->curve.bytes_per_second(traffic) * device_.dram / device_.dram_roof;
+      const double roof = device_.ceilings->curve.bytes_per_second(traffic) * device_.bandwidth_factor;
       return (read + write) / (roof * std::min(share, 1.0));
     }
     return (read * misses(read) + write * misses(write)) / std::min(device_.dram * share, device_.dram_roof);
@@ -103,7 +103,7 @@ class CallTime {
     return std::lerp(share, 1.0, is_of_vectors());
   }
 
-  // Of the operations in each type at its own peak; `at` a rate of `peak_for` or of the vector units.
+  // Of the operations in each type at its own peak.
   double at_peaks() const {
     double seconds = 0;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
@@ -132,8 +132,7 @@ class CallTime {
     return at_peaks() / (peak_share() * utilization());
   }
 
-  // Cards clock above what is published for tensor cores, which few of them have at full rate; other units reach no
-  // more than their peak.
+  // Tensor cores are clocked above what is published on some cards; other units reach no more than their peak.
   double peak_share() const {
     const auto most = std::ranges::max_element(op_.operations) - op_.operations.begin();
     const auto dtype = static_cast<DType>(most);

@@ -123,6 +123,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {
     throw std::invalid_argument("the roofs of '" + ceilings.device + "' have no peak of any type");
   }
+  device.bandwidth_factor = bandwidth_factor;
   device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
   if (share != nullptr && is_published(memory->provenance)) device.dram *= share->dram;
   device.cache_bytes = cache_bytes(ceilings);

@@ -19,6 +19,7 @@ struct TargetDevice {
   double vector_peak = 0;                  // of fp32, without tensor cores
   double dram = 0;                         // bytes per second that are achieved
   double dram_roof = 0;                    // those of the roof
+  double bandwidth_factor = 1;             // of the options; in the two above already
   double cache_bytes = 0;                  // of the last cache
   double multiprocessors = 0;              // 0: not known
   std::vector<std::string> remarks;        // what was taken in place of what is not known

@@ -8,7 +8,6 @@
 #include "bindings.h"
 #include "predict/predictor.h"
 #include "roofprof/report.h"
-#include "roofs/published.h"
 
 namespace py = pybind11;
 
@@ -36,7 +35,6 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
 }  // namespace
 
 void bind_prediction(py::module_& module) {
-  module.def("published_names", &published_names);
   py::class_<PredictionOptions>(module, "PredictionOptions")
       .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
            py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("compiled") = false);

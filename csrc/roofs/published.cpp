@@ -221,12 +221,6 @@ std::optional<Ceilings> published_for_driver_name(std::string_view driver_name) 
   return std::nullopt;
 }
 
-std::vector<std::string> published_names() {
-  std::vector<std::string> names;
-  for (const Card& card : known_cards().cards) names.push_back(card.name);
-  return names;
-}
-
 Ceilings Ceilings::published(std::string_view name) {
   const auto& cards = known_cards().cards;
   const auto found =

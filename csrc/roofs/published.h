@@ -2,9 +2,7 @@
 // Published peaks of GPUs: the dense rates in NVIDIA's documents, from python/roofprof/data/published_peaks.json.
 
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "roofprof/ceilings.h"
 
@@ -16,8 +14,5 @@ extern const std::string_view kPublishedPeaks;
 // Those of the card whose driver gives it exactly that name; a laptop's GPU is another card than the one whose name it
 // begins with. Empty where it is not known.
 std::optional<Ceilings> published_for_driver_name(std::string_view driver_name);
-
-// Of all cards, in the file's order.
-std::vector<std::string> published_names();
 
 }  // namespace roofprof

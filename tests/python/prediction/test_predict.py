@@ -67,6 +67,22 @@ def test_twice_the_bandwidth_halves_what_is_above_the_floor():
     assert report.predict("RTX 4090", peak=2).total.time == pytest.approx(once + floor, rel=1e-6)
 
 
+def test_twice_the_bandwidth_of_a_measured_curve_is_twice_as_fast():
+    origin = {"source": "measured", "method": "", "date": "", "spread": None}
+    rates = dict.fromkeys(("read", "triad", "copy", "write", "update"), 1e10)
+    cpu = roofprof._C.ceilings_from_dict(
+        {
+            "device": "a CPU",
+            "compute": [{"dtype": "fp32", "operations_per_second": 1e12, "provenance": origin}],
+            "memory": [{"level": "DRAM", "bytes_per_second": 1e10, "capacity_bytes": 0, "provenance": origin}],
+            "curve": {"points": [{"working_set_bytes": 2**20, "spread": 0.0, **rates}], "provenance": origin},
+        }
+    )
+    floor = relus(1).predict(cpu).total.time
+    once, twice = (relus(MANY).predict(cpu, bandwidth=factor).total.time - floor for factor in (1, 2))
+    assert once / twice == pytest.approx(2, rel=1e-3)
+
+
 def test_twice_the_peak_halves_the_time_of_a_large_product():
     report = huge_linear()
     once, twice = (report.predict("RTX 4090", peak=factor).total.time for factor in (1, 2))
