@@ -228,7 +228,7 @@ TEST(CallSeconds, ACpusBytesGoByItsCurve) {
   plain.ceilings.memory = {{"DRAM", 1e11, 0, {}}};
   plain.ceilings.curve.points = {{1000, 4e11, 4e11, 4e11, 4e11, 4e11, 0}};
   EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 3e11, 1e11)), 1);
-  plain.device.dram *= 2;  // a factor of the bandwidth
+  plain.device.bandwidth_factor = 2;
   EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 3e11, 1e11)), 0.5);
 }
 
