@@ -236,7 +236,7 @@ PYTHON_ARROWS = {
     "_of_ranks": {"_C"},
     "_prediction": {"_C", "_fields", "_files", "published_peaks", "ceilings"},
     "report": {"_C", "_fields", "_plots", "_page", "_traces", "_of_ranks", "_prediction"},
-    "_predicted_sweep": {"_C", "_fields", "_files", "_latency", "_prediction", "profiler", "report"},
+    "_predicted_sweep": {"_C", "_fields", "_latency", "_prediction", "profiler", "report"},
     "_ranks": {"_C", "report"},
     "_scaling": {"_C", "_fields", "_files", "_plots", "report"},
     "comparison": {"_C", "_fields", "_files", "report"},
