@@ -947,6 +947,7 @@ def text_table(
     columns: list[tuple[str, bool, int, int]], rows: list[list[tuple[str, int]]], ruled_from: int, width: int
 ) -> tuple[str, list[str]]: ...
 def labelled_paragraph(label: str, text: str, width: int) -> str: ...
+
 class PredictionOptions:
     """``roofprof/prediction.h`` says what each is."""
 
