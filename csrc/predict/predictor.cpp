@@ -9,14 +9,15 @@ namespace roofprof {
 
 Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) : options_(options) {
   const ProfileData changed = prepared(data, options);
-  on_gpu_ = features_of(changed, feature_options(changed, options, true));
+  const auto how = feature_options(changed, options, true);
+  on_gpu_ = features_of(changed, how);
   on_cpu_ = features_of(changed, feature_options(changed, options, false));
   const Module& model = changed.modules.at(index_of(kModel));
   batch_ = batch_of(changed);
   steps_ = std::max<std::int64_t>(data.runs.steps, 1);
   weight_bytes_ = model.param_bytes + model.buffer_bytes;
   activation_bytes_ = changed.peak_memory;
-  words_ = options_in_words(changed, options, feature_options(changed, options, true));
+  words_ = options_in_words(changed, options, how);
 }
 
 const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._latency.sweep import KNEE_SHARE
 from roofprof._prediction.written import WrittenAsJson
-
-NEAR_THE_BEST = 0.9  # of the best throughput: the knee's
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class PredictedSweep(WrittenAsJson):
         """The smallest batch that fits and whose throughput is within 10% of the best that fits; None: none fits."""
         points = [p for p in self.points if p.sequence == sequence and self.fits(p) is not False]
         best = max((point.throughput for point in points), default=0.0)
-        return next((point for point in points if point.throughput >= NEAR_THE_BEST * best), None)
+        return next((point for point in points if point.throughput >= KNEE_SHARE * best), None)
 
     @property
     def sequences(self) -> list[int | None]:
