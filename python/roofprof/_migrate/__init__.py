@@ -18,7 +18,12 @@ TOOLS = {
     "deepspeed.profiling.flops_profiler": "deepspeed",
     "deepspeed.profiling.flops_profiler.profiler": "deepspeed",
     "fvcore.nn": "fvcore",
+    "fvcore.nn.activation_count": "fvcore",
     "fvcore.nn.flop_count": "fvcore",
+    "fvcore.nn.jit_analysis": "fvcore",
+    "fvcore.nn.jit_handles": "fvcore",
+    "fvcore.nn.parameter_count": "fvcore",
+    "fvcore.nn.print_model_statistics": "fvcore",
     "ptflops": "ptflops",
     "ptflops.flops_counter": "ptflops",
     "thop": "thop",
@@ -85,11 +90,48 @@ def _name(dotted: str) -> cst.Name | cst.Attribute:
     return cst.Attribute(_name(".".join(above)), cst.Name(last)) if above else cst.Name(last)
 
 
+def _is_constant(node: cst.CSTNode) -> bool:
+    """Return whether the node is None, True or False."""
+    return isinstance(node, cst.Name) and node.value in {"None", "True", "False"}
+
+
 def _uses(module: cst.Module) -> frozenset[str]:
-    """Every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval"."""
+    """Return every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval".
+
+    A name that is only tested, or set to None, is no use: programs do that where a package may be missing.
+    """
     uses: set[str] = set()
+    guards: set[cst.CSTNode] = set()
 
     class Uses(cst.CSTVisitor):
+        def visit_Assign(self, node: cst.Assign) -> None:
+            if _is_constant(node.value):
+                guards.update(target.target for target in node.targets)
+
+        def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+            if node.value is not None and _is_constant(node.value):
+                guards.add(node.target)
+
+        def visit_Comparison(self, node: cst.Comparison) -> None:
+            if all(_is_constant(comparison.comparator) for comparison in node.comparisons):
+                guards.add(node.left)
+
+        def visit_If(self, node: cst.If) -> None:
+            guards.add(node.test)
+
+        def visit_IfExp(self, node: cst.IfExp) -> None:
+            guards.add(node.test)
+
+        def visit_Assert(self, node: cst.Assert) -> None:
+            guards.add(node.test)
+
+        def visit_UnaryOperation(self, node: cst.UnaryOperation) -> None:
+            guards.add(node.expression)
+
+        def visit_BooleanOperation(self, node: cst.BooleanOperation) -> None:
+            if node in guards:
+                guards.update((node.left, node.right))
+
         def visit_Import(self, node: cst.Import) -> bool:  # noqa: ARG002
             return False
 
@@ -102,7 +144,8 @@ def _uses(module: cst.Module) -> frozenset[str]:
             return not name  # of what is inside of a call or an index, names stand further in
 
         def visit_Name(self, node: cst.Name) -> None:
-            uses.add(node.value)
+            if node not in guards:
+                uses.add(node.value)
 
     module.visit(Uses())
     return frozenset(uses)

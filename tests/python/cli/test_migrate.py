@@ -48,6 +48,18 @@ def test_imports_change_and_nothing_else(before, after):
 
 
 @pytest.mark.parametrize(
+    "guarded",
+    [
+        "try:\n    import thop\nexcept ImportError:\n    thop = None\nif thop is not None:\n    thop.profile(m, x)\n",
+        "try:\n    import thop\nexcept ImportError:\n    thop: object = False\nif verbose and not thop:\n    exit()\n",
+        "import thop\nx = thop.profile(m, x) if thop else 0\nassert thop\n",
+    ],
+)
+def test_a_module_that_is_only_tested_is_not_used_by_itself(guarded):
+    assert change(guarded) == (guarded.replace("import thop", "import roofprof.compat.thop as thop"), [])
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "",
@@ -91,6 +103,13 @@ def test_names_are_found_where_tools_keep_them():
     assert change("from thop.profile import profile as p\n")[0] == "from roofprof.compat.thop import profile as p\n"
     before = "from torchinfo.model_statistics import ModelStatistics\n"
     assert change(before) == (before.replace("torchinfo.model_statistics", "roofprof.compat.torchinfo"), [])
+    for module, name in [
+        ("parameter_count", "parameter_count_table"),
+        ("print_model_statistics", "flop_count_str"),
+        ("activation_count", "ActivationCountAnalysis"),
+    ]:
+        before = f"from fvcore.nn.{module} import {name}\n"
+        assert change(before) == (before.replace(f"fvcore.nn.{module}", "roofprof.compat.fvcore"), [])
     before = "from ptflops.flops_counter import get_model_complexity_info\n"
     assert change(before) == (before.replace("ptflops.flops_counter", "roofprof.compat.ptflops"), [])
 
