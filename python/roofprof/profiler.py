@@ -49,13 +49,14 @@ def _note_options(
     error: TypeError, kwargs: dict[str, Any], taken_by: Callable[..., Any], short_form: str, long_form: str
 ) -> None:
     """Where a model refuses a keyword that is an option of the profiler, add to its error where that belongs."""
-    options = list(inspect.signature(taken_by).parameters)[1:]
-    meant = [name for name in options if name in kwargs and f"keyword argument '{name}'" in str(error)]
-    if meant and hasattr(error, "add_note"):  # Python 3.11
-        error.add_note(
-            f"{meant[0]} went to the model, as all arguments of roofprof.{short_form} do; for the profiler's option, "
-            f"write roofprof.{long_form.format(meant[0])}"
-        )
+    if not hasattr(error, "add_note"):  # Python 3.10
+        return
+    refused = next((name for name in kwargs if f"keyword argument '{name}'" in str(error)), None)
+    went = f"{refused} went to the model, as all arguments of roofprof.{short_form} do"
+    if refused in list(inspect.signature(taken_by).parameters)[1:]:
+        error.add_note(f"{went}; for the profiler's option, write roofprof.{long_form.format(refused)}")
+    elif refused in inspect.signature(Report.table).parameters:
+        error.add_note(f"{went}; for an option of the table, write report.table({refused}=...)")
 
 
 def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -65,7 +66,11 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     since it mixes devices or misses data, is counted with fake tensors on the CPU: that leaves nothing behind, and a
     note says so. Raises RuntimeError where what is done depends on data, as in ``nonzero``.
     """
-    return RooflineProfiler(model).count(*args, **kwargs)
+    try:
+        return RooflineProfiler(model).count(*args, **kwargs)
+    except TypeError as error:
+        _note_options(error, kwargs, RooflineProfiler, "count", "RooflineProfiler(model, {}=...).count(...)")
+        raise
 
 
 def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:

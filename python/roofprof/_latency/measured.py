@@ -18,7 +18,7 @@ KERNEL_SHARE_NOT_KNOWN = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Latency(Stored):
     """The latencies of one call, made again and again, and the throughput that follows from their median.
 
@@ -211,6 +211,9 @@ class Latency(Stored):
 
     def __str__(self) -> str:
         return latency_text(self)
+
+    def _about(self) -> str:
+        return f"{self.model} on {self.device}: {len(self.times_ns)} calls"
 
     def _figures(self) -> dict[str, Any]:
         def ns(seconds: float | None) -> int | None:

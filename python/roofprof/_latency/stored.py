@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _C
 from roofprof._files import write_whole
+from roofprof._printed import Printed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-class Stored:
+class Stored(Printed):
     """Written and read by the names of a dataclass's fields, times as integer nanoseconds."""
 
     SCHEMA: ClassVar[str]

@@ -20,7 +20,7 @@ KNEE_SHARE = 0.9
 """The knee is the smallest batch that reaches this share of the highest throughput."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep(Stored):
     """A :class:`Latency` for each batch size, smallest first.
 
@@ -105,6 +105,9 @@ class Sweep(Stored):
 
     def __str__(self) -> str:
         return sweep_text(self)
+
+    def _about(self) -> str:
+        return f"{self.points[0].model if self.points else 'nothing'}: {len(self.points)} batches"
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:

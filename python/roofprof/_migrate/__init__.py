@@ -65,7 +65,9 @@ def migrated(source: bytes) -> Migration:
     except (SyntaxError, UnicodeDecodeError) as error:  # of the encoding
         raise ValueError(f"this is no text: {error}") from None
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-    change = _Change(_uses(module))
+    uses = _Uses()
+    module.visit(uses)
+    change = _Change(frozenset(uses.found))
     changed = wrapper.visit(change)
     return Migration(changed.bytes, tuple(sorted(change.left, key=lambda left: left.line)))
 
@@ -95,60 +97,59 @@ def _is_constant(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Name) and node.value in {"None", "True", "False"}
 
 
-def _uses(module: cst.Module) -> frozenset[str]:
-    """Return every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval".
+class _Uses(cst.CSTVisitor):
+    """Finds every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval".
 
     A name that is only tested, or set to None, is no use: programs do that where a package may be missing.
     """
-    uses: set[str] = set()
-    guards: set[cst.CSTNode] = set()
 
-    class Uses(cst.CSTVisitor):
-        def visit_Assign(self, node: cst.Assign) -> None:
-            if _is_constant(node.value):
-                guards.update(target.target for target in node.targets)
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self._guards: set[cst.CSTNode] = set()
 
-        def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-            if node.value is not None and _is_constant(node.value):
-                guards.add(node.target)
+    def visit_Import(self, node: cst.Import) -> bool:  # noqa: ARG002
+        return False
 
-        def visit_Comparison(self, node: cst.Comparison) -> None:
-            if all(_is_constant(comparison.comparator) for comparison in node.comparisons):
-                guards.add(node.left)
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:  # noqa: ARG002
+        return False
 
-        def visit_If(self, node: cst.If) -> None:
-            guards.add(node.test)
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if _is_constant(node.value):
+            self._guards.update(target.target for target in node.targets)
 
-        def visit_IfExp(self, node: cst.IfExp) -> None:
-            guards.add(node.test)
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None and _is_constant(node.value):
+            self._guards.add(node.target)
 
-        def visit_Assert(self, node: cst.Assert) -> None:
-            guards.add(node.test)
+    def visit_Comparison(self, node: cst.Comparison) -> None:
+        if all(_is_constant(comparison.comparator) for comparison in node.comparisons):
+            self._guards.add(node.left)
 
-        def visit_UnaryOperation(self, node: cst.UnaryOperation) -> None:
-            guards.add(node.expression)
+    def visit_If(self, node: cst.If) -> None:
+        self._guards.add(node.test)
 
-        def visit_BooleanOperation(self, node: cst.BooleanOperation) -> None:
-            if node in guards:
-                guards.update((node.left, node.right))
+    def visit_IfExp(self, node: cst.IfExp) -> None:
+        self._guards.add(node.test)
 
-        def visit_Import(self, node: cst.Import) -> bool:  # noqa: ARG002
-            return False
+    def visit_Assert(self, node: cst.Assert) -> None:
+        self._guards.add(node.test)
 
-        def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:  # noqa: ARG002
-            return False
+    def visit_UnaryOperation(self, node: cst.UnaryOperation) -> None:
+        self._guards.add(node.expression)
 
-        def visit_Attribute(self, node: cst.Attribute) -> bool:
-            name = _dotted(node)
-            uses.add(name)
-            return not name  # of what is inside of a call or an index, names stand further in
+    def visit_BooleanOperation(self, node: cst.BooleanOperation) -> None:
+        if node in self._guards:
+            self._guards.update((node.left, node.right))
 
-        def visit_Name(self, node: cst.Name) -> None:
-            if node not in guards:
-                uses.add(node.value)
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = _dotted(node)
+        self.found.add(name)
+        return not name  # of what is inside of a call or an index, names stand further in
 
-    module.visit(Uses())
-    return frozenset(uses)
+    def visit_Name(self, node: cst.Name) -> None:
+        if node not in self._guards:
+            self.found.add(node.value)
 
 
 class _Change(cst.CSTTransformer):

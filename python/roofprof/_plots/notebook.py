@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Protocol
 
 from roofprof._plots.plot import content, plot
+from roofprof._printed import preformatted
 from roofprof._views.reads import ViewedReport
 
 
@@ -15,13 +15,10 @@ class ShownReport(ViewedReport, Protocol):
     def table(self) -> str: ...
 
 
-_TABLE_STYLE = "white-space: pre; overflow-x: auto; font-size: 12px; line-height: 1.3; text-align: left"
-
-
 def html(report: ShownReport, table: str | None = None) -> str:
     """The picture, if matplotlib is there and the report was timed, then the table, or a text in its place."""
     text = report.table() if table is None else table
-    return f'<div>{_picture(report)}<pre style="{_TABLE_STYLE}">{escape(text)}</pre></div>'
+    return f"<div>{_picture(report)}{preformatted(text)}</div>"
 
 
 def _picture(report: ViewedReport) -> str:

@@ -35,7 +35,7 @@ class SweepPoint:
         return self.weight_bytes + (self.activation_bytes or 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PredictedSweep(WrittenAsJson):
     """The points, by sequence and batch."""
 
@@ -111,6 +111,9 @@ class PredictedSweep(WrittenAsJson):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _about(self) -> str:
+        return f"{self.model} on {self.device}: {len(self.points)} sizes"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; times in seconds."""

@@ -48,7 +48,7 @@ class RankedDevice:
         return None if self.memory is None else self.memory_needed <= self.memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking(WrittenAsJson):
     """Devices by predicted time, the shortest first, and those that nothing could be predicted for."""
 
@@ -88,6 +88,9 @@ class Ranking(WrittenAsJson):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _about(self) -> str:
+        return f"{len(self)} devices for {self.model}"
 
 
 def _cells(device: RankedDevice) -> Sequence[str]:

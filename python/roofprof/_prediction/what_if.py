@@ -35,7 +35,7 @@ class ModuleWhatIf:
         return name if name and self.saved[name] > 0 else ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhatIf(WrittenAsJson):
     """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
 
@@ -107,6 +107,9 @@ class WhatIf(WrittenAsJson):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _about(self) -> str:
+        return f"{self.model} on {self.device}: {len(self.modules)} modules"
 
 
 def _time(seconds: float) -> str:

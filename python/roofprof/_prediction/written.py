@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roofprof._files import write_whole
+from roofprof._printed import Printed
 
 
-class WrittenAsJson:
+class WrittenAsJson(Printed):
     """A dataclass that is written under a schema's name."""
 
     SCHEMA: ClassVar[str]

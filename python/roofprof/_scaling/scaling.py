@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof._files import write_whole
+from roofprof._printed import Printed
 from roofprof._scaling.law import LEVEL, Law, fit
 from roofprof._scaling.loss import parts_of_loss
 from roofprof._scaling.measured import Measured, Read, measured, read, what_differs
@@ -59,8 +60,8 @@ class ScalingPrediction:
     efficiency_high: float | None
 
 
-@dataclass(frozen=True)
-class Scaling:
+@dataclass(frozen=True, repr=False)
+class Scaling(Printed):
     """What :func:`scaling` found."""
 
     model: str
@@ -81,6 +82,9 @@ class Scaling:
 
     def __str__(self) -> str:
         return self.table()
+
+    def _about(self) -> str:
+        return f"{self.model} on {self.device}: {len(self.points)} numbers of ranks"
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Speed-up with the fitted curve, and the parts of the loss; with a path it is written there, by its suffix.

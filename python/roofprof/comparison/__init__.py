@@ -11,6 +11,7 @@ from typing import Any
 from roofprof import _C
 from roofprof._fields import fields
 from roofprof._files import write_whole
+from roofprof._printed import Printed
 from roofprof.comparison.differences import Difference, differences
 from roofprof.comparison.matching import match
 from roofprof.comparison.noise import ALPHA, GUARD, TEST, Finding, Runs, judge
@@ -96,8 +97,8 @@ class ComparedRow:
         return self.counts_changed or self.verdict in {"faster", "slower"} or (other_bound and self.p is not None)
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Printed):
     """What :func:`compare` found."""
 
     before: Report
@@ -133,6 +134,9 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.table()
+
+    def _about(self) -> str:
+        return f"{self.before.model} ({self.names[0]}) and {self.after.model} ({self.names[1]})"
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One page without scripts. With a path it is written there as well. Raises OSError where it cannot be."""

@@ -60,3 +60,26 @@ def test_a_count_and_a_place_without_matplotlib_show_the_table(monkeypatch):
     shown = Parsed(timed._repr_html_())
     assert [tag for tag, _ in shown.tags] == ["div", "pre"]
     assert shown.text == timed.table()
+
+
+def results():
+    before = report_of({"conv": Did(1e9, 1e8, 0.01)})
+    linear, x = nn.Linear(2, 2), torch.rand(1, 2)
+    counted = roofprof.count(linear, x)
+    timer = roofprof.RooflineProfiler(linear)
+    return {
+        "Comparison": roofprof.compare(before, before),
+        "Ranking": counted.predict_all(),
+        "WhatIf": counted.what_if("RTX 4090"),
+        "Latency": timer.time(x, warmup=0, repeat=2),
+    }
+
+
+def test_every_result_that_prints_as_a_table_has_a_short_repr_and_its_text_in_equally_wide_characters():
+    for name, result in results().items():
+        assert re.fullmatch(rf"<roofprof\.{name} of [^\n]{{1,120}}>", repr(result))
+        shown = Parsed(result._repr_html_())
+        [(tag, attributes)] = shown.tags
+        assert tag == "pre"
+        assert "font-family: monospace" in attributes["style"]
+        assert shown.text == str(result)

@@ -154,11 +154,20 @@ def test_no_notes_are_put_on_the_user_s_exception():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions take notes from Python 3.11 on")
-def test_an_option_of_the_profiler_that_went_to_the_model_is_noted():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'repeat'") as caught:
-        roofprof.profile(nn.Linear(8, 4), torch.ones(2, 8), repeat=3)
+@pytest.mark.parametrize(
+    ("call", "option", "hint"),
+    [
+        (roofprof.profile, "repeat", "roofprof.RooflineProfiler(model, repeat=...).run(...)"),
+        (roofprof.count, "device", "roofprof.RooflineProfiler(model, device=...).count(...)"),
+        (roofprof.profile, "depth", "report.table(depth=...)"),
+    ],
+)
+def test_an_option_that_went_to_the_model_is_noted(call, option, hint):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'") as caught:
+        call(nn.Linear(8, 4), torch.ones(2, 8), **{option: 3})
     (note,) = caught.value.__notes__
-    assert "roofprof.RooflineProfiler(model, repeat=...)" in note
+    assert "went to the model" in note
+    assert hint in note
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'") as caught:
-        roofprof.profile(nn.Linear(8, 4), torch.ones(2, 8), other=3)
+        call(nn.Linear(8, 4), torch.ones(2, 8), other=3)
     assert not hasattr(caught.value, "__notes__")
