@@ -6,8 +6,8 @@ bandwidth. The bandwidth is roofprof's own measurement; the peak is what a convo
 little else. On an RTX 4090 the prediction was 0.27 ms, and 203 ms passed: the table of kernels showed a matrix-vector
 kernel that had been built for a much older GPU.
 
-    python examples/gemv_or_conv.py                     # on the GPU where there is one, else on the CPU
-    python examples/gemv_or_conv.py --device cpu --quick
+    python examples/gemv_or_conv.py                     # on the GPU where there is one; on the CPU with fewer calls
+    python examples/gemv_or_conv.py --device cpu --full # the convolution of the case on the CPU, too: minutes
     python examples/gemv_or_conv.py --published "RTX 4090"    # what that card would need
 """
 
@@ -103,7 +103,9 @@ def show_kernels(report: roofprof.Report) -> None:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Predicted and actual time of one matrix product.")
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--quick", action="store_true", help="a smaller convolution and fewer calls")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a smaller convolution and fewer calls, as on a CPU")
+    size.add_argument("--full", action="store_true", help="the whole convolution and ten calls, as on a GPU")
     roofs = parser.add_mutually_exclusive_group()
     roofs.add_argument("--published", metavar="CARD", help="predict with a card's published roofs, not this machine's")
     roofs.add_argument("--ceilings", metavar="FILE", help="roofs that `roofprof ceilings --json` wrote")
@@ -119,7 +121,8 @@ def main() -> None:
         roofs = roofprof.Ceilings.published(given.published)
     elif given.ceilings:
         roofs = roofprof.Ceilings.load(given.ceilings)
-    bench = Bench(given.device, roofs, given.quick)
+    on_cpu = given.device.startswith("cpu")
+    bench = Bench(given.device, roofs, quick=given.quick or (on_cpu and not given.full))
 
     conv = bench.convolution()
     reached = Roof(conv.total.flops / conv.total.time, "what the convolution reaches")
