@@ -12,26 +12,28 @@ namespace {
 
 constexpr std::int64_t kSeenIn = 100;  // one part in so many of the total's time is seen
 
-// What the module spent outside of its ops; nothing is known of it where ops have no times.
-GroupRow outside_ops(const RooflineRow& row, bool on_device) {
+}  // namespace
+
+GroupRow outside_ops(const Figures& figures, bool on_device) {
   GroupRow outside;
-  outside.module = row.path;
   outside.op = "(outside ops)";
-  outside.keys = {row.path, *outside.op};
-  outside.time_ns = row.self.time_ns.value_or(0) - row.self.op_time_ns.value_or(row.self.time_ns.value_or(0));
+  outside.keys = {*outside.op};
+  outside.time_ns = figures.time_ns.value_or(0) - figures.op_time_ns.value_or(figures.time_ns.value_or(0));
   outside.wasted_time_ns = outside.time_ns;
   if (!on_device) outside.bound = {BoundKind::overhead, ""};
   return outside;
 }
-
-}  // namespace
 
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most) {
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto wasters = group_rows(data, total, keys);
-  for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
+  for (const auto& row : rows) {
+    GroupRow& outside = wasters.emplace_back(outside_ops(row.self, data.device_timed));
+    outside.module = row.path;
+    outside.keys = {row.path, *outside.op};
+  }
   // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
   const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
   std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });

@@ -15,6 +15,10 @@ namespace roofprof {
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most);
 
+// What ran, or waited, outside of ops: a row under the op "(outside ops)". `figures` are those of a module itself, or the
+// total's. Nothing is known of it where ops have no times: its time is 0 there.
+GroupRow outside_ops(const Figures& figures, bool on_device);
+
 // The rows that waste more in ops of their own than the modules below them, which ran, do. Less than a hundredth of the
 // total's time is none.
 std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total);

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "figures/closest.h"
 #include "report/text_table.h"
 #include "report/units.h"
 #include "report/utf8.h"
@@ -89,11 +90,14 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
   const auto found = std::ranges::find_if(columns, is_called);
   if (found != columns.end()) return *found;
   std::string known;
+  std::vector<std::string> names;
   for (const auto& column : columns) {
+    names.push_back(column.name);
     if (!column.of_self) known += (known.empty() ? "" : ", ") + column.name;
   }
   if constexpr (std::is_same_v<Row, RooflineRow>) known += "; each figure also as self_<name>";
-  throw std::invalid_argument("no column '" + std::string(name) + "'; the columns are " + known);
+  throw std::invalid_argument("no column '" + std::string(name) + "': the closest are " + closest(wanted, names) +
+                              "; the columns are " + known);
 }
 
 // The cell of a row: its value, ">=" before counts that an uncosted op left incomplete, "op/s" behind rates of

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "figures/region_rows.h"
+#include "figures/wasters.h"
 #include "report/tables.h"
 #include "report/utf8.h"
 #include "values/profile_data.h"
@@ -93,13 +94,24 @@ std::string group_table(const Report& report, const TableOptions& options) {
     table.add(std::move(cells));
   };
   for (const auto* row : rows) add(*row);
-  // The sum over everything is the group without keys.
-  for (GroupRow total : report.group({})) {
-    total.keys.assign(keys.size(), "");
-    total.keys.front() = "total";
-    for (std::size_t i = 1; i < keys.size(); ++i) total.keys[i] = " ";
-    table.add_rule();
-    add(total);
+  table.add_rule();
+  const auto add_sum = [&](GroupRow row, std::string_view name) {
+    row.keys.assign(keys.size(), " ");
+    row.keys.front() = name;
+    add(row);
+  };
+  // The sum over all ops is the group without keys. Where more time passed than that in them, the total has it.
+  const GroupRow outside = outside_ops(report.total(), report.data().device_timed);
+  for (GroupRow sum : report.group({})) {
+    if (*outside.time_ns <= 0) {
+      add_sum(std::move(sum), "total");
+      continue;
+    }
+    add_sum(sum, "all ops");
+    add_sum(outside, *outside.op);
+    static_cast<Figures&>(sum) = report.total();
+    sum.percent_of_time.reset();
+    add_sum(std::move(sum), "total");
   }
 
   std::vector<std::string> dropped;

@@ -29,6 +29,7 @@ from roofprof.cli import (
     time,
     trace,
 )
+from roofprof.cli.parser import Parser
 from roofprof.cli.shared import CommandError, complain
 
 _COMMANDS = (
@@ -75,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Of all commands; each with its examples, files and exit codes."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
         epilog=manual.overview(),

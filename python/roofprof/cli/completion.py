@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from roofprof.cli.shared import CommandError, Commands, add_debug
+from roofprof.cli.shared import TABLES, CommandError, Commands, add_debug
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -42,17 +42,34 @@ def run(arguments: argparse.Namespace) -> int:
     from roofprof.cli import make_parser
 
     parser = make_parser()
-    for action in _actions(parser):
+    for command, action in _actions(parser):
         if action.type is Path or action.dest in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
+        elif words := _words(command, action.dest):
+            action.choices = words  # this parser parses nothing
     print(shtab.complete(parser, arguments.shell))
     return 0
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Those of the commands too."""
+def _words(command: str, option: str) -> list[str]:
+    """Return what an option takes that has no choices of its own: columns, cards; empty for others."""
+    if option in {"sort", "columns"}:
+        from roofprof._fields import fields
+
+        return list(fields.of("row"))
+    if option == "by" and command != "plot":
+        return list(TABLES)
+    if (command, option) in {("predict", "device"), ("sweep", "device"), ("ceilings", "published")}:
+        from roofprof.published_peaks import names
+
+        return [name.replace(" ", "") for name in names()]  # a shell splits words at spaces, names do without them
+    return []
+
+
+def _actions(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, argparse.Action]]:
+    """Yield every option and argument with the command that takes it; "" for those before a command."""
     for action in parser._actions:
-        yield action
+        yield command, action
         if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _actions(command)
+            for name, subparser in action.choices.items():
+                yield from _actions(subparser, name)

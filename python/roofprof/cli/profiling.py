@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -94,12 +95,13 @@ def check_device(device: str) -> None:
 
 
 def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[..., Any]:
-    """The target, on its device, in its dtype and mode."""
+    """Return the target, on its device, in its dtype and mode. Raises CommandError where an input is missing."""
     model = load_model(arguments.target, arguments.args, arguments.device)
     if isinstance(model, torch.nn.Module):
         model = moved(model, arguments.target, arguments.device, _dtype(arguments))
         if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in
             model = model.train(train)
+    _check_inputs(arguments, model)
     return model
 
 
@@ -111,6 +113,23 @@ def inputs_of(arguments: argparse.Namespace) -> Arguments:
         return call_inputs(arguments.inputs, load_inputs(arguments.inputs))
     dtype = _dtype(arguments) or torch.float32
     return tuple(make_input(text, dtype, arguments.device) for text in arguments.input or []), {}
+
+
+def _check_inputs(arguments: argparse.Namespace, model: Callable[..., Any]) -> None:
+    """Raise CommandError where no input was given to a model that needs one."""
+    if arguments.inputs or arguments.input:
+        return
+    try:
+        parameters = inspect.signature(getattr(model, "forward", model)).parameters.values()
+    except (TypeError, ValueError):  # of a builtin, of TorchScript
+        return
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind in kinds]
+    if needed:
+        raise CommandError(
+            f"{arguments.target} is called with {', '.join(needed)}, and no input was given: add --input with a shape, "
+            "such as --input 1x3x224x224, or --inputs FILE.py:CALLABLE for anything else"
+        )
 
 
 def _dtype(arguments: argparse.Namespace) -> torch.dtype | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from roofprof._files import why_not_writable
+from roofprof.cli.parser import near
 
 if TYPE_CHECKING:
     from roofprof.report import Report
@@ -138,6 +139,21 @@ _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 
 # ---- options
 
+# Tables that are no groups of ops, and the keys of groups, as Report.group takes them.
+_KINDS = ("module", "scope", "kernel", "rank", "collective")
+_KEYS = ("op", "phase", "dtype", "shapes")
+TABLES = (*_KINDS, *_KEYS)
+
+
+def table_kind(text: str) -> str:
+    """Return what --by names, if there is such a table."""
+    keys = [key.strip() for key in text.split(",")]
+    known = TABLES if len(keys) == 1 else (*_KEYS, "module", "scope")
+    for key in keys:
+        if key not in known:
+            raise argparse.ArgumentTypeError(f"'{key}' is not known{near(key, known)}")
+    return ",".join(keys)
+
 
 def whole_number(text: str) -> int:
     """Of an option's value; larger ones than any count is meant to be are refused."""
@@ -193,9 +209,11 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", metavar="A,B,...", help="which columns to show")
     parser.add_argument(
         "--by",
-        choices=("module", "scope", "op", "kernel", "rank", "collective"),
+        type=table_kind,
         default="module",
-        help="a row for each module, region of the code, operator, kernel or rank",
+        metavar="KIND",
+        help=f"what has a row: {', '.join(_KINDS)}, or a group of ops by {', '.join(_KEYS)} or several of these "
+        "('op,phase')",
     )
     parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="largest number of rows shown")
     parser.add_argument(

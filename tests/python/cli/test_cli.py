@@ -248,6 +248,9 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         (("profile", "models.py:number"), "models.py:number is an int"),
         (("profile", "models.py:broken"), "no weights here"),
         (("profile", "models.py:mlp", "--input", "two"), "'two' is no input shape"),
+        (("profile", "models.py:mlp"), "models.py:mlp is called with input, and no input was given: add --input"),
+        (("profile", "models.py:Raises", "--count"), "models.py:Raises is called with x, and no input was given"),
+        (("time", "models.py:mlp"), "models.py:mlp is called with input, and no input was given: add --input"),
         (("profile", "models.py:mlp", "--input", "2x8", "--dtype", "float99"), "float99"),
         (("profile", "models.py:mlp", "--input", "2x8", "--device", "cuda:99"), "cuda:99"),
         (("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "models.py"), "models.py holds no roofs"),
@@ -353,6 +356,40 @@ def test_numbers_of_options(shell, capsys, option, value, problem):
         shell(*PROFILE, option, value)
     assert end.value.code == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("shwo", "r.json"), "'shwo' is not known; did you mean show?"),
+        (("profile", "models.py:mlp", "--repaet", "3"), "there is no option --repaet; did you mean --repeat?"),
+        (("show", "r.json", "--colour=3"), "there is no option --colour"),
+        (("show", "r.json", "s.json"), "'s.json' is one argument too many"),
+        (("plot", "r.json", "--kind", "rofline"), "'rofline' is not known; did you mean roofline?"),
+        (("show", "r.json", "--by", "phas"), "'phas' is not known; did you mean phase?"),
+        (("show", "r.json", "--by", "op,kernel"), "'kernel' is not known; choose from op, phase, dtype, shapes"),
+    ],
+)
+def test_misspelt_words_are_answered_with_those_that_are_near(shell, capsys, words, says):
+    with pytest.raises(SystemExit) as end:
+        shell(*words)
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("keys", ["phase", "dtype", "op, phase", "module,op"])
+def test_groups_of_ops_add_up_to_the_total(shell, keys):
+    shell(*PROFILE, "--json", "r.json")
+    code, out, _ = shell("show", "r.json", "--by", keys, "--no-legend", "--columns", "macs,time")
+    assert code == 0
+    names = [key.strip() for key in keys.split(",")]
+    head = next(line for line in out.splitlines() if line.startswith(f"{names[0]} "))
+    assert head.split() == [*names, "MACs", "self", "time"]
+    groups = roofprof.Report.from_json("r.json").group(*names)
+    assert sum(group.macs for group in groups) == MLP_MACS
+    lines = {line.split("  ")[0]: line.split()[-2] for line in out.splitlines() if len(line.split()) > 1}
+    assert lines["total"] == lines["all ops"] == str(MLP_MACS)
+    assert lines["(outside ops)"] == "0"
 
 
 def test_ceilings_that_cannot_be_written_are_not_measured(shell, monkeypatch):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from roofprof.cli import completion, main
+from roofprof.cli.shared import TABLES
 
 pytest.importorskip("shtab")
 
@@ -56,14 +57,9 @@ def test_options_of_a_command(completed):
 
 def test_choices_of_an_option(completed):
     assert completed("roofprof", "plot", "--kind", "") == ["roofline", "time"]
-    assert completed("roofprof", "show", "r.json", "--by", "") == [
-        "module",
-        "scope",
-        "op",
-        "kernel",
-        "rank",
-        "collective",
-    ]
+    assert completed("roofprof", "show", "r.json", "--by", "") == list(TABLES)
+    assert "wasted_time" in completed("roofprof", "show", "r.json", "--sort", "wa")
+    assert "RTX4090" in completed("roofprof", "predict", "r.json", "--device", "RTX4")
 
 
 @pytest.mark.parametrize("words", [("show", "re"), ("check", "--budget", "re"), ("profile", "re"), ("run", "re")])

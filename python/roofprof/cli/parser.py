@@ -1,0 +1,40 @@
+"""The parser of the commands: what was misspelt is answered with the words that are near."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that names the closest commands, options and choices. Its subcommands are parsed alike."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"'{value}' is not known{near(str(value), map(str, action.choices))}")
+
+    def parse_known_args(  # type: ignore[override]  # the overloads of argparse's stubs
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as argparse does; what is left over is refused here, by the command whose options are known."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(unknown[0])
+        return parsed, unknown
+
+    def _refuse(self, word: str) -> NoReturn:
+        option = word.split("=", maxsplit=1)[0]
+        if option.startswith("-"):
+            self.error(f"there is no option {option}{near(option, self._option_string_actions)}")
+        self.error(f"'{word}' is one argument too many")
+
+
+def near(word: str, words: Iterable[str]) -> str:
+    """Return what to add to the sentence that refuses a word."""
+    known = list(words)
+    close = difflib.get_close_matches(word, known, n=3, cutoff=0.7)
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    return f"; choose from {', '.join(known)}" if not word.startswith("-") else ""
