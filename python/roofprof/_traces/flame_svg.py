@@ -1,20 +1,20 @@
-"""A flame graph as one SVG file, the root on top. Without scripts: names are cut by their boxes, tooltips have all."""
+"""A flame graph as one SVG file without scripts, the root on top, coloured by the share of the roof."""
 
 from __future__ import annotations
 
 import colorsys
 import re
-import zlib
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from roofprof._traces.time_tree import Node
+from roofprof._traces.time_tree import OP, Node
 
 LINE = 20  # pixels of a level
-HEAD = 46  # above the first one
+HEAD = 68  # above the first one
 LEAST = 0.02  # percent of the width: narrower boxes are left out
-LEAST_WITH_TEXT = 1.2
-LEAST_WITH_SHARE = 18  # where a share has room in 400 pixels: cut, it would be another number
+USUAL_WIDTH = 1000  # pixels: labels are cut for a picture of this width
+CHARACTER = 6.6  # pixels
+_SCALE = (0, 25, 50, 75, 100)  # percent of the roof, as the legend shows them
 
 _STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #1a1a1a }
@@ -37,10 +37,21 @@ def flame_svg(roots: list[Node], title: str) -> str:
         f"<style>{_STYLE}</style>",
         '<rect class="all" width="100%" height="100%"/>',
         f'<text class="head" x="6" y="17">{_text(title)}</text>',
-        f'<text x="6" y="35">{_text(_duration(total))} by module; what is below a box is inside of it</text>',
+        f'<text x="6" y="35">{_text(_duration(total))} by module and op; what is below a box is inside of it</text>',
+        *_legend(),
     ]
     parts += [_box(*box, total) for box in boxes]
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _legend() -> Iterator[str]:
+    """Yield what says which colour means what."""
+    yield '<text x="6" y="57">% of the roof</text>'
+    shares = [(_color(share), f"{share}") for share in _SCALE] + [(_color(None), "not known")]
+    for place, (color, words) in enumerate(shares):
+        x = 90 + 44 * place
+        yield f'<rect x="{x}" y="46" width="{40 if words.isdigit() else 72}" height="15" fill="{color}"/>'
+        yield f'<text x="{x + 4}" y="57">{words}</text>'
 
 
 def _boxes(roots: list[Node], total_ns: int) -> Iterator[tuple[int, float, float, Node]]:
@@ -59,19 +70,37 @@ def _boxes(roots: list[Node], total_ns: int) -> Iterator[tuple[int, float, float
 def _box(level: int, left: float, width: float, node: Node, total_ns: int) -> str:
     of_all = f"{100 * node.time_ns / total_ns:.1f}%"
     own = f", {_duration(node.own_ns)} of its own" if node.children else ""
-    name = f"{node.path or node.name} ({node.type})" if node.type else node.path or node.name
-    tooltip = f"<title>{_text(f'{name}: {_duration(node.time_ns)}, {of_all}{own}')}</title>"
-    words = f"{node.name} {of_all}" if width >= LEAST_WITH_SHARE else node.name
-    label = f'<text x="4" y="14">{_text(words)}</text>' if width >= LEAST_WITH_TEXT else ""
+    roof = "" if node.percent_of_roof is None else f", {node.percent_of_roof:.2g}% of the roof"
+    tooltip = f"<title>{_text(f'{_named(node)}: {_duration(node.time_ns)}, {of_all}{own}{roof}')}</title>"
+    room = int((width / 100 * USUAL_WIDTH - 8) / CHARACTER)
+    whole = f"{node.name} {of_all}"
+    words = whole if len(whole) <= room else cut(node.name, room)
+    label = f'<text x="4" y="14">{_text(words)}</text>' if words else ""
     place = f'x="{left:.4f}%" y="{HEAD + level * LINE}" width="{width:.4f}%" height="{LINE}"'
-    fill = f'<rect width="100%" height="{LINE}" fill="{_color(node.type)}"/>'
+    fill = f'<rect width="100%" height="{LINE}" fill="{_color(node.percent_of_roof)}"/>'
     return f'<svg class="box" {place}>{tooltip}{fill}{label}</svg>'
 
 
-def _color(kind: str) -> str:
-    """Light enough for dark text; one for each type of module."""
-    hue = zlib.crc32(kind.encode("utf-8", "replace")) % 360 / 360
-    red, green, blue = colorsys.hls_to_rgb(hue, 0.78, 0.62)
+def _named(node: Node) -> str:
+    if node.type == OP:
+        return f"{node.name} in {node.path or 'the model'}"
+    return f"{node.path or node.name} ({node.type})" if node.type else node.path or node.name
+
+
+def cut(name: str, room: int) -> str:
+    """Return a name that fits into so many characters, cut where a word in it ends; "" where not one word fits."""
+    if len(name) <= room:
+        return name
+    ends = [match.end() for match in re.finditer(r"[^\W_]+", name) if match.end() < room]
+    return f"{name[: ends[-1]]}\N{HORIZONTAL ELLIPSIS}" if ends else ""
+
+
+def _color(percent_of_roof: float | None) -> str:
+    """Return orange for nothing of the roof, blue for all of it, grey for unknown; dark text can be read on each."""
+    if percent_of_roof is None:
+        return "#dddddd"
+    share = min(max(percent_of_roof / 100, 0), 1)
+    red, green, blue = colorsys.hls_to_rgb((20 + 190 * share) / 360, 0.76, 0.75)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 

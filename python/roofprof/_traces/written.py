@@ -52,7 +52,7 @@ class WritesTraces:
         suffix = Path(path).suffix.lower()
         if suffix not in FLAMES:
             raise ValueError(f"cannot write '{os.fspath(path)}': a flame graph's file ends in {_either(FLAMES)}")
-        roots = time_tree(self._compiled)
+        roots = time_tree(self._compiled, with_ops=suffix == ".svg")
         _write(path, flame_svg(roots, _title(self._compiled)) if suffix == ".svg" else folded(roots))
 
 

@@ -10,7 +10,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof._traces.flame_svg import flame_svg
+from roofprof._traces.flame_svg import LEAST, cut, flame_svg
 from roofprof._traces.time_tree import Node, folded, time_tree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,6 +57,41 @@ def test_a_box_is_as_wide_as_its_share_of_the_time(report, tmp_path):
             at for name, at in found.items() if name.startswith((f"{row.path or 'Sequential'} (", f"{row.path}: "))
         ]
         assert box[2] == pytest.approx(100 * row.time / report.total.time, abs=0.001)
+
+
+def test_ops_are_the_leaves_and_colours_tell_the_share_of_the_roof(report, tmp_path):
+    report.to_flame_graph(tmp_path / "f.svg")
+    svg = (tmp_path / "f.svg").read_bytes()
+    found = boxes(svg)
+    for group in report.group("module", "op"):
+        module, op = group.keys
+        share = 100 * group.time / report.total.time
+        start = f"{op.removeprefix('aten::')} in {module or 'the model'}:"
+        widths = [at[2] for name, at in found.items() if name.startswith(start)]
+        assert widths == ([pytest.approx(share, abs=0.001)] if share >= LEAST else [])
+    colours = {}
+    for box in ET.fromstring(svg).findall(f"{SVG}svg"):
+        name = box.find(f"{SVG}title").text
+        colours[name] = box.find(f"{SVG}rect").get("fill")
+        assert ("of the roof" in name) == (colours[name] != "#dddddd")
+    nodes = [
+        Node("low", "low", "", 1, percent_of_roof=1),
+        Node("high", "high", "", 1, percent_of_roof=99),
+        Node("?", "?", "", 1),
+    ]
+    assert (
+        len({box.find(f"{SVG}rect").get("fill") for box in ET.fromstring(flame_svg(nodes, "")).findall(f"{SVG}svg")})
+        == 3
+    )
+
+
+def test_labels_are_cut_where_words_end():
+    assert cut("self_attn", 9) == "self_attn"
+    assert cut("self_attn", 8) == "self\N{HORIZONTAL ELLIPSIS}"
+    assert cut("scaled_dot_product_attention", 20) == "scaled_dot_product\N{HORIZONTAL ELLIPSIS}"
+    assert cut("linear1", 5) == ""
+    for room in range(40):
+        assert len(cut("model.layers.0.self_attn", room)) <= room
 
 
 def test_children_lie_below_their_parent():
