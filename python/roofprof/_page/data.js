@@ -33,6 +33,8 @@ class Column {
   }
 }
 
+const FIRST = ["time", "total", "percent_of_roof", "wasted_time", "bound"];
+
 /** The rows of one kind, and their columns by name. */
 class Table {
   constructor(described) {
@@ -50,8 +52,9 @@ class Table {
       this.byName.set(column.name, column.self ? new Column(column, whole, places) : new Column(column));
     }
     this.usual = described.usual.filter((name) => this.byName.has(name));
-    // Usual ones first, in the order of the printed table.
-    this.columns = [...new Set([...this.usual.map((name) => this.byName.get(name)), ...this.byName.values()])];
+    // What a reader looks for first, then the other usual ones in the order of the printed table, then the rest.
+    const order = [...FIRST.filter((name) => this.usual.includes(name)), ...this.usual];
+    this.columns = [...new Set([...order.map((name) => this.byName.get(name)), ...this.byName.values()])];
     this.chosen = new Set(this.usual);
     this.rowOf = new Map(this.names.map((name, row) => [name, row]));
   }

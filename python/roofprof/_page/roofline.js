@@ -7,6 +7,8 @@ const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").re
 const BY = { module: "Modules", op: "Operators", kernel: "Kernels" };
 const LARGEST_DOT = 34; // pixels across, of the dot with the most time
 const SMALLEST_DOT = 6;
+const MOST_LABELS = 5; // dots that are named: those that waste most
+const LETTER = 6.2; // pixels
 const PAPER = { width: 680, height: 380 }; // pixels that fit A4 and letter
 
 class Roofline {
@@ -231,6 +233,54 @@ class Roofline {
     const ridges = this.narrow ? [] : this.view.ridges.map((ridge) => ({
       ...style(`ridge ${ridge.text}`), x: Math.log10(ridge.intensity), y: Math.log10(ridge.rate), xanchor: "left", yanchor: "top",
       font: { size: 10, color: this.colours.soft } }));
-    return [...labels, ...ridges];
+    return apart([...labels, ...ridges, ...this.#worst()], this.#pixels(whole));
   }
+
+  /** The names of the dots that waste most, each on the side where there is room. */
+  #worst() {
+    const wasting = this.view.dots.filter((dot) => dot.wasted > 0 && !this.hidden.has(dot.kind));
+    wasting.sort((a, b) => b.wasted - a.wasted);
+    return wasting.slice(0, this.narrow ? 2 : MOST_LABELS).map((dot) => ({
+      text: plain(short(dot.label)), showarrow: false, font: { size: 11, color: this.colours.text },
+      x: Math.log10(dot.intensity), y: Math.log10(dot.rate), xanchor: "left", yanchor: "middle",
+      gap: this.#size(dot) / 2 + 3 }));
+  }
+
+  /** From a place in the plane, in decades, to one in the picture, in pixels. */
+  #pixels(whole) {
+    const onPaper = document.documentElement.classList.contains("printing");
+    const [left, right] = whole["xaxis.range"];
+    const [bottom, top] = whole["yaxis.range"];
+    const width = (onPaper ? PAPER.width : this.box.clientWidth) - 72;
+    const height = (onPaper ? PAPER.height : this.box.clientHeight) - 60;
+    return ({ x, y }) => [(width * (x - left)) / (right - left), (height * (top - y)) / (top - bottom)];
+  }
+}
+
+/** The end of a long path, which tells modules apart. */
+const short = (name) => (name.length > 28 ? `…${name.slice(-27)}` : name);
+
+/** Labels that do not overlap: one with a `gap` goes to that side of its dot where it has room, or is left out; another
+ * that has none is left out. Earlier ones go first. */
+function apart(labels, pixels) {
+  const taken = [];
+  const frame = ({ text, x, y, xanchor, yanchor, xshift = 0, yshift = 0 }) => {
+    const [width, height] = [text.length * LETTER + 4, 15];
+    const [px, py] = pixels({ x, y });
+    const left = px + xshift - { left: 0, right: width, center: width / 2 }[xanchor];
+    const top = py - yshift - { top: 0, bottom: height, middle: height / 2 }[yanchor];
+    return { left, top, right: left + width, bottom: top + height };
+  };
+  const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return labels.flatMap(({ gap, ...label }) => {
+    const sides = gap === undefined ? [label] : [
+      { ...label, xshift: gap },
+      { ...label, xanchor: "right", xshift: -gap },
+      { ...label, xanchor: "center", yanchor: "bottom", yshift: gap },
+      { ...label, xanchor: "center", yanchor: "top", yshift: -gap },
+    ];
+    const side = sides.find((one) => !taken.some((other) => meets(frame(one), other)));
+    if (side) taken.push(frame(side));
+    return side ? [side] : [];
+  });
 }

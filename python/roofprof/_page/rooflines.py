@@ -84,10 +84,16 @@ def _dot(dot: Dot, rows: _RowsOfDot, kind: str) -> dict[str, Any]:
         "intensity": dot.intensity,
         "rate": dot.rate,
         "time": dot.time,
+        "wasted": exact(_wasted(rows.row)),
         "measured": dot.measured,
         "levels": dot.levels,
         "told": _told(dot, rows.row, kind),
     }
+
+
+def _wasted(row: AnyRow) -> float:
+    """Return the seconds that the dot's own ops waste; 0 where that is not known."""
+    return getattr(row, "self_wasted_time" if isinstance(row, _C.Row) else "wasted_time", None) or 0.0
 
 
 def _told(dot: Dot, row: AnyRow, kind: str) -> list[tuple[str, str]]:

@@ -7,8 +7,18 @@ const HEADLINE = ["time", "flops", "macs", "bytes", "params", "intensity", "achi
 function showHeading() {
   for (const [index, [label, text]] of page.heading.entries()) {
     if (index === 0) byId("title").textContent = text;
-    else if (label) byId("banners").append(make("p", { className: "banner" }, make("strong", {}, label), ` ${text}`));
+    else if (label) showBanner(label, text);
     else byId("run").append(make("p", {}, text));
+  }
+}
+
+/** One banner a label: what follows under the same one is a line in it. */
+function showBanner(label, text) {
+  const banner = byId("banners").lastElementChild;
+  if (banner?.dataset.label === label) banner.append(make("p", {}, text));
+  else {
+    byId("banners").append(make("div", { className: "banner" }, make("p", {}, make("strong", {}, label), ` ${text}`)));
+    byId("banners").lastElementChild.dataset.label = label;
   }
 }
 
@@ -44,7 +54,9 @@ function showCoverage() {
   }
   if (uncalled.length) section.append(listing(`${plural(uncalled.length, "module")} never called`,
     uncalled.map(modulePath)));
-  const ranked = [...notes].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+  // What a banner says above is not said again.
+  const above = new Set(page.heading.filter(([label]) => label).map(([, text]) => text));
+  const ranked = notes.filter(({ text, count }) => count > 1 || !above.has(text)).sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
   if (ranked.length) section.append(make("ul", { className: "notes" }, ...ranked.map(noteLine)));
 }
 

@@ -94,7 +94,9 @@ def test_the_total_and_the_operators_are_those_of_the_report(opened, report):
 def test_the_usual_columns_are_those_of_the_table(opened, report):
     headings = opened.page.evaluate("[...document.querySelectorAll('#modules thead button')].map(b => b.textContent)")
     table = report.table(width=400).split("\n\n")[1].splitlines()[0]
-    assert headings == re.split(r" {2,}", table.strip())
+    printed = re.split(r" {2,}", table.strip())
+    first = ["time", "%roof", "wasted", "bound"]  # right after the name, which stays in sight
+    assert headings == [printed[0], *first, *(name for name in printed[1:] if name not in first)]
 
 
 def test_what_ran_and_its_total_stand_first(opened, report):
