@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _words(command: str, option: str) -> list[str]:
     """Return what an option takes that has no choices of its own: columns, cards; empty for others."""
     if option in {"sort", "columns"}:
-        from roofprof._fields import fields
+        from roofprof import fields
 
         return list(fields.of("row"))
     if option == "by" and command != "plot":
