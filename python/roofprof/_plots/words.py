@@ -27,7 +27,7 @@ def headings(report: ViewedReport, view: RooflineView, kind: str) -> tuple[str, 
     gpu = environment.get("gpu_device")
     machine = str(gpu or environment.get("device") or report.device)
     threads = environment.get("torch_threads")
-    parts = [report.device, machine, "" if gpu or not threads else f"{threads} threads"]
+    parts = [report.device, machine, "" if gpu or not threads else f"{threads} thread{'' if threads == 1 else 's'}"]
     if torch := environment.get("torch"):
         parts.append(f"torch {torch}")
     wall = report.total.wall

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+import re
 import sys
 import time
 
@@ -226,6 +227,14 @@ def test_the_title_says_model_dots_and_machine(case_5):
     assert "Sequential: roofline, a dot is an operator" in shown
     assert str(case_5.environment["device"]) in shown
     assert "measured" not in words(case_5.plot()).partition("Roofs: ")[2].partition(".")[0]
+
+
+@pytest.mark.parametrize(("threads", "words_of_it"), [(1, "1 thread"), (2, "2 threads")])
+def test_one_thread_is_no_threads(threads, words_of_it):
+    data = as_dict({"x": Did(1e9, 1e8, 0.01)})
+    data["environment"]["torch_threads"] = threads
+    shown = words(roofprof.Report.from_dict(data).plot())
+    assert re.search(rf"\b{words_of_it}\b(?!s)", shown)
 
 
 def test_a_count_is_refused():
