@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
+from roofprof._adapters.dynamo import dynamo, from_its_import_on
 from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def original(value: Any) -> Any:
     """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
-    dynamo = _dynamo()
-    if dynamo is None:
+    compiler = dynamo()
+    if compiler is None:
         return value
     if isinstance(value, torch.nn.Module):
-        while isinstance(value, dynamo.eval_frame.OptimizedModule):
+        while isinstance(value, compiler.eval_frame.OptimizedModule):
             value = value._orig_mod
         return value
     function = getattr(value, "_torchdynamo_orig_callable", value)
@@ -53,8 +53,8 @@ def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
     ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
     A torch without that compiles nothing of theirs, and their calls go on as they were.
     """
-    dynamo = _dynamo()
-    if dynamo is None or not hasattr(dynamo.eval_frame.OptimizedModule, "_should_wrap_module_call_impl"):
+    compiler = dynamo()
+    if compiler is None or not hasattr(compiler.eval_frame.OptimizedModule, "_should_wrap_module_call_impl"):
         return []
     compiled = compiled_places(tree)
     wrapped = {place for _, _, place in tree.wrappers}
@@ -95,19 +95,15 @@ class Compilations:
         self._hooks: ModuleHooks | None = None
         self._with_hooks = with_hooks
         self._eager = False
-        self._unwatched = False
         self._session = session
         self._started = 0.0
 
     @contextlib.contextmanager
     def as_eager(self) -> Iterator[None]:
         """In here, what was compiled runs as it was before; what is compiled by then stays so."""
-        if _dynamo() is None:
-            yield
-            return
         self._eager = True
         try:
-            with _forced_eager():
+            with from_its_import_on(_forced_eager):
                 yield
         finally:
             self._eager = False
@@ -130,13 +126,12 @@ class Compilations:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Every compilation in here is counted and kept apart."""
-        dynamo = _dynamo()
-        if dynamo is None:
+        with from_its_import_on(self._called_back):
             yield
-            dynamo = _dynamo()
-            self._unwatched = dynamo is not None and bool(dynamo.utils.counters["frames"])
-            return
-        handler = dynamo.callback_handler
+
+    @contextlib.contextmanager
+    def _called_back(self) -> Iterator[None]:
+        handler = dynamo().callback_handler
         handler.register_start_callback(self._start)
         handler.register_end_callback(self._end)
         try:
@@ -147,10 +142,6 @@ class Compilations:
 
     def note(self, *, timed: bool) -> list[_C.Note]:
         """What the reader should know of them."""
-        if self._unwatched:
-            loaded = "torch.compile was loaded meanwhile: what it compiled then holds the profiler's hooks"
-            advice = "and runs in pieces until torch.compiler.reset(); import torch._dynamo first"
-            return [_C.Note("hooks-compiled", f"{loaded}, {advice}")]
         if self.count == 0:
             return []
         times = "1 time" if self.count == 1 else f"{self.count} times"
@@ -190,11 +181,6 @@ def _called_without(hooks: ModuleHooks, module: torch.nn.Module, call: Callable[
 
 
 _forced_eager = SharedChange(lambda: torch.compiler.set_stance("force_eager"))
-
-
-def _dynamo() -> Any:
-    """torch._dynamo where something imported it: without it nothing is compiled."""
-    return sys.modules.get("torch._dynamo")
 
 
 def _remove(remover: Callable[[Any], None], callback: Callable[[Any], None]) -> None:
