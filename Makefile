@@ -83,6 +83,14 @@ test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
 	@awk '/\[  PASSED  \]/ { n += $$4 } END { print "and of the C++ tests: " n " passed" }' $(BUILD)/Testing/Temporary/LastTest.log
 
+.PHONY: test-measuring
+test-measuring: build $(VENV)/.has-test  ## of the tests, those that measure this machine
+	$(say) "building the C++ tests"
+	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
+	$(BIN)/cmake --build $(BUILD)
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure -L '^measuring$$'
+	$(BIN)/python -m pytest -m measuring $(PYTEST_ARGS)
+
 # CUPTI 13.0, whose host half works without a device, for tests/python/collect/test_metric_sets.py. In a folder of its
 # own: in the environment it would take the place of the one that torch loads. Where it cannot be fetched, that test
 # skips itself.

@@ -188,9 +188,10 @@ class MeasuringTurn {
 // What a measurement tells on stderr, once it takes long.
 class LinesOnStderr {
  public:
+  explicit LinesOnStderr(const RoofSource& source) : now_(source.now) {}
   void operator()(std::string_view line) {
     constexpr std::chrono::seconds kQuiet{2};
-    if (std::chrono::steady_clock::now() - begin_ < kQuiet) return;
+    if (now_() - begin_ < kQuiet) return;
     if (!std::exchange(begun_, true)) {
       std::cerr << "roofs of this machine: measured once, in about 20 seconds, and kept in " << ceilings_cache_folder()
                 << '\n';
@@ -199,7 +200,8 @@ class LinesOnStderr {
   }
 
  private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point (*now_)();
+  std::chrono::steady_clock::time_point begin_ = now_();
   bool begun_ = false;
 };
 
@@ -244,7 +246,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
   remarks.clear();
   if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
 
-  MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr());
+  MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr(source));
   if (measured.ceilings.busy_share > 0) {
     busy_roofs().keep(path.string(), measured);
   } else {

@@ -1,6 +1,7 @@
 #pragma once
 // The roofs of this machine, measured when first needed and kept in a file for the next process, of C++ or of Python.
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -14,6 +15,7 @@ namespace roofprof {
 struct RoofSource {
   std::function<MeasuredCeilings(const std::string& device, const Progress&)> measure = measure_ceilings;
   std::function<Environment(const std::string& device)> gpu_environment = roofprof::gpu_environment;
+  std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;
 };
 
 struct CachedCeilings {

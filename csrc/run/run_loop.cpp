@@ -13,8 +13,6 @@
 namespace roofprof::run {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Without a wish of the caller's.
 constexpr std::size_t kRepeats = 10;
 // Calls that compile are not timed, but a model that compiles in each call is, after so many.
@@ -66,7 +64,7 @@ class FurtherCalls {
   bool spent(std::chrono::nanoseconds limit, std::chrono::nanoseconds more = {}) const {
     if (limits_.repeat) return false;
     const std::chrono::duration<double> compiling(target_.compilations().seconds);
-    return Clock::now() - started_ - compiling + more > limit;
+    return limits_.now() - started_ - compiling + more > limit;
   }
 
   // False where nothing can be timed.
@@ -167,7 +165,7 @@ class FurtherCalls {
   RunTarget& target_;
   const RunLimits& limits_;
   RunResult& result_;
-  const Clock::time_point started_ = Clock::now();
+  const std::chrono::steady_clock::time_point started_ = limits_.now();
   const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
   std::size_t observed_ = 0;
   std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call

@@ -18,6 +18,7 @@ struct RunLimits {
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
   // Without a wish for `repeat` only; half of it is for the warm-up. Compilations do not count.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
+  std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;  // tests put another in its place
 };
 
 // What was observed so far. All of it stands when a call throws.

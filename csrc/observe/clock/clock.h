@@ -4,8 +4,10 @@
 
 #include <c10/util/ApproximateClock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace roofprof::observe {
 
@@ -19,20 +21,37 @@ inline std::int64_t steady_ns() {
       .count();
 }
 
+// One moment by both clocks.
+struct ClockReading {
+  std::int64_t ns = 0;
+  Ticks ticks = 0;
+};
+
+// On a busy machine this thread may have to wait between two readings: those that lie closest together count.
+inline ClockReading read_both_clocks() {
+  constexpr int kTries = 5;
+  ClockReading closest;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < kTries; ++i) {
+    const auto before = steady_ns();
+    const auto ticks = now_ticks();
+    const auto apart = steady_ns() - before;
+    if (apart < least) closest = {before + apart / 2, ticks};
+    least = std::min(least, apart);
+  }
+  return closest;
+}
+
 // Nanoseconds per tick, from how far both clocks went since the process first asked.
 inline double ns_per_tick() {
-  using Steady = std::chrono::steady_clock;
-  struct Anchor {
-    Steady::time_point time = Steady::now();
-    Ticks ticks = now_ticks();
-  };
-  static const Anchor anchor;
+  static const ClockReading first = read_both_clocks();
   // Below a millisecond the ratio would rest on the reading's own latency.
-  while (Steady::now() - anchor.time < std::chrono::milliseconds(1)) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  while (steady_ns() - first.ns < kMillisecond) {
   }
-  const auto elapsed = std::chrono::duration<double, std::nano>(Steady::now() - anchor.time).count();
-  const auto ticks = now_ticks() - anchor.ticks;
-  return ticks > 0 ? elapsed / static_cast<double>(ticks) : 1.0;
+  const auto now = read_both_clocks();
+  const auto ticks = now.ticks - first.ticks;
+  return ticks > 0 ? static_cast<double>(now.ns - first.ns) / static_cast<double>(ticks) : 1.0;
 }
 
 }  // namespace roofprof::observe

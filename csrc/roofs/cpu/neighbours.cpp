@@ -44,8 +44,13 @@ std::optional<double> Neighbours::share() const {
   if (!busy_seconds_ || wall < kShortest) return std::nullopt;
   const auto busy_now = busy_seconds(cpus_);
   if (!busy_now) return std::nullopt;
-  const double others = (*busy_now - *busy_seconds_) - (own_seconds(with_ranks_) - own_seconds_);
-  return std::clamp(others / wall.count() / static_cast<double>(cpus_.size()), 0.0, 1.0);
+  return share_of_others(
+      {*busy_now - *busy_seconds_, own_seconds(with_ranks_) - own_seconds_, wall.count(), cpus_.size()});
+}
+
+double Neighbours::share_of_others(const Use& use) {
+  const double others = use.busy_seconds - use.own_seconds;
+  return std::clamp(others / use.wall_seconds / static_cast<double>(use.cpus), 0.0, 1.0);
 }
 
 std::optional<Note> Neighbours::note(std::optional<double> share, const std::string& meanwhile) {

@@ -2,6 +2,7 @@
 // What other programs use of the processors that this process may run on.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,15 @@ namespace roofprof {
 // Watches from its construction on. Time that a hypervisor gave to other machines (steal) counts as others' use.
 class Neighbours {
  public:
+  // What one process used of `cpus` processors, and what they all did, in so many seconds.
+  struct Use {
+    double busy_seconds = 0;
+    double own_seconds = 0;
+    double wall_seconds = 0;
+    std::size_t cpus = 1;
+  };
+  static double share_of_others(const Use& use);
+
   // Ranks that torchrun started on this machine belong to the program whose calls are timed; while roofs are measured
   // they are neighbours as all others.
   enum class Ranks : std::uint8_t { are_neighbours, are_our_own };

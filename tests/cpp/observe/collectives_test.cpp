@@ -1,4 +1,4 @@
-// Collectives of a C++ program (c10d), over a backend that takes as long as the test says.
+// Collectives of a C++ program (c10d), over a backend that ends calls when the test says.
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -20,12 +20,16 @@ using testing::observe_in_model;
 // Whether a Work tells its end by a future, by isCompleted(), or not at all.
 enum class Tells : std::uint8_t { by_future, when_asked, fails, raises };
 
-class SlowWork : public c10d::Work {
+// Calls end after the time that the test says, or when it opens the gate.
+using Gate = std::shared_future<void>;
+
+class GatedWork : public c10d::Work {
  public:
-  SlowWork(std::chrono::milliseconds takes, Tells tells)
+  GatedWork(Tells tells, std::chrono::milliseconds takes, Gate gate)
       : tells_(tells),
         future_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
-    worker_ = std::thread([this, takes] {
+    worker_ = std::thread([this, takes, gate = std::move(gate)] {
+      if (gate.valid()) gate.wait();
       std::this_thread::sleep_for(takes);
       if (tells_ == Tells::fails) {
         future_->setError(std::make_exception_ptr(std::runtime_error("a rank died")));
@@ -35,9 +39,9 @@ class SlowWork : public c10d::Work {
       finish();
     });
   }
-  ~SlowWork() override { worker_.join(); }
-  SlowWork(const SlowWork&) = delete;
-  SlowWork& operator=(const SlowWork&) = delete;
+  ~GatedWork() override { worker_.join(); }
+  GatedWork(const GatedWork&) = delete;
+  GatedWork& operator=(const GatedWork&) = delete;
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     if (tells_ == Tells::when_asked) return c10d::Work::getFuture();  // it throws
@@ -50,27 +54,29 @@ class SlowWork : public c10d::Work {
   std::thread worker_;
 };
 
-class SlowBackend : public c10d::Backend {
+class GatedBackend : public c10d::Backend {
  public:
-  SlowBackend(int ranks, std::chrono::milliseconds takes, Tells tells)
-      : c10d::Backend(0, ranks), takes_(takes), tells_(tells) {}
+  GatedBackend(int ranks, Tells tells, std::chrono::milliseconds takes, Gate gate)
+      : c10d::Backend(0, ranks), tells_(tells), takes_(takes), gate_(std::move(gate)) {}
 
-  const std::string getBackendName() const override { return "slow"; }
+  const std::string getBackendName() const override { return "gated"; }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& /*tensors*/,
                                            const c10d::AllreduceOptions& /*options*/) override {
     if (tells_ == Tells::raises) throw std::runtime_error("no such rank");
-    return c10::make_intrusive<SlowWork>(takes_, tells_);
+    return c10::make_intrusive<GatedWork>(tells_, takes_, gate_);
   }
 
  private:
-  std::chrono::milliseconds takes_;
   Tells tells_;
+  std::chrono::milliseconds takes_;
+  Gate gate_;
 };
 
-c10::intrusive_ptr<c10d::ProcessGroup> group_of(int ranks, std::chrono::milliseconds takes, Tells tells) {
+c10::intrusive_ptr<c10d::ProcessGroup> group_of(int ranks, Tells tells, std::chrono::milliseconds takes,
+                                                Gate gate = {}) {
   auto group = c10::make_intrusive<c10d::ProcessGroup>(0, ranks);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                    c10::make_intrusive<SlowBackend>(ranks, takes, tells));
+                    c10::make_intrusive<GatedBackend>(ranks, tells, takes, std::move(gate)));
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
   group->setGroupName("test");
   return group;
@@ -82,44 +88,54 @@ CollectiveData collectives_of(const Pass& pass) {
   return collective_data(pass, &pass, keys);
 }
 
-constexpr std::int64_t kMillisecond = 1'000'000;
+// What a call takes at least, by the observer's clock, which is not exactly the one that sleeps.
+constexpr auto kTakes = 5ms;
+constexpr std::int64_t kLeastNs = std::chrono::nanoseconds(kTakes).count() * 9 / 10;
 
 TEST(Collectives, AreCountedAndTimedUntilTheirFutureIsDone) {
-  const auto group = group_of(4, 40ms, Tells::by_future);
+  const auto group = group_of(4, Tells::by_future, kTakes);
   auto values = std::vector{torch::ones({256})};
   const auto pass = observe_in_model([&] {
     for (int i = 0; i < 2; ++i) group->allreduce(values)->wait();
   });
   const auto data = collectives_of(pass);
   ASSERT_EQ(data.collectives.size(), 1);
-  EXPECT_EQ(data.groups.at(0), (ProcessGroup{.name = "test", .backend = "slow", .ranks = 4}));
+  EXPECT_EQ(data.groups.at(0), (ProcessGroup{.name = "test", .backend = "gated", .ranks = 4}));
   EXPECT_EQ(data.collectives[0].calls, 2);
   EXPECT_EQ(data.collectives[0].timed_calls, 2);
-  EXPECT_GE(data.collectives[0].time_ns, 2 * 40 * kMillisecond);
+  EXPECT_GE(data.collectives[0].time_ns, 2 * kLeastNs);
   EXPECT_EQ(data.collectives[0].exposed_ns, data.collectives[0].time_ns);
   EXPECT_EQ(pass.ops.at(static_cast<std::size_t>(pass.collectives.counts.at(0).op)).work.read_bytes, 2 * 1024);
   EXPECT_EQ(data.calls.at(0).sequence, 0);
   EXPECT_EQ(data.calls.at(1).sequence, 1);
 }
 
+// What is left of it is its time without that of the ops that ran meanwhile.
 TEST(Collectives, WhatIsComputedMeanwhileHidesThem) {
-  const auto group = group_of(2, 200ms, Tells::by_future);
+  std::promise<void> gate;
+  const auto group = group_of(2, Tells::by_future, 0ms, gate.get_future().share());
   auto values = std::vector{torch::ones({256})};
-  const auto square = torch::rand({256, 256});
+  const auto square = torch::rand({64, 64});
   const auto pass = observe_in_model([&] {
+    torch::mm(square, square);  // before it begins
     const auto work = group->allreduce(values);
-    const auto until = std::chrono::steady_clock::now() + 100ms;
-    while (std::chrono::steady_clock::now() < until) torch::mm(square, square);
+    for (int i = 0; i < 3; ++i) torch::add(square, square);
+    gate.set_value();
     work->wait();
   });
   const auto collective = collectives_of(pass).collectives.at(0);
+  const auto* computed = testing::find(pass, "aten::add");
+  ASSERT_NE(computed, nullptr);
+  ASSERT_EQ(computed->calls, 3);
   EXPECT_TRUE(collective.exposed_known);
-  EXPECT_GT(collective.exposed_ns, 50 * kMillisecond);
-  EXPECT_LT(collective.exposed_ns, collective.time_ns - 50 * kMillisecond);
+  EXPECT_GT(computed->time_ns, 0);
+  EXPECT_NEAR(static_cast<double>(collective.exposed_ns), static_cast<double>(collective.time_ns - computed->time_ns),
+              10)
+      << "but for what is rounded to nanoseconds";
 }
 
 TEST(Collectives, WorkWithoutAFutureIsAskedWhenTheNextOpBegins) {
-  const auto group = group_of(2, 30ms, Tells::when_asked);
+  const auto group = group_of(2, Tells::when_asked, kTakes);
   auto values = std::vector{torch::ones({256})};
   const auto pass = observe_in_model([&] {
     group->allreduce(values)->wait();  // and released
@@ -128,27 +144,31 @@ TEST(Collectives, WorkWithoutAFutureIsAskedWhenTheNextOpBegins) {
   });
   const auto data = collectives_of(pass);
   EXPECT_EQ(data.collectives.at(0).timed_calls, 2);
-  EXPECT_GE(data.collectives[0].time_ns, 2 * 30 * kMillisecond);
+  EXPECT_GE(data.collectives[0].time_ns, 2 * kLeastNs);
 }
 
 TEST(Collectives, WhatIsUnderWayWhenAPassEndsOrFailedHasNoTime) {
   auto values = std::vector{torch::ones({256})};
   c10::intrusive_ptr<c10d::Work> work;
-  const auto slow = group_of(2, 300ms, Tells::by_future);
+  std::promise<void> gate;
+  const auto slow = group_of(2, Tells::by_future, 0ms, gate.get_future().share());
   const auto unfinished = observe_in_model([&] { work = slow->allreduce(values); });
   EXPECT_EQ(unfinished.collectives.unfinished, 1);
   EXPECT_EQ(collectives_of(unfinished).collectives.at(0).calls, 1);
   EXPECT_EQ(collectives_of(unfinished).collectives.at(0).timed_calls, 0);
-  const auto next = observe_in_model([&] { work->wait(); });  // it ends in a pass that it is not of
+  const auto next = observe_in_model([&] {
+    gate.set_value();
+    work->wait();
+  });  // it ends in a pass that it is not of
   EXPECT_TRUE(next.collectives.counts.empty());
-  const auto failing = group_of(2, 10ms, Tells::fails);
+  const auto failing = group_of(2, Tells::fails, 0ms);
   const auto failed = observe_in_model([&] { failing->allreduce(values)->wait(); });
   EXPECT_EQ(failed.collectives.unfinished, 1);
 }
 
 TEST(Collectives, OneThatRaisesIsNotCountedAndItsExceptionComesThrough) {
   auto values = std::vector{torch::ones({256})};
-  const auto group = group_of(2, 0ms, Tells::raises);
+  const auto group = group_of(2, Tells::raises, 0ms);
   const auto pass = observe_in_model([&] { EXPECT_THROW(group->allreduce(values), std::runtime_error); });
   EXPECT_TRUE(pass.collectives.counts.empty());
   EXPECT_TRUE(pass.collectives.calls.empty());
@@ -156,7 +176,7 @@ TEST(Collectives, OneThatRaisesIsNotCountedAndItsExceptionComesThrough) {
 
 TEST(Collectives, MoreThanThereIsRoomForAreCountedWithoutTimes) {
   auto values = std::vector{torch::ones({1})};
-  const auto group = group_of(2, 0ms, Tells::by_future);
+  const auto group = group_of(2, Tells::by_future, 0ms);
   const auto pass = observe_in_model([&] {
     for (std::int64_t i = 0; i < kCollectivesTimed + 3; ++i) group->allreduce(values)->wait();
   });

@@ -4,6 +4,7 @@
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -69,14 +70,16 @@ TEST(Blocks, TimeTheirSteps) {
   int steps = 0;
   const Report report = prof.run_steps(4, [&] {
     model->forward(input());
-    std::this_thread::sleep_for(std::chrono::milliseconds(++steps == 3 ? 80 : 10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(++steps == 3 ? 20 : 1));
   });
-  ASSERT_EQ(report.step_times().size(), 4);
+  const auto& times = report.step_times_ns();
+  ASSERT_EQ(times.size(), 4);
+  for (std::size_t i = 0; i < times.size(); ++i) EXPECT_GE(times[i], i == 2 ? 20'000'000 : 1'000'000);
   const auto statistics = report.step_statistics().value();
   EXPECT_EQ(statistics.count, 4);
-  EXPECT_EQ(statistics.slowest_index, 2);
-  EXPECT_GE(statistics.slowest_ns, 80'000'000);
-  EXPECT_GE(statistics.median_ns, 10'000'000);
+  const auto slowest = std::ranges::max_element(times);  // on a busy machine it may be any
+  EXPECT_EQ(statistics.slowest_index, slowest - times.begin());
+  EXPECT_EQ(statistics.slowest_ns, *slowest);
   EXPECT_LE(statistics.mean_ns * 4, static_cast<double>(*report.total().wall_ns));
 }
 

@@ -13,7 +13,7 @@ TEST(Bandwidth, WorkingSetsRiseByTheSquareRootOfTwo) {
   EXPECT_EQ(working_sets_up_to(0), std::vector<std::int64_t>{16384});
 }
 
-TEST(Bandwidth, EveryKernelHasAPossibleRateOverEveryWorkingSet) {
+TEST(MeasuringBandwidth, EveryKernelHasAPossibleRateOverEveryWorkingSet) {
   BandwidthSweep sweep(1 << 20);
   const auto points = best_of({sweep.round(), sweep.round(), sweep.round()});
   ASSERT_EQ(points.size(), working_sets_up_to(1 << 20).size());

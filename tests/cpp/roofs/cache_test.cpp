@@ -106,12 +106,16 @@ TEST_F(CeilingsCache, OneMeasuresWhileTheOthersWait) {
 }
 
 TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {
+  static std::chrono::steady_clock::time_point now;
+  source_.now = [] { return now; };
   ::testing::internal::CaptureStderr();
   cached_ceilings("cpu", {}, false, source_);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   source_.measure = [](const std::string&, const Progress& progress) {
     progress("roofs of this machine: fp32");
-    std::this_thread::sleep_for(std::chrono::milliseconds(2050));
+    now += std::chrono::milliseconds(1999);
+    progress("roofs of this machine: fp32 again");
+    now += std::chrono::milliseconds(1);
     progress("roofs of this machine: fp64");
     return MeasuredCeilings{some_roofs(), {}};
   };

@@ -38,7 +38,7 @@ class AutocastOnCpu {
   bool before_ = at::autocast::is_autocast_enabled(at::kCPU);
 };
 
-TEST(ComputeTrials, Fp32HasARateWithItsMethod) {
+TEST(MeasuringComputeTrials, Fp32HasARateWithItsMethod) {
   const DispatchDefaults defaults;
   ComputeTrials trials(DType::fp32, kLargest);
   EXPECT_EQ(trials.left_out(), "");
@@ -47,7 +47,7 @@ TEST(ComputeTrials, Fp32HasARateWithItsMethod) {
   EXPECT_NE(trials.method(3).find("best of 3"), std::string::npos) << trials.method(3);
 }
 
-TEST(ComputeTrials, EveryDtypeHasARateOrAReason) {
+TEST(MeasuringComputeTrials, EveryDtypeHasARateOrAReason) {
   const DispatchDefaults defaults;
   for (const DType dtype : {DType::fp64, DType::bf16, DType::fp16, DType::int8, DType::fp8, DType::boolean}) {
     ComputeTrials trials(dtype, kLargest);

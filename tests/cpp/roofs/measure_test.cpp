@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,17 +24,32 @@ void expect_measured(const Provenance& provenance) {
   EXPECT_LE(*provenance.spread, 1);
 }
 
+// One line for each dtype that is tried, in this order, then for bandwidths and for each round, whose number follows
+// time. Other lines say what was left out.
+void expect_lines(const std::vector<std::string>& lines) {
+  std::vector<std::string> expected;
+  for (const std::string dtype : {"fp32", "fp64", "bf16", "fp16", "int8"}) {
+    expected.push_back(dtype + " products and convolutions");
+  }
+  expected.emplace_back("bandwidth over 16 KiB to ");
+  expected.emplace_back("round 1 of ");
+  auto next = expected.begin();
+  for (const auto& line : lines) {
+    EXPECT_TRUE(line.starts_with("roofs of this machine: ")) << line;
+    if (next != expected.end() && line.find(*next) != std::string::npos) ++next;
+  }
+  EXPECT_EQ(next, expected.end()) << *next;
+}
+
 // One test, as each takes a whole measurement of about ten seconds.
-TEST(MeasureCeilings, OfTheCpu) {
+TEST(MeasuringCeilings, OfTheCpu) {
   const at::Tensor random_state = at::detail::getDefaultCPUGenerator().get_state();
   std::vector<std::string> lines;
   const auto measured = measure_ceilings("cpu", [&](std::string_view line) { lines.emplace_back(line); });
   const Ceilings& ceilings = measured.ceilings;
 
   EXPECT_FALSE(ceilings.device.empty());
-  EXPECT_GE(lines.size(), ceilings.memory.size() + 5);  // fp32, fp64, bf16, fp16 and int8 are tried
-  for (const auto& line : lines) EXPECT_EQ(line.rfind("roofs of this machine: ", 0), 0u) << line;
-
+  expect_lines(lines);
   ASSERT_FALSE(ceilings.compute.empty());
   EXPECT_EQ(ceilings.compute[0].dtype, DType::fp32);
   testing::expect_possible_fp32_rate(ceilings.compute[0].operations_per_second);
@@ -41,7 +57,13 @@ TEST(MeasureCeilings, OfTheCpu) {
     EXPECT_GT(peak.operations_per_second, 0);
     expect_measured(peak.provenance);
   }
-  ASSERT_FALSE(ceilings.memory.empty());
+  EXPECT_TRUE(random_state.equal(at::detail::getDefaultCPUGenerator().get_state()));
+  if (ceilings.memory.empty()) {
+    EXPECT_TRUE(std::ranges::any_of(measured.notes, [](const std::string& note) {
+      return note.find("could not be allocated") != std::string::npos;
+    }));
+    return;
+  }
   for (std::size_t i = 0; i < ceilings.memory.size(); ++i) {
     const auto& level = ceilings.memory[i];
     testing::expect_possible_bandwidth(level.bytes_per_second);
@@ -61,8 +83,6 @@ TEST(MeasureCeilings, OfTheCpu) {
   }
   EXPECT_EQ(ceilings.memory.back().level, "DRAM");
   EXPECT_EQ(ceilings.memory.back().capacity_bytes, 0);
-
-  EXPECT_TRUE(random_state.equal(at::detail::getDefaultCPUGenerator().get_state()));
 }
 
 TEST(MeasureCeilings, OfAnUnknownDeviceIsRefusedInASentence) {

@@ -215,7 +215,8 @@ def test_the_time_of_the_compiler_is_no_modules_time():
     with profiler(model) as prof:
         model(x())
     report = prof.report()
-    assert report.row("").time < 0.3 < report.row("(outside)").time
+    assert report.row("(outside)").time >= 0.9 * 0.3
+    assert report.row("").time + report.row("(outside)").time <= report.total.wall + 1e-6
     assert report.row("(outside)").flops == 0  # what the compiler tried out
     assert any("which is in the row (outside)" in note for note in report.coverage.notes)
 

@@ -130,19 +130,30 @@ def test_parts_left_out_by_the_compiler_keep_their_times(backend):
     model.second = Slow(8, 8)
     report = profiler(torch.compile(model, backend=backend), repeat=1).run(x())
     assert macs(report) == {"first.0": LINEAR, "first.2": LINEAR, "second": LINEAR}
-    assert report.row("second").time > 0.02
+    assert report.row("second").time >= 0.9 * 0.02
     assert report.row("first.0").time is None
-    assert report.row("").self_time < 0.02 < report.row("").time
+    assert report.row("").self_time <= report.row("").time - report.row("second").time + 1e-6
 
 
 def test_compiling_is_not_timed():
-    def slow(graph, _):
-        time.sleep(0.3)
+    calls, compiled_in = [], []
+
+    def compiler(graph, _):
+        compiled_in.append(len(calls))
         return graph.forward
 
-    report = profiler(torch.compile(Net(), backend=slow), warmup=0, repeat=2).run(x())
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.compile(Net(), backend=compiler)
+
+        def forward(self, value):
+            calls.append(value)
+            return self.net(value)
+
+    report = profiler(Outer(), warmup=0, repeat=2).run(x())
     assert len(report.run_times) == len(report.bare_times) == 2
-    assert max(report.run_times + report.bare_times) < 0.3
+    assert 0 < max(compiled_in) <= len(calls) - 4, "the last four calls are the timed ones"
     assert report.to_dict()["runs"]["warmup"] > 0
     assert any("compiled 1 time meanwhile" in note and "none of the times" in note for note in report.coverage.notes)
 

@@ -293,7 +293,7 @@ def run_script(folder, **variables):
     folder.mkdir(exist_ok=True)
     environment |= {"OUT": str(folder), "BUILD": f"{folder}_build", "PYTHON": sys.executable} | variables
     return subprocess.run(
-        [str(GPU / "run.sh")], env=environment, capture_output=True, text=True, check=False, timeout=600
+        [str(GPU / "run.sh")], env=environment, capture_output=True, text=True, check=False, timeout=1800
     )
 
 

@@ -70,7 +70,7 @@ def resolved():
         pytest.skip(f"there is no CUPTI 13.0 in {LIBRARY.parent}: `make test` fetches it, where there is a network")
     # The address sanitizer and the library do not go together; nothing of the caller's is to be loaded with it.
     environment = {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", "LD_LIBRARY_PATH"}}
-    ran = subprocess.run([PROGRAM, LIBRARY], capture_output=True, text=True, check=False, timeout=300, env=environment)
+    ran = subprocess.run([PROGRAM, LIBRARY], capture_output=True, text=True, check=False, timeout=1200, env=environment)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

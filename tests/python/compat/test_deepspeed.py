@@ -218,7 +218,7 @@ def test_one_step_of_a_training_loop(capsys):
             assert profiler.get_total_macs(as_string=True) == "704 MACs"
             assert profiler.get_total_params() == 8 * 16 + 16 + 16 * 3 + 3
             assert profiler.get_total_params(as_string=True) == "195"
-            assert 0 < profiler.get_total_duration() < 5
+            assert profiler.get_total_duration() > 0
             assert profiler.get_total_duration(as_string=True).endswith("s")
             profiler.print_model_profile(profile_step=step)
             profiler.end_profile()
@@ -357,13 +357,17 @@ def test_latencies_are_those_of_the_forward_calls(capsys):
     model.forward = lambda x: model[0][1](model[0][0](x))
     profiler = FlopsProfiler(model)
     profiler.start_profile()
+    begin = time.perf_counter()
     model(torch.rand(2))
+    took = 1.001 * (time.perf_counter() - begin)  # by another clock
     time.sleep(0.05)
     profiler.stop_profile()
     figures = profiler._known()
-    assert 0.05 <= figures.seconds(model[0][0]) < figures.seconds(model[0]) <= figures.seconds(model)
-    assert profiler.get_total_duration() >= 0.1
-    assert figures.seconds(model) - figures.seconds(model[0]) < 0.05  # what slept after the call is not in it
+    first, second = (figures.seconds(layer) for layer in model[0])
+    assert min(first, second) >= 0.9 * 0.05
+    assert figures.seconds(model[0]) == pytest.approx(first + second)
+    assert first + second <= figures.seconds(model) <= took  # what slept after the call is not in it
+    assert profiler.get_total_duration() >= 0.9 * 0.1
     profiler.end_profile()
 
 

@@ -97,6 +97,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.measuring
 def test_it_is_measured_kept_and_found_by_a_profile(torchrun, tmp_path):
     done = torchrun("-m", "roofprof", "ceilings", "--network", "--seconds", 2, "--json", "network.json")
     assert done.stdout.count("gloo between 2 ranks") == 1  # rank 0 alone prints
@@ -105,8 +106,8 @@ def test_it_is_measured_kept_and_found_by_a_profile(torchrun, tmp_path):
     assert [roof.collective for roof in roofs.network] == names
     for roof in roofs.network:
         assert (roof.backend, roof.ranks) == ("gloo", 2)
-        assert roof.bytes_per_second > 1e6
-        assert 0 <= roof.latency_ns < 1e9
+        assert roof.bytes_per_second > 0
+        assert roof.latency_ns >= 0
         assert 0 <= roof.provenance.spread <= 1
     again = torchrun("-m", "roofprof", "ceilings", "--network")
     assert "all_reduce between" not in again.stderr  # it was known

@@ -147,10 +147,10 @@ def test_two_processes(tmp_path):
     for process in processes:
         process.start()
     try:
-        reports = [json.loads(results.get(timeout=120)) for _ in processes]
+        reports = [json.loads(results.get(timeout=900)) for _ in processes]
     finally:
         for process in processes:
-            process.join(timeout=30)
+            process.join(timeout=600)
             process.kill()
     assert {report["rank"] for report in reports} == set(range(RANKS))
     sum_over_ranks = 4 * ROWS * OUT

@@ -254,7 +254,7 @@ def test_backward_asks_without_anybody_waiting_for_the_interpreter_lock(cost, th
         for worker in workers:
             worker.start()
         for worker in workers:
-            worker.join(timeout=60)
+            worker.join(timeout=600)
     assert not any(worker.is_alive() for worker in workers)
     group = prof.report().by_module_and_operator()["", "own::backward"]
     assert group.calls == 5 * threads

@@ -14,7 +14,7 @@ import roofprof
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 # Each rank has a batch of its own size, so that its work tells which it is.
 PROGRAM = """
-import os, sys, time, warnings
+import os, pathlib, sys, time, warnings
 sys.path.insert(0, {support!r})
 import torch
 import torch.distributed as dist
@@ -47,13 +47,10 @@ def test_the_sum_over_ranks_and_each_ranks_line(tmp_path):
     run(
         tmp_path,
         """
-        begin = time.perf_counter()
         merged = roofprof.gather(report)
-        took = time.perf_counter() - begin
         assert (merged is None) == (rank != 0)
         if merged:
             merged.to_json("all.json")
-            open("took.txt", "w").write(str(took))
         report.to_json(f"r.rank{rank}.json")
         dist.destroy_process_group()
         """,
@@ -79,25 +76,27 @@ def test_the_sum_over_ranks_and_each_ranks_line(tmp_path):
     assert merged.report_of(slowest) == own[slowest]
     files = roofprof.merge(tmp_path / f"r.rank{rank}.json" for rank in range(4))
     assert files.to_dict()["merged"] == merged.to_dict()["merged"]
-    assert float((tmp_path / "took.txt").read_text()) < 10
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path):
     run(
         tmp_path,
         """
-        if rank != 1:
+        sent = pathlib.Path("sent")
+        if rank == 2:
+            roofprof.gather(report)
+            sent.touch()
+        elif rank == 0:
+            while not sent.exists():  # however long that takes
+                time.sleep(0.02)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 merged = roofprof.gather(report, timeout=3)
-            if rank == 0:
-                assert merged.missing_ranks == [1], merged.missing_ranks
-                assert merged.partial
-                assert merged.total.macs == report.total.macs + 3 * 4 * 1408, merged.total.macs
-                assert "no report came within 3 s from rank 1" in str(caught[-1].message)
-                assert "rank 1 of 3 is missing" in merged.table()
-        else:
-            time.sleep(1)
+            assert merged.missing_ranks == [1], merged.missing_ranks
+            assert merged.partial
+            assert merged.total.macs == report.total.macs + 3 * 4 * 1408, merged.total.macs
+            assert "no report came within 3 s from rank 1" in str(caught[-1].message)
+            assert "rank 1 of 3 is missing" in merged.table()
         """,
         ranks=3,
     )

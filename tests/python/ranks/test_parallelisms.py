@@ -30,7 +30,7 @@ def ranks(request):
 @pytest.fixture(scope="module")
 def reports(ranks, tmp_path_factory):
     folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-    torchrun(PROGRAM, folder, ranks=ranks, timeout=600)
+    torchrun(PROGRAM, folder, ranks=ranks, timeout=1800)
     return {file.stem: roofprof.Report.from_json(file) for file in folder.glob("*.json")}
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 
-def torchrun(*arguments, ranks=2, cwd=None, expected=0, timeout=300, **environment):
+def torchrun(*arguments, ranks=2, cwd=None, expected=0, timeout=1200, **environment):
     """Runs ``torchrun`` with these arguments, a thread a rank, and asserts its exit status."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     done = subprocess.run(
