@@ -95,7 +95,7 @@ void ReuseLog::move(Place place, bool counts) {
   for (auto& [device, tracker] : trackers_) tracker.next_op();
 }
 
-std::vector<Reuse> ReuseLog::collect(std::size_t ops, const std::function<std::int64_t(Place)>& op_of) {
+void ReuseLog::collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of) {
   const std::lock_guard guard(mutex_);
   // The beginning of the next pass: of what an op touches there, all but the first touches is what the pass touched
   // since, again.
@@ -115,15 +115,13 @@ std::vector<Reuse> ReuseLog::collect(std::size_t ops, const std::function<std::i
     for (auto& [device, tracker] : trackers_) tracker.next_op();
   }
   first_touches_.clear();
-  std::vector<Reuse> result(ops);
   for (const auto& [table, buckets] : by_table_) {
     for (std::uint32_t bucket = 0; bucket < buckets.size(); ++bucket) {
       if (buckets[bucket].empty()) continue;
       const auto op = op_of({table, bucket});
-      if (op >= 0) add_reuse(result[static_cast<std::size_t>(op)], buckets[bucket]);
+      if (op >= 0) add_reuse(ops[static_cast<std::size_t>(op)].reuse, buckets[bucket]);
     }
   }
-  return result;
 }
 
 }  // namespace roofprof::observe

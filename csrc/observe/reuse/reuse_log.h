@@ -12,6 +12,7 @@
 
 #include "observe/reuse/reuse_tracker.h"
 #include "roofprof/work.h"
+#include "values/pass.h"
 #include "values/reuse.h"
 
 namespace roofprof::observe {
@@ -36,9 +37,9 @@ class ReuseLog {
   // A call of which nothing is known but its operands.
   void touch(std::span<const Operand> operands);
 
-  // By index into Pass::ops, which `op_of` gives; -1: it is in none. The pass is over. What was touched first in it was
-  // touched last in the one before, which did the same.
-  std::vector<Reuse> collect(std::size_t ops, const std::function<std::int64_t(Place)>& op_of);
+  // The pass is over: sets Pass::Op::reuse. `op_of`: the index of a bucket's op; -1: it is none of them. What was
+  // touched first in the pass was touched last in the one before, which did the same.
+  void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
 
  private:
   struct Moved {

@@ -17,6 +17,23 @@ std::int64_t share(std::int64_t bytes, std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
+// The interval that is just that memory; the end where there is none.
+ReuseTracker::Intervals::iterator ReuseTracker::find(const TouchedMemory& memory) {
+  auto& found = found_[slot_of(memory.begin)];
+  if (found.begin != memory.begin || memory.begin == 0) {
+    const auto interval = intervals_.find(memory.begin);
+    if (interval == intervals_.end()) return interval;
+    found = {memory.begin, interval};
+  }
+  return found.interval->second.end == memory.end ? found.interval : intervals_.end();
+}
+
+ReuseTracker::Intervals::const_iterator ReuseTracker::erase(Intervals::const_iterator interval) {
+  auto& found = found_[slot_of(interval->first)];
+  if (found.begin == interval->first) found.begin = 0;
+  return intervals_.erase(interval);
+}
+
 // The first interval that ends behind `begin`.
 ReuseTracker::Intervals::const_iterator ReuseTracker::first_behind(std::uintptr_t begin) const {
   auto interval = intervals_.upper_bound(begin);
@@ -30,12 +47,24 @@ std::int64_t ReuseTracker::touched_since(std::size_t op) const {
   return total_ - before;
 }
 
-void ReuseTracker::add(std::size_t op, std::int64_t bytes) {
-  total_ += bytes;
+void ReuseTracker::add_to_tree(std::size_t op, std::int64_t bytes) {
   for (std::size_t i = op; i < sums_.size(); i += i & (~i + 1)) sums_[i] += bytes;
 }
 
-void ReuseTracker::look_up(const TouchedMemory& memory, std::vector<Part>& parts) const {
+void ReuseTracker::forget(std::size_t op, std::int64_t bytes) {
+  total_ -= bytes;
+  if (op == op_) {
+    of_this_op_ -= bytes;
+  } else {
+    add_to_tree(op, -bytes);
+  }
+}
+
+void ReuseTracker::look_up(const TouchedMemory& memory, std::vector<Part>& parts) {
+  if (const auto known = find(memory); known != intervals_.end()) {
+    parts.push_back({memory, touched_since(known->second.op)});
+    return;
+  }
   const std::int64_t whole = length(memory.begin, memory.end);
   const auto add_part = [&](std::uintptr_t begin, std::uintptr_t end, std::int64_t distance) {
     parts.push_back({{begin, end, share(memory.bytes, length(begin, end), whole)}, distance});
@@ -56,16 +85,16 @@ void ReuseTracker::look_up(const TouchedMemory& memory, std::vector<Part>& parts
 void ReuseTracker::touch(const TouchedMemory& memory) {
   if (memory.end <= memory.begin) return;
   std::int64_t covered = 0;
-  auto interval = intervals_.find(memory.begin);
-  if (interval != intervals_.end() && interval->second.end == memory.end) {  // the usual case
+  auto interval = find(memory);
+  if (interval != intervals_.end()) {
     covered = interval->second.bytes;
-    add(interval->second.op, -covered);
+    forget(interval->second.op, covered);
   } else {
     auto next = first_behind(memory.begin);
     while (next != intervals_.end() && next->first < memory.end) {
       const std::uintptr_t begin = next->first;
       const Interval known = next->second;
-      next = intervals_.erase(next);
+      next = erase(next);
       const auto keep = [&](std::uintptr_t from, std::uintptr_t to) {
         const auto bytes = share(known.bytes, length(from, to), length(begin, known.end));
         next = std::next(intervals_.emplace_hint(next, from, Interval{to, bytes, known.op}));
@@ -74,7 +103,7 @@ void ReuseTracker::touch(const TouchedMemory& memory) {
       std::int64_t kept = 0;
       if (begin < memory.begin) kept += keep(begin, memory.begin);
       if (known.end > memory.end) kept += keep(memory.end, known.end);
-      add(known.op, kept - known.bytes);
+      forget(known.op, known.bytes - kept);
       covered += known.bytes - kept;
     }
     interval = intervals_.emplace_hint(next, memory.begin, Interval{memory.end, 0, 0});
@@ -82,10 +111,13 @@ void ReuseTracker::touch(const TouchedMemory& memory) {
   // Where a view has gaps, what was touched in them still counts.
   interval->second.bytes = std::min(std::max(memory.bytes, covered), length(memory.begin, memory.end));
   interval->second.op = op_;
-  add(op_, interval->second.bytes);
+  of_this_op_ += interval->second.bytes;
+  total_ += interval->second.bytes;
 }
 
 void ReuseTracker::next_op() {
+  if (of_this_op_ == 0) return;
+  add_to_tree(op_, std::exchange(of_this_op_, 0));
   ++op_;
   if (op_ >= sums_.size() || intervals_.size() > kMost) renumber();
 }
@@ -100,7 +132,7 @@ void ReuseTracker::renumber() {
     const auto kept = by_op.end() - static_cast<std::ptrdiff_t>(kMost / 2);
     for (auto old = by_op.begin(); old != kept; ++old) {
       total_ -= (*old)->second.bytes;
-      intervals_.erase(*old);
+      erase(*old);
     }
     by_op.erase(by_op.begin(), kept);
     forgot_ = true;
@@ -113,9 +145,7 @@ void ReuseTracker::renumber() {
   }
   ++op_;
   sums_.assign(2 * op_ > sums_.size() ? 2 * sums_.size() : sums_.size(), 0);
-  const auto total = std::exchange(total_, 0);
-  for (const auto& interval : by_op) add(interval->second.op, interval->second.bytes);
-  total_ = total;
+  for (const auto& interval : by_op) add_to_tree(interval->second.op, interval->second.bytes);
 }
 
 }  // namespace roofprof::observe

@@ -35,7 +35,7 @@ class ReuseTracker {
 
   // Adds the parts of `memory` to `parts`: those that were touched in different ops, and those that never were. What
   // may have been forgotten is as far as all that is remembered.
-  void look_up(const TouchedMemory& memory, std::vector<Part>& parts) const;
+  void look_up(const TouchedMemory& memory, std::vector<Part>& parts);
   // The op touches it. Look up all that an op touches first.
   void touch(const TouchedMemory& memory);
   // What is touched from now on, another op touches.
@@ -52,14 +52,26 @@ class ReuseTracker {
   };
   using Intervals = std::map<std::uintptr_t, Interval>;  // disjoint, by their begin
 
+  // Where an interval of that begin was found lately: most memory is touched again as it was.
+  struct Found {
+    std::uintptr_t begin = 0;
+    Intervals::iterator interval;  // of that begin; where that is 0, of none
+  };
+  static std::size_t slot_of(std::uintptr_t begin) { return (begin >> 4) * 0x9E3779B97F4A7C15ULL >> 54; }
+
+  Intervals::iterator find(const TouchedMemory& memory);
   Intervals::const_iterator first_behind(std::uintptr_t begin) const;
+  Intervals::const_iterator erase(Intervals::const_iterator interval);
   std::int64_t touched_since(std::size_t op) const;
-  void add(std::size_t op, std::int64_t bytes);
+  void add_to_tree(std::size_t op, std::int64_t bytes);
+  void forget(std::size_t op, std::int64_t bytes);
   void renumber();
 
   Intervals intervals_;
+  std::vector<Found> found_ = std::vector<Found>(1 << 10);  // by slot
   std::size_t op_ = 1;
   std::int64_t total_ = 0;
+  std::int64_t of_this_op_ = 0;  // of the total; in the tree when the op is over
   // A Fenwick tree: bytes by the op that touched them last, from 1 on.
   std::vector<std::int64_t> sums_ = std::vector<std::int64_t>((1 << 12) + 1);
   bool forgot_ = false;

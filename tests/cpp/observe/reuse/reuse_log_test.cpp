@@ -26,7 +26,11 @@ Work moves(std::int64_t read, std::int64_t write, std::int64_t updated = 0) {
 }
 
 std::vector<Reuse> collected(ReuseLog& log, std::size_t ops) {
-  return log.collect(ops, [](ReuseLog::Place place) { return static_cast<std::int64_t>(place.second); });
+  std::vector<Pass::Op> counted(ops);
+  log.collect(counted, [](ReuseLog::Place place) { return static_cast<std::int64_t>(place.second); });
+  std::vector<Reuse> reuse;
+  for (const auto& op : counted) reuse.push_back(op.reuse);
+  return reuse;
 }
 
 // The sum of what moved, over all distances.
