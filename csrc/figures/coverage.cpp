@@ -94,6 +94,25 @@ void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
+// How far the bytes come is known of ops that were observed with their memory.
+void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
+  if (data.ceilings.memory.empty() || !data.prediction.empty()) return;
+  std::set<std::string> ops;
+  bool all = true;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
+    const bool unknown = stands_at_footprint(bucket);
+    if (unknown) ops.insert(bucket.op);
+    all = all && unknown;
+  }
+  if (ops.empty()) return;
+  const std::vector<std::string> named(ops.begin(), ops.end());
+  add_note(notes, "reuse-not-known",
+           "when memory was last touched is not known of " + (all ? "the ops" : listed(named, kNamed)) +
+               ": their memory roofs are those of the cache that holds one call, though others may have evicted it",
+           all ? std::vector<std::string>() : named);
+}
+
 void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   if (data.ceilings.empty()) return;
   std::set<DType> unknown;
@@ -257,6 +276,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);
   note_missing_roofs(data, coverage.notes);
+  note_footprints(data, coverage.notes);
   note_ops_above_roof(data, coverage.notes);
   note_rows_above_roof(data, rows, coverage.notes);
   return coverage;

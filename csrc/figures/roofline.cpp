@@ -4,6 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
+
+#include "figures/memory_time.h"
 
 namespace roofprof {
 
@@ -111,17 +114,6 @@ bool needs_roof(const Work& work, DType dtype) {
   return work.operations_in(dtype) > 0 && (is_floating(dtype) || work.macs > 0);
 }
 
-std::optional<MemoryRoof> memory_roof(const OpBucket& bucket, const Ceilings& ceilings) {
-  if (bucket.link_bytes > 0) {
-    const auto* link = ceilings.memory_level(kHostLink);
-    if (link == nullptr || !(link->bytes_per_second > 0)) return std::nullopt;
-    return MemoryRoof{link->level, link->bytes_per_second, link->provenance.spread};
-  }
-  const auto calls = std::max<std::int64_t>(bucket.calls, 1);
-  const Work& work = bucket.work;
-  return ceilings.memory_roof({work.read_bytes / calls, work.write_bytes / calls, work.updated_bytes / calls});
-}
-
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   RoofShares shares;
   const Work& work = bucket.work;
@@ -138,12 +130,10 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   }
 
   double memory_seconds = 0;
-  std::string level;
-  if (const std::int64_t bytes = moved_bytes(bucket); bytes > 0) {
-    if (const auto roof = memory_roof(bucket, ceilings)) {
-      memory_seconds = static_cast<double>(bytes) / roof->bytes_per_second;
-      level = roof->level;
-      shares.at_level[level] = {memory_seconds, static_cast<double>(bytes)};
+  if (moved_bytes(bucket) > 0) {
+    if (auto memory = memory_time(bucket, ceilings)) {
+      shares.at_level = std::move(memory->at_level);
+      for (const auto& [level, share] : shares.at_level) memory_seconds += share.seconds;
     } else {
       shares.known = false;
     }
@@ -156,7 +146,7 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   if (compute_seconds > memory_seconds) {
     shares.bound_by_dtype = shares.at_dtype;
   } else if (memory_seconds > 0) {
-    shares.bound_by_level[level] = memory_seconds;
+    for (const auto& [level, share] : shares.at_level) shares.bound_by_level[level] = share.seconds;
   }
   return shares;
 }

@@ -8,20 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "figures/memory_time.h"
 #include "values/profile_data.h"
 
 namespace roofprof {
-
-// Of one memory level: the time that its bytes take, and these bytes.
-struct LevelShare {
-  double seconds = 0;
-  double bytes = 0;
-  LevelShare& operator+=(const LevelShare& other) {
-    seconds += other.seconds;
-    bytes += other.bytes;
-    return *this;
-  }
-};
 
 // What the roofs say of some work. Additive over buckets.
 struct RoofShares {
@@ -42,13 +32,11 @@ struct RoofShares {
   RoofShares& operator+=(const RoofShares& other);
 };
 
-// max(sum over dtypes of operations / peak, bytes / bandwidth), the bandwidth being that of one call's traffic
-// (Ceilings::memory_roof). Not known where floating-point work, or a contraction in any type, has no roof.
-// Integer work without multiply-accumulates (counters, indices, comparisons) needs only its bytes' roof: it is never
-// bound by arithmetic, and peaks for such types are not measured. `needs_roof` tells the two apart.
+// max(sum over dtypes of operations / peak, sum over memory_parts() of bytes / bandwidth). Not known where
+// floating-point work, or a contraction in any type, has no roof. Integer work without multiply-accumulates (counters,
+// indices, comparisons) needs only its bytes' roof: it is never bound by arithmetic, and peaks for such types are not
+// measured. `needs_roof` tells the two apart.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
-// What copies between host and device is held against the host link and what it copies instead.
-std::optional<MemoryRoof> memory_roof(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
 // The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the

@@ -125,10 +125,10 @@ void write_value(JsonWriter& json, const Value& value) {
     } else {
       json.begin_array();
       for (const auto& item : value) {
-        if constexpr (HasMembers<Item>) json.break_line();
+        if constexpr (HasMembers<Item> && !is_inside_line<Item>) json.break_line();
         write_value(json, item);
       }
-      if (HasMembers<Item> && !value.empty()) json.break_line();
+      if (HasMembers<Item> && !is_inside_line<Item> && !value.empty()) json.break_line();
       json.end_array();
     }
   } else {

@@ -58,6 +58,7 @@ void open_work(std::string_view name, const Work& work, const void* token) {
   running.nested_work = NestedWork::owned;
   running.declared = bucket_of(state, running.key, work);
   running.event = state.next_event();
+  running.operands_before = state.operands.size();
   state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();

@@ -10,6 +10,7 @@
 #include "observe/memory/op_memory.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
+#include "observe/operators/operands.h"
 #include "observe/operators/record_values.h"
 #include "observe/operators/symbolic_size.h"
 #include "observe/own_calls.h"
@@ -33,6 +34,7 @@ void start_compiled(ThreadState& state, const void* record) {
   running.key = {running.op, module, phase, region, 0};
   running.described = false;
   running.event = state.next_event();
+  running.operands_before = state.operands.size();
   state.mark(running);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
@@ -132,6 +134,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (state.memory) running.watched = tell_inputs(*state.memory, fn, *op);
   decide(state, running);
   running.event = state.next_event();
+  running.operands_before = state.operands.size();
+  if (state.reuse && op->kind == OpKind::counted) add_inputs(*op, fn, state.operands);
   if (op->collective) begin_collective(*state.collectives, fn, running.collective, now_ticks());
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));
@@ -214,6 +218,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
+    if (state.reuse && fn != nullptr) state.note_reuse(*fn, running, index, work);
     if (running.collective.group >= 0) {
       state.collectives->count(running.collective.call, running.collective.group, {state.table, index});
     } else if (!running.op->communicates && state.collectives->any_since(running.start)) {
@@ -228,6 +233,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   } else if (found == Verdict::look_through) {
     state.keep_looked_through(running, now);
   }
+  state.operands.resize(running.operands_before);
   state.evidence |= running.op->evidence;
   if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);
   if (state.ops.empty()) return;

@@ -87,6 +87,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
     memory_ = std::move(memory);
     collectives_ = std::make_shared<CollectiveLog>();
+    reuse_ = reuse_wanted_ ? std::make_shared<ReuseLog>() : nullptr;
   }
   active_.store(true, std::memory_order_release);
   if (module_index_) ++call_listeners;
@@ -94,9 +95,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   if (leaves_out_others_) note_other_runs(*this);
   started_ = now_ticks();
   started_steady_ns_ = steady_ns();
-  if (base) {
-    state.open(*this, *base, Phase::forward, ScopeKind::base, this);
-  }
+  if (base) state.open(*this, *base, Phase::forward, ScopeKind::base, this);
 }
 
 Pass Session::stop() {
@@ -164,13 +163,14 @@ Pass Session::collect(double ns_per_tick) {
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
   if (keeps_events_) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
-  pass.collectives = collectives_->collect(
-      [&](const CollectiveLog::Place& place) -> std::int64_t {
-        const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);
-        const auto& ops = ops_by_table[static_cast<std::size_t>(table - tables_.begin())];
-        return place.second < ops.size() ? ops[place.second] : -1;
-      },
-      [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
+  const auto op_of = [&](const CollectiveLog::Place& place) -> std::int64_t {
+    const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);
+    const auto& ops = ops_by_table[static_cast<std::size_t>(table - tables_.begin())];
+    return place.second < ops.size() ? ops[place.second] : -1;
+  };
+  pass.collectives =
+      collectives_->collect(op_of, [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
+  if (reuse_) reuse_->collect(pass.ops, op_of);
   if (leaves_out_others_) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;

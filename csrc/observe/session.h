@@ -23,6 +23,7 @@
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/parameter_reads.h"
 #include "observe/regions.h"
+#include "observe/reuse/reuse_log.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
 #include "values/pass.h"
@@ -95,6 +96,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void measure_memory(bool wanted) { memory_wanted_ = wanted; }
   // Null where nobody wants to know, in this pass.
   std::shared_ptr<Allocations> memory();
+  // From the next pass on, from how far it comes what ops move is noted, or no more.
+  void track_reuse(bool wanted) { reuse_wanted_ = wanted; }
+  // Null where nobody wants to know, in this pass.
+  std::shared_ptr<ReuseLog> reuse() {
+    const std::lock_guard lock(mutex_);
+    return reuse_;
+  }
   // Of the pass that runs, or ran last.
   std::shared_ptr<CollectiveLog> collectives();
   // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
@@ -151,6 +159,7 @@ class Session : public std::enable_shared_from_this<Session> {
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
   bool memory_wanted_ = false;
+  bool reuse_wanted_ = false;
   std::optional<ModuleIndex> module_index_;
   std::optional<ParameterOwners> parameter_owners_;
   std::shared_ptr<const ScriptPlaces> scripts_;
@@ -166,6 +175,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with
   std::mutex mutex_;         // guards what follows; never taken per op
   std::shared_ptr<Allocations> memory_;
+  std::shared_ptr<ReuseLog> reuse_;
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;

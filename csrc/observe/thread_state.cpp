@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "observe/operators/operands.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {
@@ -40,6 +41,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     event_ids = in.event_ids();
     memory = in.memory();
     collectives = in.collectives();
+    reuse = in.reuse();
     marks.tell(in.marker());
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
@@ -222,6 +224,7 @@ void ThreadState::abandon() {
   event_ids = nullptr;
   memory.reset();
   collectives.reset();
+  reuse.reset();
   ring.reset();
   last_session = session;
   session.reset();
@@ -232,6 +235,7 @@ void ThreadState::abandon_ops() {
     if (op.muted) at::enableRecordFunction(true);
   }
   ops.clear();
+  operands.clear();
 }
 
 std::optional<ModuleId> ThreadState::close(const void* token) {
@@ -291,6 +295,18 @@ void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work,
   bucket.calls += calls;
   bucket.ticks += ticks;
   if (bucket.per_call) bucket.work_sum += work;
+}
+
+void ThreadState::note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
+                             const Work& work) {
+  add_results(*running.op, fn, operands);
+  const auto& bucket = (*table)[index];
+  const auto own = std::span(operands).subspan(running.operands_before);
+  if (bucket.costed) {
+    reuse->count({table, index}, own, bucket.per_call ? work : bucket.work);
+  } else {
+    reuse->touch(own);
+  }
 }
 
 void ThreadState::note_work(const Work& work) {

@@ -19,6 +19,7 @@
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/op_signature.h"
 #include "observe/regions.h"
+#include "observe/reuse/reuse_log.h"
 #include "observe/rule/counting_rule.h"
 #include "observe/script/script_frame.h"
 #include "observe/sequence_ring.h"
@@ -70,6 +71,7 @@ struct RunningOp {
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
   std::uint32_t event = 0;                           // its id, where events are kept
+  std::size_t operands_before = 0;                   // of the ops around it, in ThreadState::operands
   RunningCollective collective;
 };
 
@@ -88,11 +90,13 @@ struct ThreadState {
   EventIds* event_ids = nullptr;               // that session's; null: no events are kept
   std::shared_ptr<Allocations> memory;         // that session's; null: nobody wants to know
   std::shared_ptr<CollectiveLog> collectives;  // that pass's
+  std::shared_ptr<ReuseLog> reuse;             // that pass's; null: nobody wants to know
   std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
   std::vector<Scope> scopes;
   std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;
-  RegionHandover handover;  // to the threads that torch starts here
+  std::vector<Operand> operands;  // that these ops took, where reuse is tracked
+  RegionHandover handover;        // to the threads that torch starts here
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
   Handovers handovers;  // since the outermost module was called
@@ -169,6 +173,8 @@ struct ThreadState {
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
+  // An op counted there, whose inputs are in `operands`; `work` as for count(). Where reuse is tracked.
+  void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
   // Work was counted that is not an op's: the ops around it are looked through.
   void note_work(const Work& work);
   // What was seen so far inside the innermost scope or function of that kind cannot explain what came out of it.

@@ -61,6 +61,7 @@ void forget_run(ProfileData& data) {
                 [](const Note& note) { return std::ranges::find(kNotesOfRuns, note.code) != kNotesOfRuns.end(); });
   data.dropped_records = 0;
   for (auto& region : data.regions) region.wall_ns.clear();
+  for (auto& bucket : data.ops) bucket.reuse.clear();  // times are predicted by footprints
   for (auto& module : data.modules) module.compiled_region = -1;
   for (auto& time : data.times) {
     time.self_ns.clear();

@@ -89,12 +89,14 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     fresh.region = indices.region(bucket.region);
     fresh.calls = fresh.link_bytes = 0;
     fresh.work = {};
+    fresh.reuse.clear();
     fresh.time_ns.reset();
     const std::size_t at = place_of(op_places_, std::move(key), ops_, fresh);
     op_times_.resize(ops_.size());
     ops_[at].calls = saturating_add(ops_[at].calls, bucket.calls);
     ops_[at].work += bucket.work;
     ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
+    add_reuse(ops_[at].reuse, bucket.reuse);
     op_times_[at].add(bucket.time_ns);
     merged.push_back(static_cast<std::int64_t>(at));
   }

@@ -67,4 +67,10 @@ inline constexpr bool is_table_row<Event> = true;
 template <>
 inline constexpr bool is_table_row<LaunchEvent> = true;
 
+// Of a part of something that has a line of its own already.
+template <class Struct>
+inline constexpr bool is_inside_line = false;
+template <>
+inline constexpr bool is_inside_line<ReusedBytes> = true;
+
 }  // namespace roofprof

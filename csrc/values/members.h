@@ -56,6 +56,14 @@ void for_each_member(Of<Work>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<ReusedBytes>, Visitor&& visit) {
+  visit("distance_bytes", &ReusedBytes::distance_bytes, Written::always);
+  visit("read_bytes", &ReusedBytes::read_bytes, Written::unless_default);
+  visit("write_bytes", &ReusedBytes::write_bytes, Written::unless_default);
+  visit("updated_bytes", &ReusedBytes::updated_bytes, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("op", &OpBucket::op, Written::always);
   visit("module", &OpBucket::module, Written::always);
@@ -71,6 +79,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("time_high_ns", &OpBucket::time_high_ns, Written::unless_default);
   visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
+  visit("reuse", &OpBucket::reuse, Written::unless_default);
 }
 
 template <class Visitor>

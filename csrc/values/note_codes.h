@@ -85,6 +85,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Roofs and figures
     {"above-roof", NoteLevel::warning, "Something was faster than its roof allows: the roof is too low."},
     {"no-roof", NoteLevel::warning, "A roof is missing: some rows have no lower bound."},
+    {"reuse-not-known", NoteLevel::info,
+     "Memory roofs stand at the footprints of ops: when their memory was last touched is not known."},
     {"roof-by-bytes-alone", NoteLevel::info, "A compute roof is missing that only elementwise operators would need."},
     {"older-kernels", NoteLevel::info, "Kernels built for an older GPU than this one took a good part of the time."},
     // Devices

@@ -80,6 +80,7 @@ struct Pass {
     std::string shapes;
     std::int64_t calls = 0;
     Work work;
+    Reuse reuse;  // of all calls; empty: not known
     std::int64_t time_ns = 0;
     std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
 
@@ -120,5 +121,8 @@ struct Pass {
 bool same_work(const Pass& a, const Pass& b);
 
 bool ran_compiled_code(const Pass& pass);
+
+// What ops moved came from as far as in that other pass, where it had the same ops.
+void take_reuse(Pass& pass, const Pass& from);
 
 }  // namespace roofprof

@@ -14,6 +14,7 @@
 #include "values/collective_data.h"
 #include "values/device_data.h"
 #include "values/note_codes.h"
+#include "values/reuse.h"
 
 namespace roofprof {
 
@@ -89,6 +90,9 @@ struct OpBucket {
   std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
+  // From how far the bytes of `work` come, all calls together. Where less is known than they are, the rest is as far as
+  // one call's footprint.
+  Reuse reuse = {};
 
   bool operator==(const OpBucket&) const = default;
 };

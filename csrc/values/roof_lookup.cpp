@@ -15,13 +15,13 @@ std::int64_t capacity_of(const MemoryCeiling& ceiling) {
 }
 
 // Between two measured working sets in proportion to the logarithms, as both axes of a curve span decades.
-double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::* mix, std::int64_t footprint) {
-  const auto next = std::ranges::lower_bound(points, footprint, {}, &BandwidthPoint::working_set_bytes);
+double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::* mix, std::int64_t working_set) {
+  const auto next = std::ranges::lower_bound(points, working_set, {}, &BandwidthPoint::working_set_bytes);
   if (next == points.begin()) return points.front().*mix;
   if (next == points.end()) return points.back().*mix;
   const auto& before = *std::prev(next);
   const auto log_of = [](std::int64_t bytes) { return std::log(static_cast<double>(bytes)); };
-  const double share = (log_of(footprint) - log_of(before.working_set_bytes)) /
+  const double share = (log_of(working_set) - log_of(before.working_set_bytes)) /
                        (log_of(next->working_set_bytes) - log_of(before.working_set_bytes));
   return std::exp(std::lerp(std::log(before.*mix), std::log((*next).*mix), share));
 }
@@ -36,14 +36,14 @@ constexpr std::array kMixes = {Mix{0, &BandwidthPoint::read}, Mix{1.0 / 3, &Band
 }  // namespace
 
 // The time of a byte, not its rate, is linear in the share of writes where one bus carries both.
-double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic) const {
-  const std::int64_t footprint = traffic.footprint_bytes();
-  const auto seconds_per_byte = [&](double BandwidthPoint::* mix) { return 1 / interpolated(points, mix, footprint); };
+double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const {
+  const auto rate = [&](double BandwidthPoint::* mix) { return interpolated(points, mix, working_set_bytes); };
+  const auto seconds_per_byte = [&](double BandwidthPoint::* mix) { return 1 / rate(mix); };
   const auto updated = static_cast<double>(traffic.updated_bytes);
   const double reads = static_cast<double>(traffic.read_bytes) - updated;
   const double writes = static_cast<double>(traffic.write_bytes) - updated;
   const double total = reads + writes + 2 * updated;
-  if (total <= 0) return interpolated(points, &BandwidthPoint::read, footprint);
+  if (total <= 0) return rate(&BandwidthPoint::read);
 
   double seconds = 2 * updated * seconds_per_byte(&BandwidthPoint::update);
   if (const double others = reads + writes; others > 0) {
@@ -58,8 +58,8 @@ double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic) const {
   return total / seconds;
 }
 
-double BandwidthCurve::spread_at(std::int64_t footprint_bytes) const {
-  const auto next = std::ranges::lower_bound(points, footprint_bytes, {}, &BandwidthPoint::working_set_bytes);
+double BandwidthCurve::spread_at(std::int64_t working_set_bytes) const {
+  const auto next = std::ranges::lower_bound(points, working_set_bytes, {}, &BandwidthPoint::working_set_bytes);
   return next == points.end() ? points.back().spread : next->spread;
 }
 
@@ -71,22 +71,22 @@ const ComputeCeiling* Ceilings::compute_for(DType dtype) const {
 }
 
 // By capacity, not by position: a ceilings file edited by hand may list its levels in any order.
-const MemoryCeiling* Ceilings::memory_for(std::int64_t footprint_bytes) const {
+const MemoryCeiling* Ceilings::memory_for(std::int64_t working_set_bytes) const {
   const MemoryCeiling* smallest = nullptr;
   for (const auto& ceiling : memory) {
     if (ceiling.level == kHostLink || !(ceiling.bytes_per_second > 0)) continue;
-    if (capacity_of(ceiling) < footprint_bytes) continue;
+    if (capacity_of(ceiling) < working_set_bytes) continue;
     if (smallest == nullptr || capacity_of(ceiling) < capacity_of(*smallest)) smallest = &ceiling;
   }
   return smallest;
 }
 
-std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic) const {
-  const std::int64_t footprint = traffic.footprint_bytes();
-  const MemoryCeiling* level = memory_for(footprint);
+std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const {
+  const MemoryCeiling* level = memory_for(working_set_bytes);
   if (level == nullptr) return std::nullopt;
   if (curve.empty()) return MemoryRoof{level->level, level->bytes_per_second, level->provenance.spread};
-  return MemoryRoof{level->level, curve.bytes_per_second(traffic), curve.spread_at(footprint)};
+  return MemoryRoof{level->level, curve.bytes_per_second(traffic, working_set_bytes),
+                    curve.spread_at(working_set_bytes)};
 }
 
 const MemoryCeiling* Ceilings::memory_level(std::string_view level) const {

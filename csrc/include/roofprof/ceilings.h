@@ -72,11 +72,15 @@ struct BandwidthCurve {
   Provenance provenance;
 
   bool empty() const { return points.empty(); }
-  // For that footprint and that mix of reads and writes; between points it is interpolated. The curve must not be
+  // For that working set and that mix of reads and writes; between points it is interpolated. The curve must not be
   // empty.
-  double bytes_per_second(const MemoryTraffic& traffic) const;
-  // Of the smallest point that holds the footprint.
-  double spread_at(std::int64_t footprint_bytes) const;
+  double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
+  // For the traffic's own footprint.
+  double bytes_per_second(const MemoryTraffic& traffic) const {
+    return bytes_per_second(traffic, traffic.footprint_bytes());
+  }
+  // Of the smallest point that holds the working set.
+  double spread_at(std::int64_t working_set_bytes) const;
   bool operator==(const BandwidthCurve&) const = default;
 };
 
@@ -126,11 +130,15 @@ struct Ceilings {
   bool empty() const { return compute.empty() && memory.empty(); }
   // The roof of a dtype; null where there is none.
   const ComputeCeiling* compute_for(DType dtype) const;
-  // The roof of the smallest level that holds `footprint_bytes`; null where there is none.
-  const MemoryCeiling* memory_for(std::int64_t footprint_bytes) const;
-  // The roof of an op's traffic: the curve's bandwidth where there is a curve, else that of the smallest level that
-  // holds its footprint; empty where there is none.
-  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const;
+  // The roof of the smallest level that holds so much; null where there is none.
+  const MemoryCeiling* memory_for(std::int64_t working_set_bytes) const;
+  // The roof of traffic within that working set: the curve's bandwidth where there is a curve, else that of the
+  // smallest level that holds it; empty where there is none.
+  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
+  // Within its own footprint.
+  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const {
+    return memory_roof(traffic, traffic.footprint_bytes());
+  }
   // The roof of the level of that name; null where there is none.
   const MemoryCeiling* memory_level(std::string_view level) const;
 

@@ -81,6 +81,7 @@ class ProfileBuilder {
     return static_cast<ModuleId>(data.modules.size() - 1);
   }
 
+  // Its memory is as far as if it ran alone, again and again.
   OpBucket& op(const std::string& name, ModuleId module, const Work& work, std::optional<std::int64_t> time_ns = {},
                std::int64_t calls = 1) {
     OpBucket bucket;
@@ -89,6 +90,8 @@ class ProfileBuilder {
     bucket.dtype = DType::fp32;
     bucket.work = work;
     bucket.calls = calls;
+    const MemoryTraffic call{work.read_bytes / calls, work.write_bytes / calls, work.updated_bytes / calls};
+    add_reuse(bucket.reuse, {call.footprint_bytes(), work.read_bytes, work.write_bytes, work.updated_bytes});
     bucket.time_ns = time_ns;
     data.ops.push_back(std::move(bucket));
     return data.ops.back();

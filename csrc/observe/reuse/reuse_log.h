@@ -1,0 +1,70 @@
+#pragma once
+// From how far what the ops of one pass moved came, by bucket.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "observe/reuse/reuse_tracker.h"
+#include "roofprof/work.h"
+#include "values/pass.h"
+#include "values/reuse.h"
+
+namespace roofprof::observe {
+
+// A tensor that an op takes or makes, as memory of one device.
+struct Operand {
+  enum class Kind : std::uint8_t { input, written_input, result };
+  TouchedMemory memory;
+  std::int32_t device = 0;  // any number for each
+  Kind kind = Kind::input;
+};
+
+// Threads share it, as they share the largest cache: what one computed, another one finds there.
+class ReuseLog {
+ public:
+  // Where an op was counted: the table and the bucket of a thread.
+  using Place = std::pair<const void*, std::uint32_t>;
+
+  // A call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing touches
+  // nothing.
+  void count(Place place, std::span<const Operand> operands, const Work& work);
+  // A call of which nothing is known but its operands.
+  void touch(std::span<const Operand> operands);
+
+  // The pass is over: sets Pass::Op::reuse. `op_of`: the index of a bucket's op; -1: it is none of them. What was
+  // touched first in the pass was touched last in the one before, which did the same.
+  void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
+
+ private:
+  struct Moved {
+    TouchedMemory memory;
+    std::int32_t device = 0;
+    ReusedBytes bytes;
+  };
+  struct FirstTouch {
+    std::size_t op = 0;
+    Place place;
+    Moved moved;
+  };
+
+  ReuseTracker& tracker_of(std::int32_t device);
+  Reuse& reuse_at(Place place);
+  void move(Place place, bool counts);
+
+  std::mutex mutex_;                                             // guards what follows; threads rarely share a pass
+  std::vector<std::pair<std::int32_t, ReuseTracker>> trackers_;  // of devices, of which there are few
+  std::map<const void*, std::vector<Reuse>> by_table_;           // by bucket
+  std::vector<FirstTouch> first_touches_;                        // in order
+  std::size_t op_ = 0;
+  // Of one op; kept for their memory.
+  std::vector<Moved> moved_;
+  std::vector<ReuseTracker::Part> parts_;
+};
+
+}  // namespace roofprof::observe

@@ -1,0 +1,80 @@
+#pragma once
+// How much memory is touched between two touches of the same: the distance at which a cache must remember it.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace roofprof::observe {
+
+// Of [begin, end), so many bytes: fewer than it is long where a view has gaps.
+struct TouchedMemory {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  std::int64_t bytes = 0;
+};
+
+// Ops touch memory one after the other, each all of its own at once. The distance of what an op touches is the memory
+// that the op which touched it last, and all ops since, touched: each byte once. So an op that does the same again and
+// again finds all of it at the distance of its own footprint.
+//
+// Memory is known by its addresses: what is allocated where something was freed is as near as that was, and views are
+// parts of their storage. A touch forgets what it covers, so there are never more intervals than touches.
+class ReuseTracker {
+ public:
+  static constexpr std::int64_t kNever = -1;
+  // So many intervals are remembered; where there are more, those that were touched longest ago are forgotten.
+  static constexpr std::size_t kMost = 1 << 16;
+
+  // A part of what was looked up; `distance` is kNever where it was not touched before.
+  struct Part {
+    TouchedMemory memory;
+    std::int64_t distance = 0;
+  };
+
+  // Adds the parts of `memory` to `parts`: those that were touched in different ops, and those that never were. What
+  // may have been forgotten is as far as all that is remembered.
+  void look_up(const TouchedMemory& memory, std::vector<Part>& parts);
+  // The op touches it. Look up all that an op touches first.
+  void touch(const TouchedMemory& memory);
+  // What is touched from now on, another op touches.
+  void next_op();
+
+  // All that is remembered.
+  std::int64_t total() const { return total_; }
+
+ private:
+  struct Interval {
+    std::uintptr_t end = 0;
+    std::int64_t bytes = 0;
+    std::size_t op = 0;  // that touched it last
+  };
+  using Intervals = std::map<std::uintptr_t, Interval>;  // disjoint, by their begin
+
+  // Where an interval of that begin was found lately: most memory is touched again as it was.
+  struct Found {
+    std::uintptr_t begin = 0;
+    Intervals::iterator interval;  // of that begin; where that is 0, of none
+  };
+  static std::size_t slot_of(std::uintptr_t begin) { return (begin >> 4) * 0x9E3779B97F4A7C15ULL >> 54; }
+
+  Intervals::iterator find(const TouchedMemory& memory);
+  Intervals::const_iterator first_behind(std::uintptr_t begin) const;
+  Intervals::const_iterator erase(Intervals::const_iterator interval);
+  std::int64_t touched_since(std::size_t op) const;
+  void add_to_tree(std::size_t op, std::int64_t bytes);
+  void forget(std::size_t op, std::int64_t bytes);
+  void renumber();
+
+  Intervals intervals_;
+  std::vector<Found> found_ = std::vector<Found>(1 << 10);  // by slot
+  std::size_t op_ = 1;
+  std::int64_t total_ = 0;
+  std::int64_t of_this_op_ = 0;  // of the total; in the tree when the op is over
+  // A Fenwick tree: bytes by the op that touched them last, from 1 on.
+  std::vector<std::int64_t> sums_ = std::vector<std::int64_t>((1 << 12) + 1);
+  bool forgot_ = false;
+};
+
+}  // namespace roofprof::observe
