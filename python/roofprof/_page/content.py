@@ -8,6 +8,7 @@ from roofprof import _C
 from roofprof._fields import fields
 from roofprof._page import tables
 from roofprof._page.folds import tree_lines
+from roofprof._page.parts import parts
 from roofprof._page.rooflines import Views, rooflines, why_none
 
 
@@ -22,6 +23,7 @@ def content(report: _C.Report, views: Views) -> dict[str, Any]:
             for advice in getattr(report, "advice", ())
         ],
         "wasters": tables.wasters(report),
+        "parts": parts(report),
         "rooflines": rooflines(report, views, lines),
         "no_roofline": why_none(views),
         "tables": {"module": tables.modules(report, lines), "op": tables.ops(report), "kernel": tables.kernels(report)},

@@ -53,6 +53,7 @@ if (!views.size) {
 }
 
 showWasters((row) => markRow("module", row));
+showParts();
 showRoofs();
 showEnvironment();
 showConventions();

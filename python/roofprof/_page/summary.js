@@ -92,6 +92,16 @@ function showWasters(onModule) {
   byId("wasters").append(plainTable(page.wasters.headings, rows, new Set([2, 4, 5])));
 }
 
+/** Ranks, collectives, phases and regions, as far as there are any. */
+function showParts() {
+  for (const [id, { headings, rows, numeric, legend }] of Object.entries(page.parts)) {
+    const cells = rows.map(([first, ...rest]) => [nameOf(first), ...rest]);
+    byId(id).hidden = false;
+    byId(id).append(plainTable(headings, cells, new Set(numeric)),
+      ...legend.map((text) => make("p", { className: "said" }, text)));
+  }
+}
+
 // ---- below the tables
 
 function showRoofs() {

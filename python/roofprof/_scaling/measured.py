@@ -139,6 +139,12 @@ def standard_error(spread: float, count: int) -> float:
     return 1.2533 * spread / (expected * math.sqrt(count))
 
 
+def roofs_of_compute(of: Read) -> dict[str, Any]:
+    """Those that hold ops which are no collectives: the network's are another for each number of ranks."""
+    roofs = of.report.ceilings.to_dict()
+    return {key: value for key, value in roofs.items() if key not in {"device", "network"}}
+
+
 def what_differs(reads: Iterable[Read]) -> list[str]:
     """A sentence for each thing besides the ranks that is not the same."""
     said = []

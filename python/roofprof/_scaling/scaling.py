@@ -13,7 +13,7 @@ from roofprof._files import write_whole
 from roofprof._printed import Printed
 from roofprof._scaling.law import LEVEL, Law, fit
 from roofprof._scaling.loss import parts_of_loss
-from roofprof._scaling.measured import Measured, Read, measured, read, what_differs
+from roofprof._scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
 from roofprof.report import Report
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
     warnings = what_differs(reads)
     if not per_step and any(of.has_steps for of in reads):
         warnings.append("steps are not marked on every rank of every report: whole runs are compared")
-    roofs = [{**of.report.ceilings.to_dict(), "device": ""} for of in reads]
+    roofs = [roofs_of_compute(of) for of in reads]
     same_roofs = all(other == roofs[0] for other in roofs)
     if not same_roofs:
         warnings.append("roofs are not the same: lower intensity and slower ops are not told apart")

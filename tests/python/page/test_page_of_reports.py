@@ -8,6 +8,7 @@ import time
 
 import given_roofs
 import pytest
+import scaled_reports
 import simulated_gpu
 import torch
 from cpp_project import BUILD
@@ -198,3 +199,39 @@ def test_without_plotly_it_says_what_to_install(report, tmp_path, monkeypatch):
         report.to_html(tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_html(tmp_path / "count.html")  # has nothing to draw
+
+
+def cells(opened, section):
+    """Of the table in it, with its headings."""
+    rows = opened.page.locator(f"#{section} tr").all()
+    return [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
+
+
+def test_phases_and_regions(show, lenet, image):
+    profiler = given_roofs.profiler(lenet)
+    with profiler:
+        with roofprof.scope("forward pass"):
+            loss = lenet(image).sum()
+        loss.backward()
+    report = profiler.report()
+    opened = show(report)
+    headings, *rows = cells(opened, "phases")
+    macs = headings.index("MACs")
+    by_phase = {row[0]: row[macs] for row in rows}
+    field = roofprof.fields.of("group")["macs"]
+    assert by_phase == {group.phase: field.cell(group) for group in report.group("phase")}
+    assert len(by_phase) > 1
+    assert [row[0] for row in cells(opened, "regions")[1:]] == [row.path for row in report.regions]
+    assert not opened.page.locator("#ranks").is_visible()
+    assert not opened.page.locator("#collectives").is_visible()
+    assert not show(roofprof.count(lenet, image)).page.locator("#phases").is_visible()
+
+
+def test_ranks(show):
+    report = scaled_reports.scaled_report(3, 0.1, compute=[0.05, 0.06, 0.07])
+    opened = show(report)
+    headings, *rows = cells(opened, "ranks")
+    assert [row[0] for row in rows] == ["0", "1", "2"]
+    assert [row[headings.index("compute")] for row in rows] == ["500ms", "600ms", "700ms"]  # of ten steps
+    assert "waiting" not in headings  # nobody knows it
+    assert "inside ops that are no collectives" in opened.page.inner_text("#ranks")

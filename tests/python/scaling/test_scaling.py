@@ -127,6 +127,22 @@ def test_other_roofs_leave_intensity_and_speed_together():
     assert set(roofprof.scaling([strong(1), strong(2)]).points[1].parts) >= {"lower intensity", "slower ops"}
 
 
+def test_roofs_of_the_network_are_others_for_each_number_of_ranks():
+    """They hold collectives alone, whose lower bounds are in no part of the loss."""
+    reports = []
+    for ranks in (1, 2, 4):
+        report = strong(ranks).to_dict()
+        provenance = {"source": "given", "date": "2026-01-01", "method": "by hand", "spread": 0.1}
+        roof = {"collective": "all_reduce", "backend": "gloo", "ranks": ranks, "latency_ns": 1e3 * ranks}
+        report["ceilings"]["network"] = [roof | {"bytes_per_second": 1e9 / ranks, "provenance": provenance}]
+        reports.append(roofprof.Report.from_dict(report))
+    found = roofprof.scaling(reports)
+    assert found.warnings == ()
+    plain = roofprof.scaling([strong(ranks) for ranks in (1, 2, 4)])
+    assert set(found.points[1].parts) >= {"lower intensity", "slower ops"}
+    assert [point.parts for point in found.points] == [pytest.approx(point.parts) for point in plain.points]
+
+
 def test_what_is_refused_is_named(files, capsys, monkeypatch):
     strong(2, model="ResNet").to_json("resnet.json")
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json("count.json")
