@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _C
-from roofprof._files import write_whole
+from roofprof._files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,8 +57,8 @@ class Stored:
     def from_json(cls, path: str | Path) -> Self:
         """One from a file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except ValueError as error:
+            return cls.from_dict(json.loads(read_whole(path)))
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from roofprof.cli.shared import CommandError, Commands, add_debug
+from roofprof.cli.shared import CommandError, Commands, add_debug, print_text
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     for action in _actions(parser):
         if action.type is Path or action.dest in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
-    print(shtab.complete(parser, arguments.shell))
+    print_text(shtab.complete(parser, arguments.shell))
     return 0
 
 
