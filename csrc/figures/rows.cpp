@@ -8,6 +8,7 @@
 #include "figures/module_sums.h"
 #include "values/check_indices.h"
 #include "values/median.h"
+#include "values/phrases.h"
 
 namespace roofprof {
 
@@ -126,12 +127,23 @@ std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& 
   return data.within.empty() ? std::optional(busy_ns) : std::nullopt;
 }
 
+// A region's path has the names of all those around it: a small file of very deep ones would have no end. The observer
+// knows no more than a thousand regions apart.
+constexpr std::int32_t kDeepestRegion = 1000;
+
 void check_regions(const ProfileData& data) {
   const auto count = std::ssize(data.regions);
+  std::vector<std::int32_t> depth(data.regions.size() + 1);
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const auto& region = data.regions[static_cast<std::size_t>(i)];
     if (region.parent < 0 || region.parent > i) {
-      throw std::invalid_argument("region '" + region.name + "' comes before the region around it");
+      throw std::invalid_argument("region '" + shown(region.name) + "' comes before the region around it");
+    }
+    const auto own = static_cast<std::size_t>(i) + 1;
+    depth[own] = depth[static_cast<std::size_t>(region.parent)] + 1;
+    if (depth[own] > kDeepestRegion) {
+      throw std::invalid_argument("region '" + shown(region.name) + "' is nested more than " +
+                                  std::to_string(kDeepestRegion) + " deep");
     }
   }
   const auto check = [&](const auto& items, const std::string& what) {
@@ -151,9 +163,9 @@ void check_device(const ProfileData& data, ModuleId modules) {
     if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
   };
   for (const auto& kernel : data.kernels) {
-    check(kernel.module, "kernel '" + kernel.name + "'");
+    check(kernel.module, "kernel '" + shown(kernel.name) + "'");
     if (kernel.bucket >= std::ssize(data.ops)) {
-      throw std::invalid_argument("kernel '" + kernel.name + "' belongs to no op of the profile");
+      throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
   }
   for (const auto& time : data.device_times) check(time.module, "a time of the device");
@@ -205,18 +217,18 @@ void check_consistent(const ProfileData& data) {
   for (ModuleId id = 0; id < count; ++id) {
     const auto& module = data.modules[index_of(id)];
     if (module.same_as >= id) {
-      throw std::invalid_argument("module '" + module.path + "' comes before the module that it repeats");
+      throw std::invalid_argument("module '" + shown(module.path) + "' comes before the module that it repeats");
     }
     if (module.compiled_region >= count || module.compiled_region == id) {
-      throw std::invalid_argument("module '" + module.path + "' runs in no region of the profile");
+      throw std::invalid_argument("module '" + shown(module.path) + "' runs in no region of the profile");
     }
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
-      throw std::invalid_argument("module '" + module.path + "' comes before its parent");
+      throw std::invalid_argument("module '" + shown(module.path) + "' comes before its parent");
     }
   }
   for (const auto& bucket : data.ops) {
     if (bucket.module < 0 || bucket.module >= count) {
-      throw std::invalid_argument("op '" + bucket.op + "' belongs to no module of the profile");
+      throw std::invalid_argument("op '" + shown(bucket.op) + "' belongs to no module of the profile");
     }
   }
   for (const auto& time : data.times) {

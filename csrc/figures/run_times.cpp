@@ -9,14 +9,12 @@ RowRunTimes row_run_times(const ProfileData& data) {
   RowRunTimes times;
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
-  const auto exists = existing_rows(data);
   ModuleSums total;
-  for (std::size_t id = 0; id < self.size(); ++id) {
-    if (!exists[id]) continue;
-    total.add(self[id]);
-    const auto& module = data.modules[id];
-    const auto& sums = inclusive[id].times;
-    if (module.compiled_region < 0 && sums.at(data.runs.chosen)) times.by_path[module.path] = sums.by_run;
+  for (const ModuleId id : row_modules(data)) {
+    total.add(self[index_of(id)]);
+    auto& runs = times.of_rows.emplace_back();
+    const auto& sums = inclusive[index_of(id)].times;
+    if (data.modules[index_of(id)].compiled_region < 0 && sums.at(data.runs.chosen)) runs = sums.by_run;
   }
   if (total.times.at(data.runs.chosen)) times.total = total.times.by_run;
   return times;

@@ -2,8 +2,6 @@
 // The times behind a row's time: one for each timed run, so that the noise of two profiles can be compared.
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "values/profile_data.h"
@@ -11,9 +9,10 @@
 namespace roofprof {
 
 struct RowRunTimes {
-  // Nanoseconds of the subtree in each run, by the row's path. Rows without a time (what ran inside a compiled region,
-  // a count) are not in it. The figure of the run that the rows come from is the row's time_ns.
-  std::map<std::string, std::vector<std::int64_t>> by_path;
+  // Nanoseconds of the subtree in each run, for each row (not by path: a region may have its module's name). Empty for
+  // rows without a time (what ran inside a compiled region, a count). The figure of the run that the rows come from is
+  // the row's time_ns.
+  std::vector<std::vector<std::int64_t>> of_rows;
   std::vector<std::int64_t> total;  // of all rows; empty: not timed
 };
 

@@ -136,12 +136,10 @@ void forget_calls_outside(std::vector<TokenCalls>& calls, const ProfileData& dat
 }  // namespace
 
 std::string path_of_region(const ProfileData& data, RegionId region) {
+  std::vector<std::string_view> names;  // the innermost first
+  for (; region != kNoRegion; region = region_at(data, region).parent) names.push_back(region_at(data, region).name);
   std::string path;
-  for (; region != kNoRegion; region = region_at(data, region).parent) {
-    const std::string inner = path.empty() ? "" : "/" + path;
-    path = region_at(data, region).name;
-    path += inner;
-  }
+  for (std::size_t i = names.size(); i-- > 0;) path.append(names[i]).append(i > 0 ? "/" : "");
   return path;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "json/utf8.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 

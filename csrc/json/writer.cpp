@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "json/utf8.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "values/phrases.h"
+
 namespace roofprof {
 
 namespace {
@@ -112,7 +114,7 @@ class CallTime {
       const auto peak = peak_for(device_, dtype);
       if (!peak && op_.macs <= 0) continue;  // bytes bound such ops
       if (!peak) {
-        throw std::invalid_argument("the roofs of '" + device_.ceilings->device + "' have no peak for " +
+        throw std::invalid_argument("the roofs of '" + shown(device_.ceilings->device) + "' have no peak for " +
                                     std::string(name_of(dtype)) + ", in which the model computes");
       }
       seconds += op_.operations[i] / *peak;

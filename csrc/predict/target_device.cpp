@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "values/phrases.h"
+
 namespace roofprof {
 
 namespace {
@@ -110,7 +112,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
                            double peak_factor) {
   const auto* memory = main_memory(ceilings);
   if (memory == nullptr || memory->bytes_per_second <= 0) {
-    throw std::invalid_argument("the roofs of '" + ceilings.device +
+    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) +
                                 "' have no bandwidth of its memory: nothing can be predicted with them");
   }
   TargetDevice device;
@@ -121,7 +123,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   set_peaks(device, share, peak_factor);
   add_missing_peaks(device, share);
   if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {
-    throw std::invalid_argument("the roofs of '" + ceilings.device + "' have no peak of any type");
+    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) + "' have no peak of any type");
   }
   device.bandwidth_factor = bandwidth_factor;
   device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;

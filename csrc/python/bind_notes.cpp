@@ -30,7 +30,7 @@ void bind_notes(py::module_& module) {
       .def_readonly("text", &Note::text)
       .def_readonly("count", &Note::count)
       .def("__str__", [](const Note& self) { return self.text; })
-      .def("__repr__", [](const Note& self) { return "<Note " + self.code + ": " + self.text + ">"; })
+      .def("__repr__", repr_of(+[](const Note& self) { return "<Note " + self.code + ": " + self.text + ">"; }))
       .def("__contains__",
            [](const Note& self, const std::string& part) { return self.text.find(part) != std::string::npos; })
       .def(

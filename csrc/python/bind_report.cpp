@@ -26,10 +26,10 @@ void bind_coverage(py::module_& module) {
       .def_readonly("percent_of_time", &UncostedOp::percent_of_time)
       .def_readonly("modules", &UncostedOp::modules)
       .def_readonly("module_count", &UncostedOp::module_count)
-      .def("__repr__", [](const UncostedOp& self) {
-        return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
-               counted(self.module_count, "module") + ">";
-      });
+      .def("__repr__", repr_of(+[](const UncostedOp& self) {
+             return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
+                    counted(self.module_count, "module") + ">";
+           }));
   py::class_<Coverage>(module, "Coverage")
       .def_readonly("uncosted", &Coverage::uncosted)
       .def_readonly("uncosted_ops", &Coverage::uncosted_ops)
@@ -38,12 +38,12 @@ void bind_coverage(py::module_& module) {
       .def_readonly("dropped_records", &Coverage::dropped_records)
       .def_readonly("unobserved", &Coverage::unobserved)
       .def_readonly("notes", &Coverage::notes)
-      .def("__repr__", [](const Coverage& self) {
-        return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
-               std::to_string(self.unobserved.size()) + " unobserved, " +
-               counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
-               counted(std::ssize(self.notes), "note") + ">";
-      });
+      .def("__repr__", repr_of(+[](const Coverage& self) {
+             return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
+                    std::to_string(self.unobserved.size()) + " unobserved, " +
+                    counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
+                    counted(std::ssize(self.notes), "note") + ">";
+           }));
 }
 
 void bind_advice(py::module_& module) {
@@ -60,7 +60,7 @@ void bind_advice(py::module_& module) {
                                return figures;
                              })
       .def_readonly("source", &Advice::source)
-      .def("__repr__", [](const Advice& self) { return "<Advice " + self.rule + ": " + self.text + ">"; });
+      .def("__repr__", repr_of(+[](const Advice& self) { return "<Advice " + self.rule + ": " + self.text + ">"; }));
 }
 
 void bind_siblings(py::module_& module) {
@@ -73,8 +73,9 @@ void bind_siblings(py::module_& module) {
       .def_readonly("spread", &Siblings::spread)
       .def_readonly("slowest", &Siblings::slowest)
       .def_readonly("slowest_ratio", &Siblings::slowest_ratio)
-      .def("__repr__",
-           [](const Siblings& self) { return "<Siblings '" + self.name + "' x" + std::to_string(self.count) + ">"; });
+      .def("__repr__", repr_of(+[](const Siblings& self) {
+             return "<Siblings '" + self.name + "' x" + std::to_string(self.count) + ">";
+           }));
 }
 
 void bind_steps(py::module_& module) {
@@ -89,8 +90,9 @@ void bind_steps(py::module_& module) {
       .def_property_readonly("slowest",
                              [](const StepStatistics& self) { return static_cast<double>(self.slowest_ns) * 1e-9; })
       .def_readonly("slowest_index", &StepStatistics::slowest_index)
-      .def("__repr__",
-           [](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
+      .def("__repr__", repr_of(+[](const StepStatistics& self) {
+             return "<StepStatistics of " + counted(self.count, "step") + ">";
+           }));
 }
 
 void bind_language_model(py::module_& module) {
@@ -114,10 +116,10 @@ void bind_language_model(py::module_& module) {
                                                    : std::nullopt;
                              })
       .def_readonly("tokens_per_second", &TokenPhase::tokens_per_second)
-      .def("__repr__", [](const TokenPhase& self) {
-        return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " + counted(self.tokens, "token") +
-               ">";
-      });
+      .def("__repr__", repr_of(+[](const TokenPhase& self) {
+             return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " +
+                    counted(self.tokens, "token") + ">";
+           }));
 }
 
 // A time's getter: seconds, None where it is not known.
@@ -151,8 +153,9 @@ void bind_ranks(py::module_& module) {
       .def_readonly("macs", &Rank::macs)
       .def_readonly("flops", &Rank::flops)
       .def_readonly("bytes", &Rank::bytes)
-      .def("__repr__",
-           [](const Rank& self) { return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">"; });
+      .def("__repr__", repr_of(+[](const Rank& self) {
+             return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">";
+           }));
   py::class_<Collective>(module, "Collective")
       .def_readonly("name", &Collective::name)
       .def_readonly("op", &Collective::op)
@@ -181,10 +184,10 @@ void bind_ranks(py::module_& module) {
       .def_readonly("percent_of_roof", &Collective::percent_of_roof)
       .def_property_readonly("wasted", seconds_of<Collective>(&Collective::wasted_ns))
       .def_property_readonly("bound", [](const Collective& self) { return to_string(self.bound); })
-      .def("__repr__", [](const Collective& self) {
-        return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " + counted(self.calls, "call") +
-               ">";
-      });
+      .def("__repr__", repr_of(+[](const Collective& self) {
+             return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " +
+                    counted(self.calls, "call") + ">";
+           }));
   py::class_<ClockOffset>(module, "ClockOffset")
       .def(py::init<std::int64_t, std::int64_t>(), py::arg("offset_ns"), py::arg("error_ns"));
   py::class_<RankMerger>(module, "RankMerger")
@@ -254,7 +257,7 @@ void bind_report(py::module_& module) {
       .def("row_run_times_ns",
            [](const Report& self) {
              RowRunTimes times = row_run_times(self.data());
-             return std::pair(std::move(times.total), std::move(times.by_path));
+             return std::pair(std::move(times.total), std::move(times.of_rows));
            })
       .def(
           "table",
@@ -278,8 +281,6 @@ void bind_report(py::module_& module) {
       .def("marked_rows", &marked_rows)
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
-      .def("write_json", &Report::write_json, py::arg("path"))
-      .def("write_csv", &Report::write_csv, py::arg("path"), py::arg("by"))
       .def(py::pickle([](const Report& self) { return self.to_json(); },
                       [](const std::string& text) { return Report::from_json_text(text); }));
 }

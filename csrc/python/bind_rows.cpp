@@ -153,9 +153,9 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
             return cell_text({value, ""}, self.info->unit);
           },
           py::arg("value"))
-      .def("__repr__", [](const BoundField& self) {
-        return "<Field '" + self.info->name_in(self.of_self) + "' of a " + std::string(self.of) + ">";
-      });
+      .def("__repr__", repr_of(+[](const BoundField& self) {
+             return "<Field '" + self.info->name_in(self.of_self) + "' of a " + std::string(self.of) + ">";
+           }));
   module.def("fields", [fields = std::move(fields)] { return fields; });
 }
 
@@ -165,10 +165,10 @@ void bind_rows(py::module_& module) {
   std::vector<BoundField> fields;
   py::class_<RooflineRow> row(module, "Row");
   bind_fields(row, "row", fields);
-  row.def("__repr__", [](const RooflineRow& self) {
-    return "<Row '" + self.path + "' " + self.type + ": " + std::to_string(self.macs) + " MACs, " +
-           std::to_string(self.flops) + " FLOPs, " + std::to_string(self.bytes) + " bytes>";
-  });
+  row.def("__repr__", repr_of(+[](const RooflineRow& self) {
+            return "<Row '" + self.path + "' " + self.type + ": " + std::to_string(self.macs) + " MACs, " +
+                   std::to_string(self.flops) + " FLOPs, " + std::to_string(self.bytes) + " bytes>";
+          }));
 
   py::class_<GroupRow> group(module, "GroupRow");
   bind_fields(group, "group", fields);
@@ -179,17 +179,17 @@ void bind_rows(py::module_& module) {
       .def_readonly("scope", &GroupRow::scope)
       .def_readonly("dtype", &GroupRow::dtype)
       .def_readonly("shapes", &GroupRow::shapes);
-  group.def("__repr__", [](const GroupRow& self) {
-    std::string keys;
-    for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;
-    return "<GroupRow " + keys + ": " + counted(self.calls, "call") + ">";
-  });
+  group.def("__repr__", repr_of(+[](const GroupRow& self) {
+              std::string keys;
+              for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;
+              return "<GroupRow " + keys + ": " + counted(self.calls, "call") + ">";
+            }));
 
   py::class_<KernelRow> kernel(module, "KernelRow");
   bind_fields(kernel, "kernel", fields);
-  kernel.def("__repr__", [](const KernelRow& self) {
-    return "<KernelRow " + self.name + ": " + counted(self.instances, "instance") + ">";
-  });
+  kernel.def("__repr__", repr_of(+[](const KernelRow& self) {
+               return "<KernelRow " + self.name + ": " + counted(self.instances, "instance") + ">";
+             }));
   bind_table_of_figures(module, std::move(fields));
 }
 

@@ -9,9 +9,20 @@ namespace py = pybind11;
 
 namespace roofprof::python {
 
+namespace {
+
+// Names of files may be no UTF-8: Python keeps their other bytes as surrogates, which no std::string takes.
+std::string utf8_of(const py::str& text) {
+  const auto bytes = py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+  if (!bytes) throw py::error_already_set();
+  return bytes;
+}
+
+}  // namespace
+
 void bind_text(py::module_& module) {
   using Column = std::tuple<std::string, bool, std::size_t, int>;
-  using Cell = std::pair<std::string, std::size_t>;
+  using Cell = std::pair<py::str, std::size_t>;
   module.def(
       "text_table",
       [](const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows, std::size_t ruled_from,
@@ -24,7 +35,7 @@ void bind_text(py::module_& module) {
           if (rows[row].size() != columns.size()) throw py::value_error("a row needs one cell for each column");
           if (row == ruled_from) table.add_rule();
           std::vector<TextCell> cells;
-          for (const auto& [text, level] : rows[row]) cells.emplace_back(printable(text), level);
+          for (const auto& [text, level] : rows[row]) cells.emplace_back(utf8_of(text), level);
           table.add(std::move(cells));
         }
         std::vector<std::string> dropped;
@@ -32,7 +43,13 @@ void bind_text(py::module_& module) {
         return std::pair(std::move(text), std::move(dropped));
       },
       py::arg("columns"), py::arg("rows"), py::arg("ruled_from"), py::arg("width"));
-  module.def("labelled_paragraph", &labelled_paragraph, py::arg("label"), py::arg("text"), py::arg("width"));
+  module.def(
+      "labelled_paragraph",
+      [](const py::str& label, const py::str& text, std::size_t width) {
+        return labelled_paragraph(utf8_of(label), utf8_of(text), width);
+      },
+      py::arg("label"), py::arg("text"), py::arg("width"));
+  module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
 }
 
 }  // namespace roofprof::python

@@ -3,7 +3,17 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
+
+#include "values/utf8.h"
+
 namespace roofprof::python {
+
+// Of .def("__repr__", repr_of(...)): names stand in it, and a repr is made to be printed.
+template <class Self>
+auto repr_of(std::string (*text)(const Self&)) {
+  return [text](const Self& self) { return printable(text(self)); };
+}
 
 void bind_rows(pybind11::module_& module);
 void bind_notes(pybind11::module_& module);

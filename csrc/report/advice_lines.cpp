@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "report/header_and_footer.h"
-#include "report/utf8.h"
 
 namespace roofprof {
 
@@ -14,7 +13,7 @@ std::string advice_lines(const Report& report, std::size_t width) {
   const auto advice = report.advice();
   std::string text;
   for (std::size_t i = 0; i < std::min(advice.size(), kMost); ++i) {
-    const auto sentence = fmt::format("{} [{}]", printable(advice[i].text), advice[i].source);
+    const auto sentence = fmt::format("{} [{}]", advice[i].text, advice[i].source);
     text += labelled_paragraph(i == 0 ? "advice" : "", sentence, width);
   }
   return text.empty() ? "" : '\n' + text;

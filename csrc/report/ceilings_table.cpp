@@ -79,7 +79,7 @@ void add(TextTable& table, const Row& row, bool beside_published) {
   cells.emplace_back(provenance.spread ? human_percent(*provenance.spread * 100) : "n/a");
   cells.emplace_back(provenance.source);
   cells.emplace_back(provenance.date);
-  cells.emplace_back(printable(provenance.method));
+  cells.emplace_back(provenance.method);
   table.add(std::move(cells));
 }
 
@@ -112,10 +112,10 @@ std::string network_table(const std::vector<NetworkCeiling>& network, std::size_
                    {"method", true, 20, 3}});
   for (const auto& roof : network) {
     const auto& provenance = roof.provenance;
-    table.add({printable(roof.collective), std::to_string(roof.ranks), printable(roof.backend),
-               human_time(roof.latency_ns), human_count(roof.bytes_per_second, "B/s"),
+    table.add({roof.collective, std::to_string(roof.ranks), roof.backend, human_time(roof.latency_ns),
+               human_count(roof.bytes_per_second, "B/s"),
                provenance.spread ? human_percent(*provenance.spread * 100) : "n/a", provenance.date,
-               printable(provenance.method)});
+               provenance.method});
   }
   return table.render(width);
 }
@@ -153,7 +153,7 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
                                       width);
   }
   if (published != nullptr) {
-    text += "\n" + labelled_paragraph("share", "of the published value of " + printable(published->device), width);
+    text += "\n" + labelled_paragraph("share", "of the published value of " + published->device, width);
   }
   return text;
 }

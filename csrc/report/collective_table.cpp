@@ -9,7 +9,6 @@
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "report/utf8.h"
 
 namespace roofprof {
 
@@ -67,9 +66,9 @@ std::string collective_table(const Report& report, const TableOptions& options) 
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
   for (const auto& row : std::span(collectives).first(std::min(limit, collectives.size()))) {
     std::vector<TextCell> cells = {row.name,
-                                   row.module.empty() ? "(model)" : printable(row.module),
+                                   row.module.empty() ? "(model)" : row.module,
                                    row.phase,
-                                   printable(row.group),
+                                   row.group,
                                    std::to_string(row.ranks),
                                    row.hosts > 0 ? std::to_string(row.hosts) : "n/a",
                                    std::string(name_of(row.dtype)),

@@ -14,7 +14,6 @@
 #include "figures/closest.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "report/utf8.h"
 #include "values/fields.h"
 
 namespace roofprof {
@@ -116,7 +115,7 @@ TextCell cell_of(const Column<Row>& column, const Row& row) {
     if constexpr (std::is_same_v<Row, RooflineRow>) return (column.of_self ? row.self : row).counts_integers();
     if constexpr (std::is_same_v<Row, GroupRow>) return row.counts_integers();
   }();
-  return TextCell(limit + printable(cell_text(value, column.info->unit)) + (of_integers ? "op/s" : ""));
+  return TextCell(limit + cell_text(value, column.info->unit) + (of_integers ? "op/s" : ""));
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order. `row_of`: the row of an item.

@@ -10,7 +10,6 @@
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "report/utf8.h"
 #include "values/phrases.h"
 
 namespace roofprof {
@@ -26,11 +25,11 @@ std::string names_with_calls(const std::map<std::string, std::int64_t>& calls) {
   std::vector<std::pair<std::string, std::int64_t>> ranked(calls.begin(), calls.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> names;
-  for (const auto& [name, times] : ranked) names.push_back(printable(name) + " (" + counted(times, "call") + ")");
+  for (const auto& [name, times] : ranked) names.push_back(name + " (" + counted(times, "call") + ")");
   return listed(names, kListed);
 }
 
-std::string module_name(const std::string& path) { return path.empty() ? "the model" : printable(path); }
+std::string module_name(const std::string& path) { return path.empty() ? "the model" : path; }
 
 // "fusion, head and 3 more"
 std::string names_of_modules(const UncostedOp& op) {
@@ -46,8 +45,7 @@ std::string uncosted_words(const std::vector<UncostedOp>& ops) {
   for (const auto& op : ops) {
     std::string share;
     if (op.percent_of_time) share = human_percent(*op.percent_of_time) + " of the op time, ";
-    words.push_back(
-        fmt::format("{} ({}, {}in {})", printable(op.op), counted(op.calls, "call"), share, names_of_modules(op)));
+    words.push_back(fmt::format("{} ({}, {}in {})", op.op, counted(op.calls, "call"), share, names_of_modules(op)));
   }
   return listed(words, kListed);
 }
@@ -55,7 +53,7 @@ std::string uncosted_words(const std::vector<UncostedOp>& ops) {
 // Below an uncalled module everything is uncalled: the topmost names say it.
 std::string topmost_names(const std::vector<std::string>& paths) {
   auto topmost = topmost_of(paths);
-  for (auto& path : topmost) path = path.empty() ? "the model itself" : printable(path);
+  for (auto& path : topmost) path = path.empty() ? "the model itself" : path;
   const auto total = std::ssize(paths);
   if (topmost.size() > kListed) topmost.resize(kListed);
   std::string text = listed(topmost);
@@ -106,7 +104,7 @@ std::vector<std::vector<const Note*>> kinds_of_notes(const Report& report) {
 
 // With how often it was said, and where, if more than once; what only informs is said without.
 std::string note_text(const Note& note) {
-  std::string text = printable(note.text);
+  std::string text = note.text;
   if (note.count < 2 || note.level == NoteLevel::info) return text;
   std::vector<std::string> shown;
   for (std::size_t i = 0; i < std::min(note.where.size(), kShown); ++i) shown.push_back(module_name(note.where[i]));

@@ -25,7 +25,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string cell(const std::string& text) { return quoted(text); }
+// A spreadsheet takes a text that begins like a formula for one, and runs it, but not behind an apostrophe. One goes
+// before an apostrophe, too, so that a reader who takes the first one away has the text again.
+std::string cell(const std::string& text) {
+  constexpr std::string_view kNoText = "=+-@\t\r'";
+  return quoted(!text.empty() && kNoText.find(text.front()) != std::string_view::npos ? "'" + text : text);
+}
 std::string cell(bool value) { return value ? "true" : "false"; }
 std::string cell(std::int64_t value) { return std::to_string(value); }
 std::string cell(double value) {
@@ -33,7 +38,7 @@ std::string cell(double value) {
   return text == "null" ? std::string() : text;
 }
 std::string cell(const std::array<std::int32_t, 3>& blocks) { return blocks_text(blocks); }
-std::string cell(const Bound& bound) { return quoted(to_string(bound)); }
+std::string cell(const Bound& bound) { return cell(to_string(bound)); }
 std::string cell(const std::array<std::int64_t, kDTypeCount>& counts) { return by_dtype_text(counts); }
 std::string cell(const std::vector<std::vector<std::int64_t>>& shapes) { return quoted(shapes_text(shapes)); }
 template <class Value>

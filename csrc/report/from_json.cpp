@@ -7,6 +7,7 @@
 #include "json/members.h"
 #include "roofprof/report.h"
 #include "values/profile_data.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 
@@ -68,7 +69,7 @@ Report Report::from_json(const std::string& path) {
   try {
     return from_json_text(text);
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(path + ": " + error.what());
+    throw std::runtime_error(printable(path) + ": " + error.what());
   }
 }
 

@@ -10,7 +10,6 @@
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "report/utf8.h"
 #include "values/median.h"
 #include "values/phrases.h"
 
@@ -27,8 +26,7 @@ std::string environment_text(const Environment& environment, std::string_view na
 }
 
 std::string scope_words(const ProfileData& data) {
-  if (!data.within.empty())
-    return "within " + printable(data.within) + ", in " + (data.scope == "block" ? "a block" : "one call");
+  if (!data.within.empty()) return "within " + data.within + ", in " + (data.scope == "block" ? "a block" : "one call");
   if (data.scope != "block") return "one call";
   return data.runs.steps > 0 ? "a block of " + counted(data.runs.steps, "step", "steps") : "a block";
 }
@@ -61,7 +59,7 @@ std::string step_time_words(const Report& report) {
 // "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held
 // up to 37.7 MB beside 498 MB of weights"
 std::string token_words(const TokenPhase& phase) {
-  std::string text = fmt::format("{}: {} with {}", printable(phase.name), counted(phase.calls, "call", "calls"),
+  std::string text = fmt::format("{}: {} with {}", phase.name, counted(phase.calls, "call", "calls"),
                                  counted(phase.tokens, "new token", "new tokens"));
   if (phase.most_context) {
     const bool one = phase.least_context == phase.most_context;
@@ -95,7 +93,7 @@ std::string machine_words(const Report& report) {
   std::vector<std::string> words;
   const auto gpu = environment_text(environment, "gpu_device");
   const auto device = gpu.empty() ? environment_text(environment, "device") : gpu;
-  if (!device.empty() && device != report.data().device) words.push_back(printable(device));
+  if (!device.empty() && device != report.data().device) words.push_back(device);
   const auto threads = environment_text(environment, "torch_threads");
   if (!threads.empty()) words.push_back(threads + (threads == "1" ? " thread" : " threads"));
   const auto torch = environment_text(environment, "torch");
@@ -158,11 +156,13 @@ std::string memory_words(const Report& report) {
   const bool watched =
       std::ranges::any_of(report.data().notes, [](const Note& note) { return note.code == "memory-by-sizes"; });
   if (watched || report.data().device == "meta") text += " by the sizes of tensors";
+  std::optional<std::int64_t> room;  // of the machine, or what its control groups allow
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
-    const bool is_of_device = key == "memory_total_bytes" && report.data().device == "cpu";
-    if (is_of_device && bytes != nullptr) text += " of " + human_bytes(static_cast<double>(*bytes));
+    if (bytes != nullptr && (key == "memory_total_bytes" || key == "memory_limit_bytes"))
+      room = std::min(room.value_or(*bytes), *bytes);
   }
+  if (room && report.data().device == "cpu") text += " of " + human_bytes(static_cast<double>(*room));
   return text + ", above what was allocated before the call";
 }
 
@@ -188,7 +188,7 @@ std::string origin_of(const Provenance& provenance) {
   if (!provenance.date.empty()) origin += " " + provenance.date.substr(0, 10);
   // A measurement's method is in the JSON; who published or gave a figure belongs beside it.
   if (provenance.source != "measured" && !provenance.method.empty()) origin += " (" + provenance.method + ")";
-  return printable(origin);
+  return origin;
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ std::string origin_of(const Provenance& provenance) {
 std::string heading_lines(const Report& report, std::size_t width) {
   const ProfileData& data = report.data();
   const std::string machine = machine_words(report);
-  std::string title = fmt::format("{} on {}", printable(data.model.empty() ? "model" : data.model), data.device);
+  std::string title = fmt::format("{} on {}", data.model.empty() ? "model" : data.model, data.device);
   if (!machine.empty()) title += " (" + machine + ")";
   std::string text = labelled_paragraph("roofprof", title, width);
   text += labelled_paragraph("", run_words(report), width);
@@ -240,7 +240,7 @@ std::string roof_lines(const Report& report, std::size_t width) {
   }
   for (const auto& level : ceilings.memory) {
     add(level.provenance,
-        roof_text(printable(level.level), level.bytes_per_second, "B/s", level.capacity_bytes, level.provenance));
+        roof_text(level.level, level.bytes_per_second, "B/s", level.capacity_bytes, level.provenance));
   }
   std::string text;
   for (const auto& origin : origins) {

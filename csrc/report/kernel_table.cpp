@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "report/tables.h"
-#include "report/utf8.h"
 
 namespace roofprof {
 
@@ -76,7 +75,7 @@ std::string kernel_table(const Report& report, const TableOptions& options) {
     std::vector<TextCell> cells;
     cells.reserve(columns.size() + 1);
     for (const auto& [column, text] : columns) cells.push_back(cell(column, *row));
-    cells.emplace_back(printable(row->name));
+    cells.emplace_back(row->name);
     table.add(std::move(cells));
   }
   table.add_rule();

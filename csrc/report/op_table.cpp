@@ -88,7 +88,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       // "" is the model's path; of shapes, an op without tensors.
       const std::string_view unnamed = keys[i] == "module" ? "(model)" : keys[i] == "scope" ? kNoRegionName : "";
-      cells.emplace_back(printable(row.keys[i].empty() ? unnamed : row.keys[i]));
+      cells.emplace_back(std::string(row.keys[i].empty() ? unnamed : row.keys[i]));
     }
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));

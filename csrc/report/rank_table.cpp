@@ -11,7 +11,6 @@
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "report/utf8.h"
 #include "values/phrases.h"
 #include "values/profile_data.h"
 
@@ -59,9 +58,8 @@ std::string rank_table(const Report& report, const TableOptions& options) {
                    {"peak memory", false, 0, 8}});
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
   for (const auto& rank : std::span(ranks).first(std::min(limit, ranks.size()))) {
-    table.add({std::to_string(rank.rank) + (rank.partial ? " (partial)" : ""),
-               rank.host.empty() ? "n/a" : printable(rank.host), printable(rank.device),
-               rank.steps > 0 ? std::to_string(rank.steps) : "n/a", time_or_none(rank.step_ns),
+    table.add({std::to_string(rank.rank) + (rank.partial ? " (partial)" : ""), rank.host.empty() ? "n/a" : rank.host,
+               rank.device, rank.steps > 0 ? std::to_string(rank.steps) : "n/a", time_or_none(rank.step_ns),
                rank.step_spread ? human_percent(100 * *rank.step_spread) : "n/a", time_or_none(rank.wall_ns),
                time_or_none(rank.time_ns), time_or_none(rank.compute_ns), time_or_none(rank.communication_ns),
                time_or_none(rank.exposed_ns), time_or_none(rank.waiting_ns), time_or_none(rank.idle_ns),
@@ -108,7 +106,7 @@ std::string slow_rank_words(const Report& report) {
   const std::string text =
       fmt::format("rank {} computes {} times as long as the median rank", slow->rank, human_ratio(slow->ratio));
   std::vector<std::string> modules;
-  for (const auto& path : topmost_of(slow->modules)) modules.push_back(printable(path));
+  for (const auto& path : topmost_of(slow->modules)) modules.push_back(path);
   return modules.empty() ? text : text + ", most in " + listed(modules, kNamed);
 }
 

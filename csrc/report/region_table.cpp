@@ -55,7 +55,7 @@ std::string region_table(const Report& report, const TableOptions& options) {
   for (const auto& [column, text] : columns) layout.push_back(text);
   TextTable table(std::move(layout));
   const auto add = [&](const RooflineRow& row, const std::string& name) {
-    std::vector<TextCell> cells = {{printable(name), flat ? 0 : static_cast<std::size_t>(row.depth)}};
+    std::vector<TextCell> cells = {{name, flat ? 0 : static_cast<std::size_t>(row.depth)}};
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };

@@ -6,7 +6,6 @@
 
 #include "report/header_and_footer.h"
 #include "report/units.h"
-#include "report/utf8.h"
 
 namespace roofprof {
 
@@ -20,11 +19,11 @@ std::int64_t all_ns(const Siblings& group) {
 }
 
 std::string text_of(const Siblings& group) {
-  std::string text = fmt::format("{} x{}: {} each, spread {}", printable(group.name), group.paths.size(),
+  std::string text = fmt::format("{} x{}: {} each, spread {}", group.name, group.paths.size(),
                                  human_time(static_cast<double>(group.mean().time_ns.value_or(0))),
                                  human_percent(100 * *group.spread));
   if (group.slowest) {
-    text += fmt::format(", slowest {}, {}x the median", printable(*group.slowest), human_ratio(*group.slowest_ratio));
+    text += fmt::format(", slowest {}, {}x the median", *group.slowest, human_ratio(*group.slowest_ratio));
   }
   return text;
 }

@@ -242,7 +242,7 @@ std::string module_table(const Report& report, const TableOptions& options) {
   };
   for (const auto* line : selection.lines) {
     const RooflineRow& row = line->row;
-    std::string name = (row.inferred ? "~" : "") + printable(flat && !row.path.empty() ? row.path : names.of(*line));
+    std::string name = (row.inferred ? "~" : "") + (flat && !row.path.empty() ? row.path : names.of(*line));
     if (line->count > 1) name += fmt::format(" x{}", line->count);
     if (line->wasting) name += " *";
     add(row, name, flat ? 0 : static_cast<std::size_t>(row.depth));

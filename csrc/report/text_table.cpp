@@ -145,9 +145,11 @@ std::string TextTable::render(std::size_t width, std::vector<std::string>* dropp
   return text;
 }
 
-std::string labelled_paragraph(std::string_view label, std::string_view text, std::size_t width) {
+std::string labelled_paragraph(std::string_view label, std::string_view said, std::size_t width) {
+  const std::string whole = printable(said);
+  std::string_view text = whole;
   std::string result;
-  std::string line = padded(std::string(label), kLabelWidth, true);
+  std::string line = padded(printable(label), kLabelWidth, true);
   std::size_t length = display_width(line);
   const std::size_t start = length;
   bool first = true;

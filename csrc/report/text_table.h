@@ -1,5 +1,6 @@
 #pragma once
-// Laying out text: columns of a fixed total width, and paragraphs with a label. Knows nothing of what it prints.
+// Laying out text: columns of a fixed total width, and paragraphs with a label. Knows nothing of what it prints, so it
+// makes all of it printable: names come from files, and a terminal would act on what they hold.
 
 #include <cstddef>
 #include <string>
@@ -22,7 +23,7 @@ struct TextColumn {
 };
 
 struct TextCell {
-  TextCell(std::string shown, std::size_t at_level = 0) : text(std::move(shown)), level(at_level) {}
+  TextCell(const std::string& shown, std::size_t at_level = 0) : text(printable(shown)), level(at_level) {}
 
   std::string text;
   std::size_t level;  // in a tree: how far it is indented

@@ -1,21 +1,17 @@
 #pragma once
-// Just enough UTF-8 for names and columns: length in code points.
+// Just enough of columns for names: length in code points.
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "json/utf8.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 
 // Code points; each is taken to be one column wide. An invalid byte counts as one.
 std::size_t display_width(std::string_view text);
-
-// The text with each invalid byte replaced by U+FFFD, and each control character by a space, so that it stays on its
-// line.
-std::string printable(std::string_view text);
 
 // Both ends of a name tell it apart, a path its end.
 enum class Keep : std::uint8_t { both_ends, end };

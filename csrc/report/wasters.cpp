@@ -57,9 +57,9 @@ std::string waster_lines(const Report& report, const TableOptions& options, std:
                    {"wasted", false, 0, 0},
                    {"of total", false, 0, 2}});
   for (const auto& row : wasters) {
-    std::string name = row.module->empty() ? "(model)" : printable(*row.module);
+    std::string name = row.module->empty() ? "(model)" : *row.module;
     if (const auto members = found.members.at(*row.module); members > 1) name += fmt::format(" x{}", members);
-    std::vector<TextCell> cells = {std::move(name), printable(*row.op)};
+    std::vector<TextCell> cells = {std::move(name), *row.op};
     for (const auto* column : shown) cells.push_back(cell_of(*column, row));
     const auto all_ns = static_cast<double>(report.total().time_ns.value_or(0));
     cells.emplace_back(all_ns > 0 && row.wasted_time_ns

@@ -253,6 +253,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
     busy_roofs().forget(path.string());
     try {
       fs::create_directories(path.parent_path());
+      if (fs::exists(path) && !fs::is_regular_file(path)) throw std::runtime_error(path.string() + " is no file");
       write_ceilings_file({key, measured}, path.string());
     } catch (const std::exception& problem) {
       remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());

@@ -6,6 +6,7 @@
 #include "json/file.h"
 #include "json/members.h"
 #include "values/possible_roofs.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 
@@ -46,11 +47,12 @@ CeilingsFile parsed(std::string_view text) {
 }  // namespace
 
 CeilingsFile read_ceilings_file(const std::string& path) {
-  const std::string text = read_whole_file(path);
+  constexpr std::int64_t kLargest = std::int64_t{1} << 24;  // a thousand times what roofs need
+  const std::string text = read_whole_file(path, kLargest);
   try {
     return parsed(text);
   } catch (const JsonError& error) {
-    throw std::runtime_error(path + " holds no roofs: " + error.what());
+    throw std::runtime_error(printable(path) + " holds no roofs: " + error.what());
   }
 }
 

@@ -4,13 +4,18 @@
 #include <array>
 #include <cstdio>
 
+#include "values/utf8.h"
+
 namespace roofprof {
 
 std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string result(text.substr(0, kLongest));
-  std::ranges::replace_if(result, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return text.size() > kLongest ? result + "..." : result;
+  constexpr std::size_t kLongest = 40;  // code points
+  const std::string whole = printable(text);
+  std::size_t bytes = 0;
+  for (std::size_t points = 0; points < kLongest && bytes < whole.size(); ++points) {
+    bytes += utf8_sequence(std::string_view(whole).substr(bytes));
+  }
+  return bytes < whole.size() ? whole.substr(0, bytes) + "..." : whole;
 }
 
 std::string percent(double fraction) {

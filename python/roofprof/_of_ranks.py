@@ -28,9 +28,12 @@ class OfRanks:
     def report_of(self, rank: int) -> Self:
         """The own report of a rank, of which a merged one keeps those of the slowest and of the median rank.
 
-        Raises IndexError for another rank, naming the two.
+        Raises IndexError for another rank, naming the two, and ValueError where what the file has of it is no report.
         """
-        return type(self)(self._compiled.report_of_rank(rank))  # type: ignore[call-arg]
+        try:
+            return type(self)(self._compiled.report_of_rank(rank))  # type: ignore[call-arg]
+        except RuntimeError as error:
+            raise ValueError(f"the report of rank {rank}, which the merged one keeps, is none: {error}") from None
 
     @property
     def missing_ranks(self) -> list[int]:

@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str]) -> _C.Ceilings:
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[_C.Ceilings, list[str]]:
     """As :func:`load`, with the notes of the measurement beside the roofs."""
     try:
-        return _C.load_ceilings(os.fspath(path))
+        return _C.load_ceilings(os.fsencode(path))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
 
@@ -90,7 +90,7 @@ def given_with_notes() -> tuple[_C.Ceilings, list[str]] | None:
 def save(ceilings: _C.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
     """Write roofs, and what is to be known of them, to a file, whole or not at all. Raises OSError naming the file."""
     try:
-        _C.save_ceilings(ceilings, os.fspath(path), list(notes))
+        _C.save_ceilings(ceilings, os.fsencode(path), list(notes))
     except RuntimeError as error:
         raise OSError(f"roofs cannot be written: {error}") from None
 

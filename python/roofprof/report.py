@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._files import read_whole, write_whole
 from roofprof._of_ranks import OfRanks
 from roofprof._plots.notebook import html
 from roofprof._plots.plot import plot
 from roofprof._prediction.predicts import Predicts
+from roofprof._printable import printable
 from roofprof._traces.written import WritesTraces
 
 if TYPE_CHECKING:
@@ -230,7 +232,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self.table(legend=self._explained)
 
     def __repr__(self) -> str:
-        return f"<roofprof.Report of {self.model} on {self.device}: {len(self.rows)} rows>"
+        return f"<roofprof.Report of {printable(self.model)} on {printable(self.device)}: {len(self.rows)} rows>"
 
     # ---- pictures
 
@@ -265,18 +267,20 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The JSON text; with a path it is written there as well, whole or not at all."""
+        text = self._compiled.to_json()
         if path is not None:
-            _write(self._compiled.write_json, path)
-        return self._compiled.to_json()
+            write_whole(path, text.encode())
+        return text
 
     def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
         """A line for each row, or by="kernel" for each kernel, units in the header.
 
+        A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
         """
         text = self._compiled.to_csv(by)
         if path is not None:
-            _write(lambda name: self._compiled.write_csv(name, by), path)
+            write_whole(path, text.encode())
         return text
 
     def to_pandas(self, by: str = "module") -> pandas.DataFrame:
@@ -298,6 +302,8 @@ class Report(WritesTraces, OfRanks, Predicts):
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
         )
+        for name in texts:
+            frame[name] = frame[name].str.removeprefix("'")
         return frame
 
     def to_html(self, path: str | Path) -> None:
@@ -323,7 +329,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         if isinstance(path, str) and path.lstrip().startswith("{"):
             raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
         try:
-            return _read(Path(path).read_bytes())
+            return _read(read_whole(path))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -340,11 +346,3 @@ def _read(text: str | bytes) -> Report:
         return Report(_C.report_from_json(text))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
-
-
-def _write(write: Callable[[str], None], path: str | Path) -> None:
-    """Files that cannot be written raise OSError, as Python's own do."""
-    try:
-        write(str(path))
-    except RuntimeError as error:
-        raise OSError(str(error)) from None

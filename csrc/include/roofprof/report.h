@@ -160,7 +160,8 @@ class Report {
   // Throws std::invalid_argument for names that are not known and for options below 0.
   std::string table(const TableOptions& options = {}) const;
   std::string to_json() const;
-  // A line for each row ("module") or kernel ("kernel"). Throws std::invalid_argument for anything else.
+  // A line for each row ("module") or kernel ("kernel"). A text that a spreadsheet would take for a formula has an
+  // apostrophe before it. Throws std::invalid_argument for other kinds of lines.
   std::string to_csv(std::string_view by = "module") const;
   // Written whole or not at all; throws std::runtime_error naming the path.
   void write_json(const std::string& path) const;

@@ -123,6 +123,7 @@ Environment cpu_environment() {
   if (const auto found = meminfo.find("MemTotal"); found != meminfo.end()) {
     if (const auto kib = number_at_start(found->second)) environment.emplace_back("memory_total_bytes", *kib * 1024);
   }
+  if (const auto limit = memory_limit_bytes()) environment.emplace_back("memory_limit_bytes", *limit);
   environment.emplace_back("kernel", kernel_name());
   // Only x86 kernels list it among the flags; elsewhere its absence would say nothing.
   if (const std::string flags = value("flags"); !flags.empty()) {

@@ -44,6 +44,13 @@ void for_each_cgroup(const fs::path& system, std::string_view controller,
   }
 }
 
+// Empty: none, which version 1 tells by a number near the largest that there is.
+std::optional<std::int64_t> memory_limit_of(const fs::path& group, bool unified) {
+  constexpr std::int64_t kNone = std::int64_t{1} << 60;
+  const auto limit = first_number(group / (unified ? "memory.max" : "memory.limit_in_bytes"));
+  return limit && *limit < kNone ? limit : std::nullopt;
+}
+
 // The value of `key` in a file of "key value" lines; 0 where there is none.
 std::int64_t statistic(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
@@ -132,18 +139,26 @@ std::optional<std::int64_t> available_memory_bytes(const fs::path& root) {
     if (const auto kib = number_at_start(found->second)) available = *kib << 10;
   }
   for_each_cgroup(root, "memory", [&](const fs::path& group, bool unified) {
-    auto limit = first_number(group / (unified ? "memory.max" : "memory.limit_in_bytes"));
+    auto limit = memory_limit_of(group, unified);
     // From there on the kernel slows its processes down.
     if (const auto high = first_number(group / "memory.high"); unified && high)
       limit = std::min(limit.value_or(*high), *high);
     const auto used = first_number(group / (unified ? "memory.current" : "memory.usage_in_bytes"));
-    if (!limit || !used) return;  // "max": no limit
+    if (!limit || !used) return;
     // Cached file pages count as used and are given back on demand.
     const auto cached = statistic(group / "memory.stat", unified ? "inactive_file" : "total_inactive_file");
     const std::int64_t left = std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - cached));
     available = std::min(available.value_or(left), left);
   });
   return available;
+}
+
+std::optional<std::int64_t> memory_limit_bytes(const fs::path& root) {
+  std::optional<std::int64_t> smallest;
+  for_each_cgroup(root, "memory", [&](const fs::path& group, bool unified) {
+    if (const auto limit = memory_limit_of(group, unified)) smallest = std::min(smallest.value_or(*limit), *limit);
+  });
+  return smallest;
 }
 
 std::optional<double> cpu_quota(const fs::path& root) {

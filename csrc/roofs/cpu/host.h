@@ -34,6 +34,9 @@ std::vector<int> allowed_cpus();
 // version, with all groups around them); empty where the system does not say. `root` is where proc and sys are.
 std::optional<std::int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
+// Bytes that the smallest limit of the control groups allows to all their processes; empty: not limited.
+std::optional<std::int64_t> memory_limit_bytes(const std::filesystem::path& root = "/");
+
 // CPU time per second of wall time that the control groups grant; empty: not limited.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 

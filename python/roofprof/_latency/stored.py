@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _C
-from roofprof._files import write_whole
-from roofprof._printed import Printed
+from roofprof._files import read_whole, write_whole
+from roofprof._results import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-class Stored(Printed):
+class Stored(Result):
     """Written and read by the names of a dataclass's fields, times as integer nanoseconds."""
 
     SCHEMA: ClassVar[str]
@@ -58,8 +58,8 @@ class Stored(Printed):
     def from_json(cls, path: str | Path) -> Self:
         """One from a file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except ValueError as error:
+            return cls.from_dict(json.loads(read_whole(path)))
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod

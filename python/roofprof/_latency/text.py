@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._printable import printable
 
 if TYPE_CHECKING:
     from roofprof._latency.measured import Latency
@@ -50,7 +51,7 @@ def latency_text(latency: Latency) -> str:
     for name, reason in latency.not_available.items():
         if name in {"p10", "p90", "p99"}:
             lines += _block("n/a", f"{name} {reason}")
-    return "\n".join([*lines, *_notes(latency.notes)]).rstrip()
+    return _joined([*lines, *_notes(latency.notes)])
 
 
 def sweep_text(sweep: Sweep) -> str:
@@ -70,7 +71,11 @@ def sweep_text(sweep: Sweep) -> str:
         "+ system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% of the "
         "highest",
     )
-    return "\n".join([*lines, *_notes(notes)]).rstrip()
+    return _joined([*lines, *_notes(notes)])
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(map(printable, lines)).rstrip()
 
 
 def _notes_of(sweep: Sweep) -> list[_C.Note]:

@@ -233,9 +233,14 @@ def area_of(time: float, longest: float) -> float:
     return max(320 * time / longest if longest > 0 else 0, 9)
 
 
+_LEAST = 1e-100  # of an axis; no figure of a machine is near it
+
+
 def limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:
     """Around all values, and wide enough for two labelled ticks."""
     low, high = min(values) / below, max(values) * above
+    if low < _LEAST or high > 1 / _LEAST:
+        raise ValueError(f"values from {min(values):.3g} to {max(values):.3g} are beyond what an axis can show")
     if high / low < 100:
         middle = (low * high) ** 0.5
         low, high = middle / 10, middle * 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from roofprof._plots.plot import content, plot
-from roofprof._printed import preformatted
+from roofprof._results import preformatted
 from roofprof._views.reads import ViewedReport
 
 

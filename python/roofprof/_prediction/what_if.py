@@ -125,7 +125,8 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
 
     base = predicted({})
     counted = _C.Predictor(report, compiled_options(cast("Options", options))).batch
-    answers: dict[str, Callable[[_C.Row], float]] = {}
+    answers: dict[str, Callable[[int], float]] = {}
+    base_times = [*(row.time for row in base.rows), base.total.time]
     questions, not_asked = {}, {}
 
     def ask(name: str, meaning: str, changed: Options, share: float = 1.0) -> None:
@@ -135,9 +136,8 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
             not_asked[name] = str(error)
             return
         questions[name] = meaning
-        rows = {row.path: row.time for row in other.rows}
-        rows["total"] = other.total.time  # no module's path: "(outside)" is the only one that is none
-        answers[name] = lambda row: (row.time or 0.0) - share * (rows[row.path] or 0.0)
+        times = [*(row.time for row in other.rows), other.total.time]  # the same rows as of base
+        answers[name] = lambda place: (base_times[place] or 0.0) - share * (times[place] or 0.0)
 
     ask("memory x2", "twice the bandwidth", {"bandwidth": 2 * options.get("bandwidth", 1.0)})
     ask("peak x2", "twice the arithmetic peaks", {"peak": 2 * options.get("peak", 1.0)})
@@ -165,8 +165,8 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
             counted / wanted,
         )
 
-    def answered(row: _C.Row) -> ModuleWhatIf:
-        saved = {name: answer(row) for name, answer in answers.items()}
+    def answered(place: int, row: _C.Row) -> ModuleWhatIf:
+        saved = {name: answer(place) for name, answer in answers.items()}
         ridge = _ridge(roofs, row)
         return ModuleWhatIf(row.path, row.depth, row.time or 0.0, str(row.bound), row.intensity, ridge, saved)
 
@@ -176,8 +176,8 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
         prediction=_C.prediction_of(base),
         questions=questions,
         not_asked=not_asked,
-        modules=tuple(answered(row) for row in base.rows),
-        total=answered(base.total),
+        modules=tuple(answered(place, row) for place, row in enumerate(base.rows)),
+        total=answered(-1, base.total),
     )
 
 

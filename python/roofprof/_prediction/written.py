@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roofprof._files import write_whole
-from roofprof._printed import Printed
+from roofprof._results import Result
 
 
-class WrittenAsJson(Printed):
+class WrittenAsJson(Result):
     """A dataclass that is written under a schema's name."""
 
     SCHEMA: ClassVar[str]

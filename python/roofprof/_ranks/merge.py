@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from roofprof import _C
+from roofprof._files import read_whole
 from roofprof.report import Report
 
 
@@ -33,6 +34,6 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
             warnings.warn(f"roofprof: left out: {error}", stacklevel=2)
     for rank in merger.typical_ranks():
         source = sources[rank]
-        text = source.to_json() if isinstance(source, Report) else Path(source).read_text(encoding="utf-8")
+        text = source.to_json() if isinstance(source, Report) else read_whole(source).decode()
         merger.keep(rank, text)
     return Report(merger.finish())

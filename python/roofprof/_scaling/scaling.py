@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof._files import write_whole
-from roofprof._printed import Printed
+from roofprof._results import Result
 from roofprof._scaling.law import LEVEL, Law, fit
 from roofprof._scaling.loss import parts_of_loss
 from roofprof._scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
@@ -61,7 +61,7 @@ class ScalingPrediction:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling(Printed):
+class Scaling(Result):
     """What :func:`scaling` found."""
 
     model: str

@@ -13,11 +13,15 @@ from typing import Any
 
 from roofprof import _C
 from roofprof._fields import fields
+from roofprof._files import read_whole
+from roofprof._printable import printable
 from roofprof.budget.lines import Keys, TomlError, read
-from roofprof.budget.quantities import NUMBER, example, parsed
+from roofprof.budget.named import named_rows
+from roofprof.budget.quantities import example, parsed, split_amount
 from roofprof.comparison.differences import differences
 from roofprof.report import Report
 
+_LARGEST = 2**20  # bytes of a budget
 # Not of a row: of the report as a whole.
 _UNCOSTED = "uncosted_ops"
 # Why a report lacks what nothing else says of it.
@@ -61,7 +65,7 @@ class Broken:
 
     def __str__(self) -> str:
         where = "total" if self.path is None else self.path or "(model)"
-        return f"{where}: {self.limit.figure} {self.limit.text}: {self.reason}"
+        return printable(f"{where}: {self.limit.figure} {self.limit.text}: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Outcome:
         breaking = "figure breaks" if self.checked == 1 else "figures break"
         kept = f"{figures} within the budget"
         head = kept if self.kept else f"{len(self.broken)} of {self.checked} {breaking} the budget"
-        return "\n".join([*self.remarks, *map(str, self.broken), head])
+        return "\n".join([*map(printable, self.remarks), *map(str, self.broken), head])
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,9 @@ class Budget:
     def load(path: str | Path) -> Budget:
         """From a file. Raises OSError, or BudgetError that names the file and the line."""
         try:
-            return Budget.parse(Path(path).read_text(encoding="utf-8"), str(path))
+            return Budget.parse(read_whole(path, _LARGEST).decode(), str(path))
         except UnicodeDecodeError:
-            raise BudgetError(f"{path}: line 1: a budget is TOML, which is text in UTF-8") from None
+            raise _error(str(path), 1, "a budget is TOML, which is text in UTF-8") from None
 
     @staticmethod
     def parse(text: str, name: str = "budget") -> Budget:
@@ -107,7 +111,7 @@ class Budget:
         try:
             values, lines = read(text)
         except TomlError as error:
-            raise BudgetError(f"{name}: {error}") from None
+            raise _error(name, 0, str(error)) from None
         return Budget(tuple(_limits(values, lines, name)), name, lines)
 
     @staticmethod
@@ -141,9 +145,10 @@ class Budget:
         if limit.where is None:
             yield None, report.total
             return
-        rows = [row for row in report.rows if fnmatchcase(row.path, limit.where)]
+        named = named_rows(report)
+        rows = [row for row in named if fnmatchcase(row.path, limit.where)]
         if not rows:
-            close = difflib.get_close_matches(limit.where, [row.path for row in report.rows], n=3, cutoff=0)
+            close = difflib.get_close_matches(limit.where, [row.path for row in named], n=3, cutoff=0)
             raise self._error(
                 limit, f"no module matches '{limit.where}'; the closest are {', '.join(map(repr, close))}"
             )
@@ -155,7 +160,7 @@ class Budget:
 
 
 def _error(name: str, line: int, sentence: str) -> BudgetError:
-    return BudgetError(f"{name}: line {line}: {sentence}" if line else f"{name}: {sentence}")
+    return BudgetError(printable(f"{name}: line {line}: {sentence}" if line else f"{name}: {sentence}"))
 
 
 # ---- reading
@@ -184,22 +189,29 @@ def _limits(values: dict[str, Any], lines: Mapping[Keys, int], name: str) -> Ite
 def _read(where: str | None, figure: str, value: Any, name: str, line: int) -> Iterator[Limit]:
     known = _figure(figure, where, name, line)
     for text in value if isinstance(value, list) and value else [value]:
-        found = re.fullmatch(r"\s*(<=|>=|==|<|>)\s*(\S.*?)\s*", text) if isinstance(text, str) else None
-        if not found:
+        found = re.match(r"\s*(<=|>=|==|<|>)", text) if isinstance(text, str) else None
+        amount = text[found.end() :].strip() if found else ""
+        if not found or not amount:
             wanted = "'<= 0'" if known is None else f"'<= {example(known)}' or '<= 1.05 base'"
-            raise _error(name, line, f"{figure} = {text!r} is no limit; write it as in {figure} = {wanted}")
-        sign, amount = found[1], found[2]
-        if base := re.fullmatch(rf"({NUMBER})\s*(?:x\s*)?base", amount):
-            yield Limit(where, figure, sign, float(base[1].replace("_", "")), True, text.strip(), line)
-            continue
+            raise _error(name, line, f"{figure} = {_short(repr(text))} is no limit; write it as in {figure} = {wanted}")
+        number, unit = split_amount(amount)
+        relative = number is not None and re.fullmatch(r"(x\s*)?base", unit) is not None
         try:
-            bound = float(amount) if known is None else parsed(amount, known)
+            if relative:
+                assert number is not None
+                bound = number
+            else:
+                bound = float(amount) if known is None else parsed(amount, known)
         except ValueError as error:
-            sentence = f"'{amount}' is no number" if known is None else str(error)
-            raise _error(name, line, f"{figure} = '{text}': {sentence}") from None
+            sentence = f"'{_short(amount)}' is no number" if known is None else str(error)
+            raise _error(name, line, f"{figure} = '{_short(text)}': {sentence}") from None
         if not math.isfinite(bound):
-            raise _error(name, line, f"{figure} = '{text}': {amount} is beyond every number")
-        yield Limit(where, figure, sign, bound, False, text.strip(), line)
+            raise _error(name, line, f"{figure} = '{_short(text)}': {_short(amount)} is beyond every number")
+        yield Limit(where, figure, found[1], bound, relative, text.strip(), line)
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _figure(figure: str, where: str | None, name: str, line: int) -> _C.Field | None:
@@ -286,7 +298,7 @@ def _value(limit: Limit, row: _C.Row, report: Report, sign: str) -> tuple[float 
 def _of_baseline(limit: Limit, path: str | None, baseline: Report) -> tuple[float | None, str]:
     row = baseline.total
     if path is not None:
-        found = [row for row in baseline.rows if row.path == path]
+        found = [row for row in named_rows(baseline) if row.path == path]
         if not found:
             return None, f"the baseline has no module '{path}'"
         row = found[0]

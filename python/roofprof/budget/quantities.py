@@ -13,20 +13,29 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, 
 # What may follow the prefix of a count; it says the same as the figure's name does.
 _COUNTED = {"FLOPs", "FLOP", "MACs", "MAC", "ops", "op", "params"}
 _RATES = {"FLOP/s", "FLOPS", "op/s"}
-NUMBER = r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def parsed(text: str, field: _C.Field) -> float:
     """The amount in the unit of the row's attribute. Raises ValueError: what it must look like instead."""
-    found = re.fullmatch(rf"\s*({NUMBER})\s*(\S*)\s*", text)
-    if not found:
-        raise ValueError(f"'{text.strip()}' is no amount; write it as in '{example(field)}'")
-    number, unit = float(found[1].replace("_", "")), found[2]
+    number, unit = split_amount(text)
+    if number is None:
+        shown = text.strip() if len(text) < 60 else f"{text.strip()[:60]}..."
+        raise ValueError(f"'{shown}' is no amount; write it as in '{example(field)}'")
     factor = _units(field).get(unit)
     if factor is None:
         lacking = f"'{unit}' is no unit of {field.name}" if unit else f"{field.name} needs a unit"
         raise ValueError(f"{lacking}; write it as in '{example(field)}'")
     return number * factor
+
+
+def split_amount(text: str) -> tuple[float | None, str]:
+    """The number that the text begins with, None where it begins with none, and what follows it."""
+    text = text.strip()
+    found = _NUMBER.match(text)
+    if not found:
+        return None, text
+    return float(found[0].replace("_", "")), text[found.end() :].strip()
 
 
 def _units(field: _C.Field) -> dict[str, float]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
+from roofprof._printable import printable_lines
 from roofprof.cli import (
     ceilings,
     check,
@@ -30,7 +31,7 @@ from roofprof.cli import (
     trace,
 )
 from roofprof.cli.parser import Parser
-from roofprof.cli.shared import CommandError, complain
+from roofprof.cli.shared import CommandError, complain, discard_stdout, open_closed_streams, say
 
 _COMMANDS = (
     profile,
@@ -56,21 +57,25 @@ _COMMANDS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 1 for a broken budget, 2 after an error, 130 when interrupted."""
+    open_closed_streams()
     arguments = make_parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         code = command(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output went away (head): what is left goes nowhere, silently
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # of what a program under `run` printed
+        discard_stdout()
         return 0
-    except (CommandError, ValueError, OSError) as error:
-        if arguments.debug:
-            raise
-        return complain(error)
     except KeyboardInterrupt:
-        print("roofprof: interrupted", file=sys.stderr)
+        say("interrupted")
         return 130
+    except MemoryError:
+        return complain(CommandError("there is not enough memory"))
+    except Exception as error:
+        expected = isinstance(error, CommandError | ValueError | OSError)
+        if arguments.debug or not expected:
+            print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
+        return complain(error if expected else CommandError(f"this is a fault of roofprof: {error!r}"))
     return code
 
 

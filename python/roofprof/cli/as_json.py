@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from roofprof._files import write_whole
+from roofprof._files import real, write_whole
 from roofprof.cli.shared import CommandError, check_can_be_written, say
 
 SCHEMA_VERSION = 1
@@ -23,7 +23,7 @@ def check_json(path: Path | None, *others: Path | None) -> None:
     if path is None:
         return
     check_can_be_written(path)
-    if path.resolve() in [other.resolve() for other in others if other]:
+    if real(path) in [real(other) for other in others if other]:
         raise CommandError(f"--json would replace '{path}': give it a file of its own")
 
 

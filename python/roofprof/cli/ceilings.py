@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_be_written(arguments.json)
     if arguments.published == "":
         write_json(arguments.json, "cards", {"cards": published_peaks.names()})
-        print("\n".join(published_peaks.names()))
+        print_text("\n".join(published_peaks.names()))
         return 0
     if arguments.published:
         roofs, beside = published_peaks.published(arguments.published), None

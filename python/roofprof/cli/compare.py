@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     written = [path for path in (arguments.json, arguments.html) if path]
     for path in written:
         check_can_be_written(path)
-    named = [path.resolve() for path in (arguments.before, arguments.after, *written)]
+    named = [real(path) for path in (arguments.before, arguments.after, *written)]
     if len({*named[2:]} - {*named[:2]}) < len(written):
         raise CommandError("give --json and --html a file of their own")
     from roofprof.comparison import compare

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from roofprof.cli.shared import TABLES, CommandError, Commands, add_debug
+from roofprof.cli.shared import TABLES, CommandError, Commands, add_debug, print_text
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
         elif words := _words(command, action.dest):
             action.choices = words  # this parser parses nothing
-    print(shtab.complete(parser, arguments.shell))
+    print_text(shtab.complete(parser, arguments.shell))
     return 0
 
 

@@ -8,7 +8,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from roofprof import _build_info
-from roofprof.cli.shared import Commands, add_debug, add_width, width
+from roofprof.cli.shared import Commands, add_debug, add_width, print_text, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was found."""
     found = findings()
     as_json = [finding._asdict() for finding in found]
-    print(json.dumps(as_json, indent=2) if arguments.json else as_text(found, width(arguments)))
+    print_text(json.dumps(as_json, indent=2) if arguments.json else as_text(found, width(arguments)))
     return 0
 
 

@@ -6,6 +6,7 @@ import argparse
 import warnings
 from pathlib import Path
 
+from roofprof._files import real
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say
 
 _DESCRIPTION = """\
@@ -34,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("give -o or --json, not both")
     arguments.json = arguments.json or arguments.output
     check_output(arguments)
-    written = [path.resolve() for path in (arguments.json, arguments.csv) if path]
+    written = [real(path) for path in (arguments.json, arguments.csv) if path]
     for report in arguments.reports:
-        if report.resolve() in written:
+        if real(report) in written:
             raise CommandError(f"{report} would be overwritten by what it is merged into: give another file")
     from roofprof._ranks.merge import merge
 

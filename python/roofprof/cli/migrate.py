@@ -9,7 +9,7 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof._files import write_whole
+from roofprof._files import read_whole, write_whole
 from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
 
@@ -68,7 +68,7 @@ def _read(paths: list[Path], *, to_write: bool) -> list[tuple[Path, bytes, Migra
         ) from None
     found = []
     for path in paths:
-        source = path.read_bytes()
+        source = read_whole(path)
         try:
             migration = migrated(source)
         except ValueError as error:

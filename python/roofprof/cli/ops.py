@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roofprof.cli.shared import CommandError, Commands, add_debug
+from roofprof.cli.shared import CommandError, Commands, add_debug, print_text
 
 LIST = Path(__file__).parents[1] / "_op_costs.json"
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise CommandError(f"no operator with a cost line has '{arguments.name}' in its name")
-    print(json.dumps(chosen, indent=2) if arguments.json else _table_of_costs(chosen))
+    print_text(json.dumps(chosen, indent=2) if arguments.json else _table_of_costs(chosen))
     return 0
 
 

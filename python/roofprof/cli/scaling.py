@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 from pathlib import Path
 
+from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -46,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     written = [path for path in (arguments.json, arguments.html, arguments.plot) if path]
     for path in written:
         check_can_be_written(path)
-    given = [path.resolve() for path in arguments.reports]
-    if len({path.resolve() for path in written} - {*given}) < len(written):
+    given = [real(path) for path in arguments.reports]
+    if len({real(path) for path in written} - {*given}) < len(written):
         raise CommandError("give --json, --html and --plot files of their own")
     if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from roofprof._files import why_not_writable
+from roofprof._printable import printable, printable_lines
 from roofprof.cli.parser import near
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ class CommandError(Exception):
 
 def complain(error: BaseException) -> int:
     """Say in one line what was wrong, and return the exit code."""
-    print(f"roofprof: {' '.join(_sentence(error).split()) or type(error).__name__}", file=sys.stderr)
+    say(" ".join(_sentence(error).split()) or type(error).__name__)
     return 2
 
 
 def _sentence(error: BaseException) -> str:
     # Python's own begin with a number that helps nobody: "[Errno 2] No such file or directory: 'r.json'".
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
@@ -44,9 +45,12 @@ def with_article(name: str) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
+# All that the commands print goes through say and print_text: names of files and of models are in it.
+
+
 def say(line: str) -> None:
-    """Progress, apart from the result on stdout."""
-    print(f"roofprof: {line}", file=sys.stderr, flush=True)
+    """Print progress or an error, apart from the result on stdout."""
+    print(f"roofprof: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def width(arguments: argparse.Namespace) -> int:
@@ -98,14 +102,25 @@ def write_files(report: Report, arguments: argparse.Namespace) -> int:
             write(path)
             say(f"written to {path}")
         except OSError as error:
-            code = complain(CommandError(f"{error}; the report is kept as JSON in {_kept(report)}"))
+            code = complain(CommandError(f"{_sentence(error)}; {_kept_where(report)}"))
     return code
 
 
+def _kept_where(report: Report) -> str:
+    try:
+        return f"the report is kept as JSON in {_kept(report)}"
+    except OSError as error:
+        return f"nor could the report be kept elsewhere: {_sentence(error)}"
+
+
 def _kept(report: Report) -> str:
-    handle, name = tempfile.mkstemp(prefix="roofprof-", suffix=".json")
+    handle, name = tempfile.mkstemp(prefix="roofprof-", suffix=".json")  # readable for its owner alone
     os.close(handle)
-    report.to_json(name)
+    try:
+        report.to_json(name)
+    except OSError:
+        Path(name).unlink()
+        raise
     return name
 
 
@@ -126,12 +141,31 @@ def table(report: Report, arguments: argparse.Namespace) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print; characters that the output's encoding lacks as the nearest of ASCII."""
+    """Print the result; characters that the output's encoding lacks as the nearest of ASCII."""
+    text = printable_lines(text)
     try:
-        print(text)
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        plain = text.translate(_ASCII).encode("ascii", "replace")
-        print(plain.decode("ascii"))
+        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # its reader went away (head)
+        discard_stdout()
+    except OSError as error:
+        discard_stdout()
+        raise CommandError(f"cannot write to the standard output: {error.strerror}") from error
+
+
+def discard_stdout() -> None:
+    """Let what is still to be written there go nowhere, silently: Python would try again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_closed_streams() -> None:
+    """Open to nowhere what our caller closed: Python has None there, and the next file would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})

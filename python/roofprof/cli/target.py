@@ -157,13 +157,13 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
         raise CommandError(
             f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64"
         )
-    sizes = [int(size) for size in shape.split("x")]
     kind = parse_dtype(own) if own else dtype
     try:
+        sizes = [int(size) for size in shape.split("x")]
         if kind.is_floating_point or kind.is_complex:
             return torch.randn(sizes, device=device).to(kind)
         return torch.zeros(sizes, dtype=kind, device=device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
         raise CommandError(f"an input of shape {shape} cannot be made on {device}: {_first_line(error)}") from error
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from roofprof import _C
 from roofprof._fields import fields
 from roofprof._files import write_whole
-from roofprof._printed import Printed
+from roofprof._results import Result
 from roofprof.comparison.differences import Difference, differences
 from roofprof.comparison.matching import match
 from roofprof.comparison.noise import ALPHA, GUARD, TEST, Finding, Runs, judge
@@ -98,7 +97,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Printed):
+class Comparison(Result):
     """What :func:`compare` found."""
 
     before: Report
@@ -182,11 +181,12 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     """
     rows = before.rows, after.rows
     matched = match(*rows)
-    path_of = {other: rows[1][index].path for index, other in matched.pairs.items()}
-    total, by_path = before._compiled.row_run_times_ns()
-    first = {path_of[i]: by_path[row.path] for i, row in enumerate(rows[0]) if i in path_of and row.path in by_path}
+    total, first = before._compiled.row_run_times_ns()
     other_total, second = after._compiled.row_run_times_ns()
-    found = _judged({**_keyed(first), **_total(total)}, {**_keyed(second), **_total(other_total)}, before, after, names)
+    # By the row's place in the second report: paths may be those of a module and of a region.
+    own = {str(index): first[other] for index, other in matched.pairs.items() if first[other]}
+    others = {str(index): runs for index, runs in enumerate(second) if runs}
+    found = _judged({**own, **_total(total)}, {**others, **_total(other_total)}, before, after, names)
     differing = differences(before, after)
     roofs_differ = any(difference.what == "roofs" for difference in differing)
 
@@ -194,8 +194,9 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
         finding = found.get(key, Finding("not tested", reason="its time is not known"))
         return ComparedRow(new.path, old, new, finding, ambiguous, roofs_differ)
 
+    kept = set(matched.pairs.values())
     modules = {
-        index: compared(f".{new.path}", rows[0][matched.pairs[index]], new, ambiguous=index in matched.ambiguous)
+        index: compared(str(index), rows[0][matched.pairs[index]], new, ambiguous=index in matched.ambiguous)
         for index, new in enumerate(rows[1])
         if index in matched.pairs
     }
@@ -207,14 +208,9 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
         compared(_TOTAL, before.total, after.total),
         tuple(modules.values()),
         tuple(row for index, row in enumerate(rows[1]) if index not in matched.pairs),
-        tuple(row for index, row in enumerate(rows[0]) if index not in path_of),
+        tuple(row for index, row in enumerate(rows[0]) if index not in kept),
         tuple(modules[index] for index in matched.renamed),
     )
-
-
-def _keyed(times: Mapping[str, Runs]) -> dict[str, Runs]:
-    """Keys that the total's differs from, whatever a module is called."""
-    return {f".{path}": runs for path, runs in times.items()}
 
 
 def _total(times: Runs) -> dict[str, Runs]:

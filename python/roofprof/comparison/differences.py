@@ -19,6 +19,7 @@ _NAMES = {
     "frequency_hz": "frequency",
     "simd": "SIMD",
     "memory_total_bytes": "memory",
+    "memory_limit_bytes": "memory limit",
     "kernel": "kernel",
 }
 _ABOUT = "times compare two set-ups, not two models"

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from roofprof import _C
 
+REGION = "scope"  # the type of its row
+
 
 class Matched(NamedTuple):
     """The rows of two reports, by index."""
@@ -19,8 +21,8 @@ class Matched(NamedTuple):
 
 def match(before: Sequence[_C.Row], after: Sequence[_C.Row]) -> Matched:
     """Pairs rows of equal path, then those in one place that do the same, then what does the same at all."""
-    by_path = {row.path: index for index, row in enumerate(before)}
-    pairs = {index: by_path[row.path] for index, row in enumerate(after) if row.path in by_path}
+    by_name = {_identity(row): index for index, row in enumerate(before)}
+    pairs = {index: by_name[_identity(row)] for index, row in enumerate(after) if _identity(row) in by_name}
     parents = _parents(before), _parents(after)
     ambiguous: set[int] = set()
     # Parents come first, so a renamed one is known when its children are asked for; three levels of renaming in a row
@@ -42,6 +44,11 @@ def _parents(rows: Sequence[_C.Row]) -> list[int]:
         parents.append(above[-1] if above else -1)
         above.append(index)
     return parents
+
+
+def _identity(row: _C.Row) -> Hashable:
+    """A region may have the path of a module."""
+    return row.path, row.type == REGION
 
 
 def _work(row: _C.Row) -> Hashable:

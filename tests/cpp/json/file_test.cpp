@@ -1,6 +1,7 @@
 #include "json/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -72,11 +73,14 @@ TEST_F(Files, AreReadAsTheyWereWritten) {
   const std::string text("a\0b\n\xFF", 5);
   write_whole_file(at("a"), text);
   EXPECT_EQ(read_whole_file(at("a")), text);
-  EXPECT_EQ(read_whole_file("/dev/null"), "");
 }
 
 TEST_F(Files, WhatCannotBeReadIsNamed) {
-  for (const auto& [path, reason] : {std::pair{at("missing"), "No such file"}, {folder_.string(), "folder"}}) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);  // nobody writes to it
+  for (const auto& [path, reason] : {std::pair{at("missing"), "No such file"},
+                                     {folder_.string(), "folder"},
+                                     {at("pipe"), "no regular file"},
+                                     {std::string("/dev/zero"), "no regular file"}}) {
     try {
       static_cast<void>(read_whole_file(path));
       FAIL() << "no exception";
@@ -85,6 +89,32 @@ TEST_F(Files, WhatCannotBeReadIsNamed) {
       EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
     }
   }
+}
+
+TEST_F(Files, MoreThanWasAskedForIsNotRead) {
+  write_whole_file(at("a"), "12345");
+  EXPECT_EQ(read_whole_file(at("a"), 5), "12345");
+  EXPECT_THROW(static_cast<void>(read_whole_file(at("a"), 4)), std::runtime_error);
+  write_whole_file(at("large"), "");
+  fs::resize_file(at("large"), static_cast<std::uintmax_t>(kLargestFile) + 1);
+  EXPECT_THROW(static_cast<void>(read_whole_file(at("large"))), std::runtime_error);
+}
+
+TEST_F(Files, AReplacedOneKeepsItsPermissions) {
+  write_whole_file(at("a"), "old");
+  for (const auto mode : {fs::perms::owner_read | fs::perms::owner_write, fs::perms::all}) {
+    fs::permissions(at("a"), mode);
+    write_whole_file(at("a"), "new");
+    EXPECT_EQ(fs::status(at("a")).permissions(), mode);
+  }
+}
+
+TEST_F(Files, ACircleOfLinksIsNoFile) {
+  fs::create_symlink("b", at("a"));
+  fs::create_symlink("a", at("b"));
+  EXPECT_THROW(write_whole_file(at("a"), "text"), std::runtime_error);
+  EXPECT_TRUE(fs::is_symlink(at("a")));
+  EXPECT_EQ(count(), 2U);
 }
 
 }  // namespace

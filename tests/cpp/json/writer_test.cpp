@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "json/utf8.h"
 #include "support/json_check.h"
+#include "values/utf8.h"
 
 namespace roofprof {
 namespace {

@@ -89,6 +89,19 @@ TEST(Csv, QuotesWhatWouldBreakALine) {
   EXPECT_EQ(csv[2][column(csv, "input_shapes")], "1x2, 3");
 }
 
+// As a spreadsheet takes them: OWASP's list of what begins a formula.
+TEST(Csv, NoTextIsAFormula) {
+  testing::ProfileBuilder builder;
+  for (const char* name : {"=1+1", "+x", "-x", "@x", "\tx", "\rx", "'x", "x=1"}) builder.module(name, name);
+  const auto csv = parse_csv(builder.report().to_csv());
+  std::vector<std::string> paths;
+  for (std::size_t row = 2; row < csv.size(); ++row) {
+    paths.push_back(csv[row][column(csv, "path")]);
+    EXPECT_EQ(csv[row][column(csv, "type")], paths.back());
+  }
+  EXPECT_EQ(paths, (std::vector<std::string>{"'=1+1", "'+x", "'-x", "'@x", "'\tx", "'\rx", "''x", "x=1"}));
+}
+
 TEST(Csv, NamesCarryTheirUnits) {
   const auto csv = parse_csv(testing::sample_toy().to_csv());
   for_each_figure([&](std::string_view name, Unit unit, auto) {

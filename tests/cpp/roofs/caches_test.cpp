@@ -165,6 +165,7 @@ TEST_F(ControlGroups, NoneIsNoLimit) {
   put("proc/self/cgroup", "0::/\n");
   EXPECT_EQ(available_memory_bytes(root_), std::int64_t{32768000} << 10);
   EXPECT_FALSE(cpu_quota(root_));
+  EXPECT_FALSE(memory_limit_bytes(root_));
 }
 
 TEST_F(ControlGroups, OfVersion2LimitWithAllThatAreAroundThem) {
@@ -179,10 +180,12 @@ TEST_F(ControlGroups, OfVersion2LimitWithAllThatAreAroundThem) {
   put(outer + "inner/cpu.max", "max 100000\n");
   EXPECT_EQ(available_memory_bytes(root_), 3 * kGiB);
   EXPECT_EQ(cpu_quota(root_), 1.5);
+  EXPECT_EQ(memory_limit_bytes(root_), 4 * kGiB);
   put(outer + "inner/memory.max", "2147483648\n");
   EXPECT_EQ(available_memory_bytes(root_), 1 * kGiB);
   put(outer + "inner/memory.high", "1610612736\n");
   EXPECT_EQ(available_memory_bytes(root_), kGiB / 2);
+  EXPECT_EQ(memory_limit_bytes(root_), 2 * kGiB);
 }
 
 TEST_F(ControlGroups, OfVersion1Too) {
@@ -197,6 +200,9 @@ TEST_F(ControlGroups, OfVersion1Too) {
   put("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(available_memory_bytes(root_), 1 * kGiB);
   EXPECT_EQ(cpu_quota(root_), 0.5);
+  EXPECT_EQ(memory_limit_bytes(root_), 2 * kGiB);
+  put(memory + "docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_FALSE(memory_limit_bytes(root_));
 }
 
 // The path is the host's, and the container's own group is the root that it sees.

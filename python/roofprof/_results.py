@@ -15,7 +15,7 @@ def preformatted(text: str) -> str:
     return f'<pre style="{_STYLE}">{escape(text)}</pre>'
 
 
-class Printed:
+class Result:
     """A result whose ``str`` is a table."""
 
     @abstractmethod

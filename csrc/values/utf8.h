@@ -1,0 +1,17 @@
+#pragma once
+// UTF-8, and what of it a terminal may see.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace roofprof {
+
+// Bytes of the valid sequence at the front of `text`; 0 where it is none (stray, truncated, overlong, surrogate).
+std::size_t utf8_sequence(std::string_view text);
+
+// The text with nothing in it that a terminal would act on, on one line: each invalid byte becomes U+FFFD, each control
+// character a space. Names come from files and models. roofprof._printable is the same in Python.
+std::string printable(std::string_view text);
+
+}  // namespace roofprof

@@ -1,0 +1,17 @@
+"""Which row of a report a budget means by a path."""
+
+from __future__ import annotations
+
+from roofprof import _C
+from roofprof.comparison.matching import REGION
+from roofprof.report import Report
+
+
+def named_rows(report: Report) -> list[_C.Row]:
+    """Return a row for each path; where a module and a region have the same, the module's."""
+    by_path: dict[str, _C.Row] = {}
+    for row in report.rows:
+        known = by_path.setdefault(row.path, row)
+        if known.type == REGION and row.type != REGION:
+            by_path[row.path] = row
+    return list(by_path.values())

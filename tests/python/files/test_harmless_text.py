@@ -1,0 +1,278 @@
+"""No text of a file reaches a terminal with what it would act on: every text of every kind, in every command."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import io
+import json
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from given_latencies import MS, latency
+from given_roofs import profiler, roofs
+from reports_by_hand import with_counters
+from scaled_reports import scaled_report
+from torch import nn
+
+import roofprof
+from roofprof import _C, Report, cli
+from roofprof._latency.measured import Latency
+from roofprof._printable import printable, printable_lines
+from roofprof.budget import Budget
+from roofprof.cli import main
+
+# Colours, the clipboard (OSC 52), C1, the end of a line, Unicode's separators, and what turns a line around.
+POISON = "\x1b[31m\x1b]52;c;eA==\x07\x9b1m\x85\x7f\r\n\u2028\u202e\u2066\x00"
+NAME = f"b\u00e9{POISON}\u6f22"
+# By Unicode's own tables: control characters, separators of lines and paragraphs, and directions that are forced.
+ACTED_ON = {
+    chr(code)
+    for code in range(sys.maxunicode + 1)
+    if unicodedata.category(chr(code)) in {"Cc", "Zl", "Zp"}
+    or unicodedata.bidirectional(chr(code)) in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+}
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with roofprof.scope("first"):
+            x = self.first(x)
+        with roofprof.scope("part"):
+            return self.second(x)
+
+
+def a_run() -> dict[str, Any]:
+    report = profiler(Net()).run(torch.rand(2, 8)).to_dict()
+    report["notes"].append({"level": "info", "code": "machine-busy", "where": [""], "text": "a note", "count": 1})
+    return report
+
+
+def a_block() -> dict[str, Any]:
+    of_block = profiler(nn.Sequential(nn.Linear(8, 8), nn.ReLU()))
+    with of_block:
+        for _ in range(2):
+            of_block.model(torch.rand(4, 8))
+            of_block.step()
+    return of_block.report().to_dict()
+
+
+def a_prediction() -> dict[str, Any]:
+    return roofprof.count(Net(), torch.rand(2, 8)).predict(roofs()).to_dict()
+
+
+REPORTS = {
+    "run": a_run,
+    "block": a_block,
+    "prediction": a_prediction,
+    "kernels": lambda: with_counters().to_dict(),
+    "merged": lambda: scaled_report(2, 0.01, hosts=2).to_dict(),
+}
+DERIVED = {"rows", "total", "kernels", "coverage", "units", "generator", "advice"}  # written, never read
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> set[tuple[Any, ...]]:
+    """Where texts stand: the values and the keys; of a list all items are one place."""
+    if isinstance(value, str):
+        return {path}
+    if isinstance(value, list):
+        return set().union(*(places(item, (*path, None)) for item in value))
+    if isinstance(value, dict):
+        inside = set().union(*(places(item, (*path, key)) for key, item in value.items()))
+        return inside | {(*path, "environment of which a key")} if path[-1:] == ("environment",) else inside
+    return set()
+
+
+def poisoned(value: Any, path: tuple[Any, ...]) -> Any:
+    """The same with poison at that place."""
+    if not path:
+        return f"{value}{NAME}"
+    if isinstance(value, list):
+        return [poisoned(item, path[1:]) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if path[0] == "environment of which a key":
+        return value | {NAME: NAME}
+    return {key: poisoned(item, path[1:]) if key == path[0] else item for key, item in value.items()}
+
+
+def given_out(*arguments: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        main(arguments)
+    return out.getvalue()
+
+
+def check_harmless(text: str, where: Any) -> None:
+    for line in text.split("\n"):
+        assert not ACTED_ON & set(line), (where, line)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("budget.toml").write_text('[total]\nflops = "<= 1 base"\n[modules."*"]\npercent_of_roof = ">= 100 %"\n')
+    return tmp_path
+
+
+COMMANDS = (
+    ("show", "r.json"),
+    ("show", "r.json", "--by", "scope"),
+    ("show", "r.json", "--by", "op"),
+    ("show", "r.json", "--by", "kernel"),
+    ("show", "r.json", "--by", "rank"),
+    ("show", "r.json", "--sort", "flops", "--expand", "--columns", "type,bound,flops,slowest_rank"),
+    ("check", "r.json", "--budget", "budget.toml", "--baseline", "good.json"),
+    ("compare", "good.json", "r.json", "--all"),
+    ("compare", "r.json", "good.json"),
+    ("merge", "r.json"),
+    ("scaling", "r.json"),
+    ("predict", "r.json", "--device", "RTX 4090"),
+    ("trace", "r.json", "-o", "t.json"),
+    ("predict", "r.json", "--all", "--limit", "2"),
+    ("predict", "r.json", "--device", "A100", "--what-if"),
+    ("predict", "good.json", "--device", "r.json"),
+)
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_a_report_in_every_command(kind, folder):
+    good = {key: value for key, value in REPORTS[kind]().items() if key not in DERIVED}
+    assert Report.from_dict(good).rows
+    Path("good.json").write_text(json.dumps(good))
+    for place in sorted(places(good), key=str):
+        Path("r.json").write_text(json.dumps(poisoned(good, place)))
+        for command in COMMANDS:
+            check_harmless(given_out(*command), (place, command))
+        try:
+            report = Report.from_json("r.json")
+        except ValueError as error:
+            check_harmless(str(error), place)
+            continue
+        shown = [report, *report.rows, *report.group("module", "op"), *report.kernels, *report.ranks, *report.siblings]
+        for one in [*shown, *report.regions, *report.advice, *report.coverage.notes, *report.collectives]:
+            check_harmless(repr(one), (place, type(one)))
+
+
+def test_names_stay_legible(folder):
+    report = a_run()
+    report["model"] = "Ne\u0301t \u6f22\u5b57 \U0001f600 \u05d0\u05d1"
+    Path("r.json").write_text(json.dumps(report))
+    assert report["model"] in given_out("show", "r.json")
+
+
+def test_roofs(folder):
+    Path("r.json").write_text(json.dumps(a_run()))
+    roofprof.Ceilings.save(roofs(), "roofs.json")
+    good = json.loads(Path("roofs.json").read_text()) | {"notes": ["a note"]}
+    for place in sorted(places(good), key=str):
+        Path("roofs.json").write_text(json.dumps(poisoned(good, place)))
+        check_harmless(given_out("predict", "r.json", "--device", "roofs.json"), place)
+        check_harmless(given_out("predict", "r.json", "--device", "roofs.json", "--what-if"), place)
+        with contextlib.suppress(ValueError):
+            check_harmless(roofprof.Ceilings.load("roofs.json").table(100, None), place)
+
+
+def test_latencies():
+    note = _C.Note("timing-stopped", "stopped")
+    good = latency([2 * MS, 3 * MS], notes=(note,)).to_dict()
+    for place in sorted(places(good), key=str):
+        try:
+            check_harmless(str(Latency.from_dict(poisoned(good, place))), place)
+        except ValueError as error:
+            check_harmless(printable_lines(str(error)), place)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        f"# {NAME}",
+        f"[{json.dumps(NAME)}]\nflops = '<= 1'",
+        f"[total]\n{json.dumps(NAME)} = '<= 1'",
+        f"[total]\nflops = {json.dumps('<= 1 ' + NAME)}",
+        f"[total]\nflops = {json.dumps(NAME)}",
+        f"[total]\nflops = [{json.dumps(NAME)}]",
+        f"[modules.{json.dumps(NAME)}]\nflops = '<= 1'",
+        "[total]\nflops = \x1b",
+        "[total]\n\x1b = '<= 1'",
+        "\x1b",
+    ],
+)
+def test_budgets(budget, folder):
+    budget = budget.replace("\\u007f", "\\u007F").replace("\\r\\n", "\\r")
+    Path("r.json").write_text(json.dumps(a_run()))
+    Path("b.toml").write_bytes(budget.encode("utf-8", "surrogatepass"))
+    check_harmless(given_out("check", "r.json", "--budget", "b.toml"), budget)
+    with contextlib.suppress(ValueError):
+        check_harmless(str(Budget.load("b.toml").check(Report.from_json("r.json"))), budget)
+
+
+def test_a_budget_of_poisoned_names_is_one(folder):
+    report = a_run()
+    for module in report["modules"][3:]:
+        module["path"] += NAME.replace("\n", "")
+    report |= {"device": f"cpu{NAME}\n[total", "model": NAME}
+    report["environment"]["device"] = f"{NAME}\n[total"
+    Path("r.json").write_text(json.dumps(report))
+    assert "written" in given_out("check", "r.json", "--budget", "b.toml", "--write")
+    check_harmless(Path("b.toml").read_bytes().decode(), "b.toml")
+    assert "within the budget" in given_out("check", "r.json", "--budget", "b.toml")
+
+
+def test_comparisons_and_other_files(folder):
+    Path("good.json").write_text(json.dumps(a_run()))
+    given_out("compare", "good.json", "good.json", "--json", "c.json")
+    good = json.loads(Path("c.json").read_text())
+    for content in (
+        {**good, "before": {**copy.deepcopy(good["before"]), "model": NAME}},
+        {"schema": NAME},
+        {"schema_version": NAME},
+        {NAME: 1},
+        [NAME],
+        NAME,
+    ):
+        Path("r.json").write_text(json.dumps(content))
+        for command in COMMANDS:
+            check_harmless(given_out(*command), (content, command))
+
+
+def test_names_of_files(folder):
+    name = f"r{NAME}.json".replace("\x00", "")
+    Path(name).write_text(json.dumps(a_run()))
+    Path("good.json").write_text(json.dumps(a_run()))
+    for command in COMMANDS:
+        check_harmless(given_out(*(name if part == "r.json" else part for part in command)), command)
+        check_harmless(given_out(*(f"no{name}" if part == "r.json" else part for part in command)), command)
+        check_harmless(given_out(*(f"\udcff{name}" if part == "r.json" else part for part in command)), command)
+
+
+def test_python_and_cpp_agree_on_every_character():
+    for start in range(0, sys.maxunicode + 1, 2048):
+        text = "".join(map(chr, range(start, start + 2048)))
+        here = printable(text)
+        if not 0xD800 <= start < 0xE000:  # C++ sees three bytes in a surrogate
+            assert here == _C.printable(text)
+        assert not ACTED_ON & set(here)
+        assert printable_lines(text) == "".join(c if c in "\n\t" else printable(c) for c in text)
+
+
+def test_commands_print_through_one_piece():
+    """A print of its own would forget it."""
+    for path in Path(cli.__file__).parent.glob("*.py"):
+        called = {node.func.id for node in ast.walk(ast.parse(path.read_text())) if _is_named_call(node)}
+        if path.name not in {"shared.py", "__init__.py"}:
+            assert "print" not in called, path.name
+            assert "sys.std" not in path.read_text(), path.name
+
+
+def _is_named_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
