@@ -247,14 +247,6 @@ bool Session::enter_closure(const void* token) {
   return observes_this_thread() && thread_state().open(*this, kOutside, Phase::forward, ScopeKind::base, token);
 }
 
-void Session::count_if_uncalled(ModuleId module) {
-  if (!observes_this_thread()) return;
-  auto& state = thread_state();
-  const auto phase = state.phase_of_call();
-  const std::lock_guard guard(state.table->lock);
-  if (!state.table->was_called(module)) state.table->count_call({module, phase, state.region});
-}
-
 void Session::pause() {
   if (!observes_this_thread()) return;
   thread_state().open(*this, kOutside, Phase::forward, ScopeKind::pause, &active_);
