@@ -88,4 +88,12 @@ OptimizerStep::~OptimizerStep() { leave(entered_); }
 StepsClosure::StepsClosure(const void* closure) : entered_(entered_here<&Session::enter_closure>(closure)) {}
 StepsClosure::~StepsClosure() { leave(entered_); }
 
+void Session::count_if_uncalled(ModuleId module) {
+  if (!observes_this_thread()) return;
+  auto& state = thread_state();
+  const auto phase = state.phase_of_call();
+  const std::lock_guard guard(state.table->lock);
+  if (!state.table->was_called(module)) state.table->count_call({module, phase, state.region});
+}
+
 }  // namespace roofprof::observe

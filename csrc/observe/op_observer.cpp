@@ -230,6 +230,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     running.inside.uncosted |= !bucket.costed;
     if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
     if (running.inside.any()) state.evidence |= kWorkSeen;
+    if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
   } else if (found == Verdict::look_through) {
     state.keep_looked_through(running, now);
   }

@@ -72,6 +72,15 @@ class Session : public std::enable_shared_from_this<Session> {
   bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
   // The module whose scope was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
+  // Where this pass has not seen a call of that module on this thread, what ran under its name is one.
+  void count_if_uncalled(ModuleId module);
+  // An op computed, on tensors that hold data or without (meta, fake).
+  void note_computed(bool without_data) {
+    auto& seen = without_data ? computed_without_data_ : computed_with_data_;
+    if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
+  }
+  bool computed_with_data() const { return computed_with_data_.load(std::memory_order_relaxed); }
+  bool computed_without_data() const { return computed_without_data_.load(std::memory_order_relaxed); }
   // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
   Evidence evidence_inside(const void* token) const;
   // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
@@ -155,6 +164,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> model_tells_{false};
   CallsOfOthers others_;
   std::atomic<bool> own_op_elsewhere_{false};
+  std::atomic<bool> computed_with_data_{false};
+  std::atomic<bool> computed_without_data_{false};
   Regions regions_;
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};

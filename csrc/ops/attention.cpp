@@ -55,7 +55,8 @@ Shape tokens_first(const OpCall& call, std::string_view longest_queries, std::st
   const TensorDesc& query = call.tensor("query");
   const std::int64_t batch = query.dim() == 3 ? 1 : query.size(0);
   const std::int64_t queries = query.size(-3);
-  const std::int64_t keys = call.tensor("key").size(-3);
+  std::int64_t keys = call.tensor("key").size(-3);
+  if (const auto* pages = call.find_tensor("block_table")) keys = product({keys, pages->size(-1)});
   return {saturating_multiply(batch, query.size(-2)),
           queries,
           std::min(keys, call.integer(longest_keys, keys)),
@@ -205,6 +206,8 @@ constexpr OpCost kAttentionCosts[] = {
     {"aten::_scaled_dot_product_fused_attention_overrideable", attention, 0, nullptr, "is_causal,dropout_p", kForward},
     {"aten::_cudnn_attention_forward", attention, 0, nullptr, "is_causal,dropout_p", kForward},
     {"aten::_flash_attention_forward", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
+    {"torch_attn::_varlen_attn", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
+    {"torch_attn::_varlen_attn_out", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
     {"aten::_efficient_attention_forward", efficient, 0, nullptr,
      "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kForward},
 
@@ -220,6 +223,8 @@ constexpr OpCost kAttentionCosts[] = {
      "is_causal,dropout_p", kAttentionBackward},
     {"aten::_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p", kAttentionBackward},
     {"aten::_flash_attention_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k",
+     kAttentionBackward},
+    {"torch_attn::_varlen_attn_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k",
      kAttentionBackward},
     {"aten::_efficient_attention_backward", efficient_backward, 0, nullptr,
      "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kAttentionBackward},

@@ -18,13 +18,14 @@ std::vector<at::Tensor> tensors_of(const Reach& reach) {
   const observe::ScriptValues values(reach.values);
   for (const auto& tensor : values.tensors()) add(tensor);
   for (std::size_t i = 0, count = tensors.size(); i < count; ++i) {  // NOLINT(modernize-loop-convert): it grows
-    if (tensors[i].is_leaf()) add(at::Tensor(tensors[i].grad()));
+    if (const auto gradient = run::gradient_of(tensors[i])) add(*gradient);
   }
   return tensors;
 }
 
 std::string device_of(const std::vector<at::Tensor>& tensors) {
-  const auto elsewhere = std::ranges::find_if(tensors, [](const at::Tensor& tensor) { return !tensor.is_cpu(); });
+  const auto elsewhere =
+      std::ranges::find_if(tensors, [](const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); });
   return elsewhere == tensors.end() ? "cpu" : elsewhere->device().str();
 }
 

@@ -17,7 +17,7 @@ namespace roofprof::detail {
 // Each tensor once, with those that script values hold, and gradients.
 std::vector<at::Tensor> tensors_of(const Reach& reach);
 
-// Where the work runs: the device that is not the CPU where one of them is, else "cpu".
+// Where the work may run: the device that is neither the CPU nor meta where one of these is, else "cpu".
 std::string device_of(const std::vector<at::Tensor>& tensors);
 
 // Lets a call be made again and again, and leaves all within reach as its first call left it. Made before the first
@@ -26,6 +26,8 @@ class ModelSnapshot {
  public:
   ModelSnapshot(const Model& model, Reach inputs);
 
+  // After the first call; empty: further ones may be made.
+  std::string why_only_once() const { return tensors_.why_only_once(); }
   // Gives a further call the containers and random numbers that the first one got.
   void before_call() const;
   // Begins after the first call: what is called in `further` is undone at its end, also when it throws. Returns how

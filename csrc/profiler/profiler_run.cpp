@@ -5,6 +5,7 @@
 #include <c10/util/Type.h>
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -49,7 +50,8 @@ class ModelTarget final : public run::SessionTarget {
     observe([this] { in_scope(first_); }, pass);
   }
   std::string why_only_once() const override {
-    return call_.repeatable() ? "" : "an argument can only be moved, and further calls would find it empty";
+    if (!call_.repeatable()) return "an argument can only be moved, and further calls would find it empty";
+    return snapshot_->why_only_once();
   }
   std::int64_t undoing(const std::function<void()>& further) override { return snapshot_->undoing(further); }
   void prepare() override {
@@ -125,13 +127,20 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
   observation_->observed.bypass_sought = false;
 
   const auto& options = profiler_->options;
-  const auto found = device_of(tensors_of(profiler_->model->reach().with(inputs)));
-  observation_->observed.holds_data = found != "meta";
-  run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters,
-                          options.keep_events};
-  if (setting.untimed.empty()) setting.untimed = untimed_on(setting.device);
+  const auto tensors = tensors_of(profiler_->model->reach().with(inputs));
+  const auto device = options.device.empty() ? device_of(tensors) : options.device;
+  run::Location with_data{device, untimed_on(device)};
+  run::Location without{options.device.empty() ? "meta" : options.device, untimed_on("meta")};
+  const auto is_meta = [](const at::Tensor& tensor) { return tensor.is_meta(); };
+  const bool any_meta = std::ranges::any_of(tensors, is_meta);
+  // Parameters may rest on the meta device while the call runs elsewhere: what runs decides.
+  const bool guess =
+      any_meta && (std::ranges::all_of(tensors, is_meta) || std::ranges::any_of(tensors_of(inputs), is_meta));
+  if (guess) std::swap(with_data, without);
+  run::RunSetting setting{scope, with_data.device, with_data.untimed, options.counters, options.keep_events, !guess};
   setting.base = base;
-  observation_->run.emplace(std::move(session), std::move(setting));
+  observation_->run.emplace(std::move(session), std::move(setting),
+                            any_meta ? std::optional(std::move(without)) : std::nullopt);
   const std::lock_guard lock(profiler_->mutex);
   profiler_->observed.reset();
   profiler_->report.reset();

@@ -29,18 +29,24 @@ Counters counters_named(const std::string& name) {
 }
 
 struct PythonRun {
-  PythonRun(std::shared_ptr<ModuleHooks> hooks_of_it, run::RunSetting setting)
-      : hooks(std::move(hooks_of_it)), run(hooks->session(), std::move(setting)) {}
+  PythonRun(std::shared_ptr<ModuleHooks> hooks_of_it, run::RunSetting setting, std::optional<run::Location> otherwise)
+      : hooks(std::move(hooks_of_it)), run(hooks->session(), std::move(setting), std::move(otherwise)) {}
 
   std::shared_ptr<ModuleHooks> hooks;
   run::ObservedRun run;
 };
 
+using DeviceAndWhy = std::pair<std::string, std::string>;
+
 std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::string scope, std::string device,
-                                    std::string untimed, const std::string& counters, bool keep_events) {
-  run::RunSetting setting{std::move(scope),         std::move(device), std::move(untimed),
-                          counters_named(counters), keep_events,       kOutside};
-  return std::make_unique<PythonRun>(std::move(hooks), std::move(setting));
+                                    std::string untimed, const std::string& counters, bool keep_events, bool holds_data,
+                                    std::optional<DeviceAndWhy> otherwise) {
+  run::RunSetting setting{
+      std::move(scope), std::move(device), std::move(untimed), counters_named(counters), keep_events,
+      holds_data,       kOutside};
+  std::optional<run::Location> location;
+  if (otherwise) location = run::Location{std::move(otherwise->first), std::move(otherwise->second)};
+  return std::make_unique<PythonRun>(std::move(hooks), std::move(setting), std::move(location));
 }
 
 // `facts` are those that the profiler knows itself.
@@ -48,7 +54,6 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   Observed observed;
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
-  observed.holds_data = facts["holds_data"].cast<bool>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
   for (const auto calls : facts["token_calls"])
     observed.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));
@@ -71,7 +76,8 @@ void bind_run(py::module_& module) {
       .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
   py::class_<PythonRun>(module, "Run")
       .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
-           py::arg("counters"), py::arg("keep_events") = false)
+           py::arg("counters"), py::arg("keep_events") = false, py::arg("holds_data") = true,
+           py::arg("otherwise") = py::none())
       .def(
           "start_block", [](PythonRun& self) { self.run.start_block(); }, Unlocked())
       .def(
@@ -94,6 +100,8 @@ void bind_run(py::module_& module) {
           py::arg("target"), py::arg("limits"))
       .def_property_readonly("counted", [](const PythonRun& self) { return self.run.result().counting.has_value(); })
       .def_property_readonly("timed", [](const PythonRun& self) { return !self.run.result().timed.empty(); })
+      .def_property_readonly("device", [](const PythonRun& self) { return self.run.setting().device; })
+      .def_property_readonly("untimed", [](const PythonRun& self) { return self.run.setting().untimed; })
       .def("report", &make_report, py::arg("facts"));
   module.def("check_counters", [](const std::string& name) { counters_named(name); });
   module.def("untimed_on", &untimed_on);

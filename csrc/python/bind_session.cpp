@@ -38,6 +38,14 @@ void bind_session(py::module_& module) {
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
+      .def("enter_method",
+           [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks, observe::ScopeKind::method); })
+      .def("leave_method",
+           [](ModuleHooks& hooks) {
+             hooks.session()->count_if_uncalled(kModel);
+             hooks.session()->leave(&hooks);
+           })
+      .def_property_readonly("deferred", &ModuleHooks::deferred)
       .def(
           "add_wrapper",
           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {

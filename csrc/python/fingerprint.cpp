@@ -1,8 +1,8 @@
 #include "fingerprint.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <exception>
+
+#include "plain_access.h"
 
 namespace py = pybind11;
 
@@ -26,8 +26,7 @@ const AttributeNames& attribute_names() {
 }  // namespace
 
 void for_each_own_parameter(PyObject* module, const std::function<void(PyObject*)>& visit) {
-  const auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(module, nullptr));
-  PyErr_Clear();  // None has no attributes
+  const auto attributes = attributes_of(module);  // None has none
   auto* const parameters =
       attributes ? PyDict_GetItemWithError(attributes.ptr(), attribute_names().parameters) : nullptr;
   if (parameters == nullptr || !PyDict_Check(parameters)) return;
@@ -46,16 +45,15 @@ void Fingerprint::add_module(PyObject* module) {
   if (module == Py_None || !seen_.insert(module).second) return;
   const auto& names = attribute_names();
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
-  const auto forward = py::reinterpret_steal<py::object>(PyObject_GetAttr(type, names.forward));
-  const auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(module, nullptr));
-  PyErr_Clear();  // there may be neither
+  PyObject* const forward = _PyType_Lookup(Py_TYPE(module), names.forward);
+  const auto attributes = attributes_of(module);
   if (!attributes) {
     complete_ = false;
     return;
   }
   const auto attribute = [&](PyObject* name) { return PyDict_GetItemWithError(attributes.ptr(), name); };
   add(type);
-  add(forward.ptr());
+  add(forward);
   add(attribute(names.forward));
   add(attribute(names.compiled_call));
   add_tensors(attribute(names.parameters));
@@ -90,7 +88,7 @@ void Fingerprint::add_tensors(PyObject* tensors) {
 
 void Fingerprint::add_tensor(PyObject* object) {
   add(object);
-  if (!THPVariable_Check(object)) return;
+  if (!is_tensor(object)) return;
   add(Py_TYPE(object));  // lazy ones become plain ones
   const at::Tensor& tensor = THPVariable_Unpack(object);
   if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {

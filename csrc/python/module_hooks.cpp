@@ -39,6 +39,7 @@ class ShapeReader {
   void read(PyObject* value) { walk_tensors(value, *this); }
 
   bool full() const { return count_ >= kMaxTensors; }
+  void refused() { known_ = false; }
   void visit(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) {
@@ -46,22 +47,22 @@ class ShapeReader {
       return;
     }
     if (tensor.layout() != at::kStrided) known_ = false;  // sparse
+    const auto sizes = tensor.sizes();
     if (count_ == shapes_.size()) shapes_.emplace_back();
-    shapes_[count_++].assign(tensor.sizes().begin(), tensor.sizes().end());
+    shapes_[count_++].assign(sizes.begin(), sizes.end());
     bytes_ += observe::bytes_of(tensor);
   }
 
   // Of objects, dataclasses.
   void open(PyObject* object, int nesting) {
-    if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dataclass_fields__") == 0) return;
-    const auto fields = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "__dataclass_fields__"));
+    PyObject* const fields = in_class(Py_TYPE(object), "__dataclass_fields__");
+    if (fields == nullptr || !PyDict_Check(fields)) return;
+    const auto attributes = attributes_of(object);
     PyObject* name = nullptr;
     PyObject* field = nullptr;
-    for (Py_ssize_t position = 0; fields && PyDict_Next(fields.ptr(), &position, &name, &field);) {
-      const auto value = py::reinterpret_steal<py::object>(PyObject_GetAttr(object, name));
-      walk_tensors(value.ptr(), *this, nesting + 1);
+    for (Py_ssize_t position = 0; PyDict_Next(fields, &position, &name, &field);) {
+      walk_tensors(field_of(object, attributes, name).ptr(), *this, nesting + 1);
     }
-    PyErr_Clear();  // a field that was never set
   }
 
  private:
@@ -70,6 +71,15 @@ class ShapeReader {
   std::int64_t bytes_ = 0;
   bool known_ = true;
 };
+
+// Whether what a call returned does its work later. (Futures are of several libraries, and share their name.)
+bool is_deferred(PyObject* output) {
+  if (PyGen_CheckExact(output) || PyCoro_CheckExact(output) || PyAsyncGen_CheckExact(output)) return true;
+  const char* type = Py_TYPE(output)->tp_name;
+  const char* dot = std::strrchr(type, '.');
+  const char* name = dot == nullptr ? type : dot + 1;
+  return std::strcmp(name, "Future") == 0 || std::strcmp(name, "Task") == 0;
+}
 
 ModuleHooks& hooks_of(PyObject* capsule) { return *static_cast<ModuleHooks*>(PyCapsule_GetPointer(capsule, nullptr)); }
 
@@ -198,6 +208,7 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
   outputs.start();
   outputs.read(output);
   const std::lock_guard lock(mutex_);
+  if (is_deferred(output)) deferred_.insert(*left);
   auto& entry = modules_[static_cast<std::size_t>(*left)];
   inputs.copy_to(entry.input_shapes);
   outputs.copy_to(entry.output_shapes);
@@ -266,12 +277,17 @@ std::vector<Module> ModuleHooks::modules() const {
   return modules;
 }
 
+std::set<ModuleId> ModuleHooks::deferred() const {
+  const std::lock_guard lock(mutex_);
+  return deferred_;
+}
+
 void ModuleHooks::tell_reads() {
   std::vector<std::pair<const at::TensorImpl*, ModuleId>> parameters;
   ModuleId place = 0;
   for (const auto object : tree_->objects) {
     for_each_own_parameter(object.ptr(), [&](PyObject* parameter) {
-      if (THPVariable_Check(parameter)) {
+      if (is_tensor(parameter)) {
         parameters.emplace_back(THPVariable_Unpack(parameter).unsafeGetTensorImpl(), place);
       }
     });

@@ -52,6 +52,9 @@ class ModuleHooks {
   // Whose parameters ops read is to be known, from the next pass on; of the parameters that the modules have now.
   void tell_reads();
 
+  // Places whose calls returned before their work was done: a generator, a coroutine, a future.
+  std::set<ModuleId> deferred() const;
+
   // Type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
 
@@ -82,6 +85,7 @@ class ModuleHooks {
   std::vector<ModuleId> script_roots_;
   mutable std::mutex mutex_;  // shapes are written by every thread that calls modules
   std::vector<Module> modules_;
+  std::set<ModuleId> deferred_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
   // Of the model, that were left out and have not ended: thread and module. Of one pass.
   std::multiset<std::pair<std::uint64_t, const void*>> others_calls_;

@@ -19,6 +19,7 @@ class OutputBlocks {
   const std::vector<const void*>& all() const { return blocks_; }
 
   bool full() const { return !known_; }
+  void refused() { known_ = false; }
   void visit(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     // Sparse ones have no storage, and subclasses keep their tensors elsewhere. (storage() may throw.)
@@ -40,12 +41,11 @@ class OutputBlocks {
     const bool plain = object == Py_None || PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object) ||
                        PyBytes_Check(object) || PyComplex_Check(object);
     if (plain) return;
-    const auto fields = PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dataclass_fields__");
-    PyObject* const* values = _PyObject_GetDictPtr(object);
-    if (fields == 0 || values == nullptr) {
+    const auto values = attributes_of(object);
+    if (in_class(Py_TYPE(object), "__dataclass_fields__") == nullptr || !values) {
       known_ = false;
     } else {
-      walk_tensors(*values, *this, nesting + 1);
+      walk_tensors(values.ptr(), *this, nesting + 1);
     }
   }
 

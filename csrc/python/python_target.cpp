@@ -10,7 +10,8 @@ PythonTarget::PythonTarget(run::ObservedRun& run, const py::object& target)
       model_(target.attr("model")),
       args_(target.attr("args")),
       kwargs_(target.attr("kwargs")),
-      of_model_(target.attr("of_model").cast<bool>()) {}
+      of_model_(target.attr("of_model").cast<bool>()),
+      defers_(target.attr("defers").cast<bool>()) {}
 
 // Python hands the arguments back, since it may have put fake tensors in their place.
 void PythonTarget::count(std::optional<Pass>& pass) {
@@ -45,6 +46,7 @@ std::optional<std::string> PythonTarget::described(const std::exception* error) 
 void PythonTarget::call() {
   const auto result = py::reinterpret_steal<py::object>(PyObject_Call(model_.ptr(), args_.ptr(), kwargs_.ptr()));
   if (!result) throw py::error_already_set();
+  if (defers_) target_.attr("finish")(result);
 }
 
 void PythonTarget::call_in_scope(const py::tuple& args, const py::dict& kwargs) {

@@ -37,6 +37,7 @@ class PythonTarget final : public run::SessionTarget {
   pybind11::tuple args_;
   pybind11::dict kwargs_;
   bool of_model_;
+  bool defers_;  // a call returns before its work is done (a generator, a coroutine, a future)
 };
 
 }  // namespace roofprof::python

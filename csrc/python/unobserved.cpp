@@ -37,6 +37,7 @@ class EachTensor {
       : see_tensor_(std::move(see_tensor)), see_array_(std::move(see_array)) {}
 
   bool full() const { return seen_ >= kMaxTensorsInOutput; }
+  void refused() {}
   void visit(const at::Tensor& tensor) {
     ++seen_;
     see_tensor_(tensor);
@@ -47,10 +48,7 @@ class EachTensor {
       see_array_(memory_of_array(object));
       return;
     }
-    if (nesting >= kMaxNesting / 2 || PyObject_HasAttrString(object, "__dict__") == 0) return;
-    const auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "__dict__"));
-    walk_tensors(attributes.ptr(), *this, nesting + 1);
-    PyErr_Clear();
+    if (nesting < kMaxNesting / 2) walk_tensors(attributes_of(object).ptr(), *this, nesting + 1);
   }
 
  private:

@@ -15,6 +15,7 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   auto& result = run.result();
   observed.scope = setting.scope;
   observed.device = setting.device;
+  observed.holds_data = setting.holds_data;
   observed.partial = result.partial;
   observed.counting = std::move(*result.counting);
   observed.first_call = std::move(result.first_call);

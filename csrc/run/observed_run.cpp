@@ -11,8 +11,12 @@ std::string traced_device(const RunSetting& setting) { return setting.timed() ? 
 
 }  // namespace
 
-ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting)
-    : session_(std::move(session)), setting_(std::move(setting)), device_(traced_device(setting_), setting_.counters) {
+ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting,
+                         std::optional<Location> otherwise)
+    : session_(std::move(session)),
+      setting_(std::move(setting)),
+      otherwise_(std::move(otherwise)),
+      device_(traced_device(setting_), setting_.counters) {
   if (setting_.keep_events && setting_.timed()) session_->keep_events();
 }
 
@@ -27,9 +31,26 @@ void ObservedRun::start_block() {
 void ObservedRun::stop_block(bool raised) {
   result_.partial = raised;
   result_.counting = device_.stop(*session_, raised);
+  settle();
   if (!setting_.timed()) return;
   result_.timed = {*result_.counting};
   result_.others_share = neighbours_->share();
+}
+
+void ObservedRun::count(RunTarget& target) {
+  session_->measure_memory(true);
+  session_->track_reuse(true);
+  count_call(target, result_);
+  settle();
+}
+
+void ObservedRun::settle() {
+  const bool without = session_->computed_without_data();
+  const bool wrong = setting_.holds_data ? without : session_->computed_with_data() && !without;
+  if (!otherwise_ || !wrong) return;
+  setting_.holds_data = !setting_.holds_data;
+  setting_.device = otherwise_->device;
+  setting_.untimed = otherwise_->untimed;
 }
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {

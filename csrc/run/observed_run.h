@@ -21,14 +21,24 @@ struct RunSetting {
   std::string untimed;  // why calls cannot be timed there; empty: they can
   Counters counters = Counters::automatic;
   bool keep_events = false;           // for traces, where calls are timed
+  bool holds_data = true;             // false: what is called works on tensors without data (meta, fake)
   std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
 
   bool timed() const { return untimed.empty() && scope != "count"; }
 };
 
+// Where a call runs, and why it cannot be timed there; empty: it can.
+struct Location {
+  std::string device;
+  std::string untimed;
+};
+
 class ObservedRun {
  public:
-  ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting);
+  // `otherwise`: tensors with data and without are within reach, so the setting is a guess; what the counting call
+  // computed on tells, and this is where it ran if it was not as guessed.
+  ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting,
+              std::optional<Location> otherwise = std::nullopt);
 
   const std::shared_ptr<observe::Session>& session() const { return session_; }
   const RunSetting& setting() const { return setting_; }
@@ -43,16 +53,16 @@ class ObservedRun {
   // A step of it has ended.
   void step() { result_.steps.step(); }
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
-  void count(RunTarget& target) {
-    session_->measure_memory(true);
-    session_->track_reuse(true);
-    count_call(target, result_);
-  }
+  void count(RunTarget& target);
   void repeat(RunTarget& target, const RunLimits& limits);
 
  private:
+  // After the counting call or the block: makes the setting one of what ran.
+  void settle();
+
   std::shared_ptr<observe::Session> session_;
   RunSetting setting_;
+  std::optional<Location> otherwise_;
   DevicePasses device_;
   RunResult result_;
   std::optional<Neighbours> neighbours_;  // of a block

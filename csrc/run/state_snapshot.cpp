@@ -6,9 +6,12 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <mutex>
+
+#include "run/plain_operators.h"
 
 namespace roofprof::run {
 namespace {
@@ -18,31 +21,24 @@ std::optional<std::int64_t> version_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? std::nullopt : std::optional<std::int64_t>(tensor._version());
 }
 
-// Whether elements lie in storage of the tensor's own: not so for sparse and nested tensors, and for those that Python
-// dispatches (fake and distributed tensors, wrappers).
-bool is_dense(const at::Tensor& tensor) {
+// Formats of torch's own whose elements lie in several tensors or in no storage: sparse, nested, those of oneDNN. What
+// else has no storage of its own is a wrapper, and what it holds is looked at by itself.
+bool has_format(const at::Tensor& tensor) {
   const auto* impl = tensor.unsafeGetTensorImpl();
-  return tensor.layout() == at::kStrided && !tensor.is_nested() && !impl->is_python_dispatch() && tensor.has_storage();
+  return !impl->is_python_dispatch() && !tensor.is_meta() && !impl->has_symbolic_sizes_strides() &&
+         (tensor.layout() != at::kStrided || tensor.is_nested());
 }
+
+bool has_values(const at::Tensor& tensor) { return is_dense(tensor) || has_format(tensor); }
 
 std::int64_t known_bytes_of(const at::Tensor& tensor) {
-  const auto count = tensor.sym_numel().maybe_as_int().value_or(0);
-  return count * static_cast<std::int64_t>(tensor.element_size());
-}
-
-// Whether there are values of the tensor's own that could be written: not so where elements share one place.
-bool has_values(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_meta()) return false;
-  if (!is_dense(tensor)) return true;
-  for (std::int64_t dim = 0; dim < tensor.dim(); ++dim) {
-    if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) return false;
-  }
-  return true;
+  const auto nominal = tensor.sym_numel().maybe_as_int().value_or(0) * static_cast<std::int64_t>(tensor.element_size());
+  return is_dense(tensor) ? std::min(nominal, storage_state(tensor).bytes) : nominal;
 }
 
 bool same_place(const at::Tensor& a, const at::Tensor& b) {
-  if (!is_dense(a) || !is_dense(b)) return true;
-  return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
+  return is_dense(a) && a.storage().is_alias_of(b.storage()) && a.scalar_type() == b.scalar_type() &&
+         a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
 // Asked without starting CUDA, which would cost memory and forbid forks.
@@ -79,57 +75,112 @@ void AmbientState::restore() const {
   }
 }
 
-KeptTensor::KeptTensor(at::Tensor tensor, bool by_value)
-    : tensor_(std::move(tensor)),
-      alias_(tensor_.detach()),
-      version_(version_of(tensor_)),
-      requires_grad_(tensor_.requires_grad()) {
-  if (by_value) values_ = alias_.clone();
-  if (tensor_.is_leaf()) grad_ = tensor_.grad();
+std::optional<at::Tensor> gradient_of(const at::Tensor& tensor) {
+  try {
+    if (tensor.is_leaf()) return tensor.grad();
+  } catch (const c10::Error&) {  // a view of what was written in place, a tensor that outlived its transform
+  }
+  return std::nullopt;
 }
 
-bool KeptTensor::restore() {
-  if (!same_place(tensor_, alias_)) tensor_.set_data(alias_);
-  const bool written = version_of(tensor_) != version_;
-  if (values_.defined() && (written || (is_dense(alias_) && !at::equal(alias_, values_)))) {
-    const c10::InferenceMode guard;  // the one mode in which every tensor may be written
-    // By variable_data() the version stays, so that the backward of an earlier call of the user's still runs. Of a
-    // sparse tensor it would be a copy.
-    (alias_.layout() == at::kStrided ? alias_.variable_data() : tensor_).copy_(values_);
+KeptTensors::KeptTensors(const std::vector<ToKeep>& tensors) {
+  const PlainOperators plain;
+  for (const auto& [tensor, by_value] : tensors) {
+    if (!tensor.defined()) continue;
+    auto& kept = all_.emplace_back();
+    kept.tensor = tensor;
+    kept.by_value = by_value;
+    kept.version = version_of(tensor);
+    kept.gradient = gradient_of(tensor);
+    kept.requires_grad = tensor.requires_grad();
+    if (is_dense(tensor)) {
+      kept.alias = tensor.variable_data();
+      kept.state = storage_state(tensor);
+      storages_.add(tensor, by_value);
+    } else if (has_format(tensor) && holds_its_elements(tensor)) {
+      kept.alias = tensor.detach();
+      if (by_value) kept.values = kept.alias.clone();
+    }
   }
-  if (tensor_.is_leaf()) {
-    if (!tensor_.grad().is_same(grad_)) tensor_.mutable_grad() = grad_;
-    if (tensor_.requires_grad() != requires_grad_) tensor_.set_requires_grad(requires_grad_);
+  storages_.copy();
+}
+
+std::int64_t KeptTensors::restore() {
+  // What changed is asked before anything is put back: tensors share storages.
+  for (auto& kept : all_) kept.written = is_written(kept);
+  storages_.restore();
+  const PlainOperators plain;
+  std::int64_t lost = 0;
+  for (auto& kept : all_) lost += put_back(kept) ? 0 : 1;
+  return lost;
+}
+
+bool KeptTensors::is_written(const Kept& kept) {
+  if (!kept.alias.defined()) return false;  // a wrapper: what it holds is kept by itself
+  return version_of(kept.tensor) != kept.version || (kept.state && storage_state(kept.alias) != *kept.state);
+}
+
+bool KeptTensors::put_back(Kept& kept) const {
+  auto& tensor = kept.tensor;
+  bool whole = true;
+  try {
+    if (kept.state) {
+      if (!same_place(tensor, kept.alias)) tensor.set_data(kept.alias);
+      whole = storages_.restored(kept.alias) && (kept.by_value || !kept.written);
+    } else if (kept.alias.defined()) {
+      if (kept.values.defined() && kept.written) tensor.copy_(kept.values);
+      whole = kept.values.defined() || !kept.written;
+    }
+    if (kept.gradient && gradient_of(tensor)) {
+      if (!tensor.grad().is_same(*kept.gradient)) tensor.mutable_grad() = *kept.gradient;
+      if (tensor.requires_grad() != kept.requires_grad) tensor.set_requires_grad(kept.requires_grad);
+    }
+  } catch (const c10::Error&) {
+    return false;
   }
-  return values_.defined() || !written;
+  return whole;
 }
 
 TensorSnapshot::TensorSnapshot(std::vector<at::Tensor> tensors, const std::vector<at::Tensor>& inputs,
                                std::int64_t bytes_kept)
     : held_(std::move(tensors)), bytes_kept_(bytes_kept) {
-  for (const auto& tensor : held_) versions_.emplace(tensor.unsafeGetTensorImpl(), version_of(tensor));
+  std::erase_if(held_, [](const at::Tensor& tensor) { return !tensor.defined(); });
+  for (const auto& tensor : held_) before_.emplace(tensor.unsafeGetTensorImpl(), seen(tensor));
   for (const auto& tensor : inputs) inputs_.insert(tensor.unsafeGetTensorImpl());
 }
 
-void TensorSnapshot::keep(const std::vector<at::Tensor>& tensors) {
-  kept_.clear();
-  std::int64_t spare = bytes_kept_;
-  for (const auto& tensor : tensors) {
-    if (!has_values(tensor)) continue;
-    const auto* impl = tensor.unsafeGetTensorImpl();
-    const auto version = version_of(tensor);
-    const auto before = versions_.find(impl);
-    const bool written = before == versions_.end() || before->second != version;
-    const bool affordable = known_bytes_of(tensor) <= spare && (!version || !inputs_.contains(impl));
-    if (affordable && !written) spare -= known_bytes_of(tensor);
-    kept_.emplace_back(tensor, written || affordable);
-  }
+TensorSnapshot::Seen TensorSnapshot::seen(const at::Tensor& tensor) {
+  return {version_of(tensor), is_dense(tensor) ? storage_state(tensor) : StorageState{}, holds_its_elements(tensor)};
 }
 
-std::int64_t TensorSnapshot::restore() {
-  std::int64_t lost = 0;
-  for (auto& tensor : kept_) lost += tensor.restore() ? 0 : 1;
-  return lost;
+std::string TensorSnapshot::why_only_once() const {
+  const auto freed = std::ranges::count_if(held_, [&](const at::Tensor& tensor) {
+    return before_.at(tensor.unsafeGetTensorImpl()).holds_its_elements && !holds_its_elements(tensor);
+  });
+  if (freed == 0) return {};
+  return "further ones would find " + std::to_string(freed) + (freed == 1 ? " tensor" : " tensors") +
+         " without the memory that it freed; if a call gets it anew, make one before the profile";
+}
+
+void TensorSnapshot::keep(const std::vector<at::Tensor>& tensors) {
+  std::vector<ToKeep> to_keep;
+  std::int64_t spare = bytes_kept_;
+  for (const auto& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    if (!has_values(tensor)) {  // but perhaps a gradient
+      to_keep.push_back({tensor});
+      continue;
+    }
+    const auto now = seen(tensor);
+    const auto before = before_.find(tensor.unsafeGetTensorImpl());
+    const bool written =
+        before == before_.end() || before->second.version != now.version || before->second.storage != now.storage;
+    const bool affordable =
+        known_bytes_of(tensor) <= spare && (!now.version || !inputs_.contains(tensor.unsafeGetTensorImpl()));
+    if (affordable && !written) spare -= known_bytes_of(tensor);
+    to_keep.push_back({tensor, written || affordable});
+  }
+  kept_.emplace(to_keep);
 }
 
 }  // namespace roofprof::run

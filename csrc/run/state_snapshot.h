@@ -3,8 +3,9 @@
 //
 // The list of what is put back, the same behind both doors:
 // - tensors: the parameters and buffers of the model and the tensors among the arguments, each with its values, its
-//   storage (set_data moves a tensor to another one), its gradient, and whether it requires one. Versions are not
-//   raised, so that the backward of an earlier call still runs (TensorSnapshot);
+//   storage (set_data moves a tensor to another one) and how long that is (`resize_(0)` frees it), its gradient, and
+//   whether it requires one. Versions are not raised, so that the backward of an earlier call still runs
+//   (TensorSnapshot);
 // - the grad mode, and autocast's cache, which is cleared (AmbientState);
 // - random numbers: the generators of the CPU and of all CUDA devices (AmbientState);
 // - containers: of TorchScript all attributes and arguments, however deep (observe/script/script_values.h); C++'s
@@ -19,10 +20,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "run/kept_storage.h"
 
 namespace roofprof::run {
 
@@ -41,21 +45,40 @@ class AmbientState {
   std::vector<std::pair<at::Generator, at::Tensor>> random_;
 };
 
-// A tensor as it was when this was made.
-class KeptTensor {
+// The gradient of a leaf, which may be undefined; empty of another tensor, and of one that does not tell.
+std::optional<at::Tensor> gradient_of(const at::Tensor& tensor);
+
+struct ToKeep {
+  at::Tensor tensor;
+  bool by_value = false;
+};
+
+// Tensors as they were when this was made. None of the user's code runs: what a wrapper holds is to be given as well.
+class KeptTensors {
  public:
-  KeptTensor(at::Tensor tensor, bool by_value);
-  // Puts back storage, values, gradient and whether there is one to be. False where it was written but not kept by
-  // value.
-  bool restore();
+  explicit KeptTensors(const std::vector<ToKeep>& tensors);
+  // Puts back storages, values, gradients and whether there is one to be. Returns how many tensors could not be: they
+  // were written but not kept by value, or their memory was not to be had.
+  std::int64_t restore();
 
  private:
-  at::Tensor tensor_;
-  at::Tensor alias_;  // stays with the storage when set_data() moves the tensor on
-  at::Tensor values_;
-  std::optional<std::int64_t> version_;
-  at::Tensor grad_;
-  bool requires_grad_ = false;
+  struct Kept {
+    at::Tensor tensor;
+    at::Tensor alias;   // stays with the storage when set_data() moves the tensor on; undefined: a wrapper
+    at::Tensor values;  // of a format that has no storage of its own
+    std::optional<std::int64_t> version;
+    std::optional<StorageState> state;  // of a dense tensor
+    std::optional<at::Tensor> gradient;
+    bool requires_grad = false;
+    bool by_value = false;
+    bool written = false;
+  };
+  static bool is_written(const Kept& kept);
+  // False where it could not be.
+  bool put_back(Kept& kept) const;
+
+  std::vector<Kept> all_;
+  KeptStorages storages_;
 };
 
 // The tensors within reach of a call. Kept by value are those that the first call wrote, as further calls will; of the
@@ -65,17 +88,27 @@ class TensorSnapshot {
   // Before the first call.
   TensorSnapshot(std::vector<at::Tensor> tensors, const std::vector<at::Tensor>& inputs,
                  std::int64_t bytes_kept = kBytesKept);
+  // After it. Why no further call may be made, as the end of a sentence: an operator on freed memory ends the process.
+  // Empty: there may.
+  std::string why_only_once() const;
   // After it, with what is within reach by then.
   void keep(const std::vector<at::Tensor>& tensors);
   // Puts back what was kept. Returns how many tensors only further calls wrote to, so that they could not be.
-  std::int64_t restore();
+  std::int64_t restore() { return kept_ ? kept_->restore() : 0; }
 
  private:
+  struct Seen {
+    std::optional<std::int64_t> version;
+    StorageState storage;
+    bool holds_its_elements = true;
+  };
+  static Seen seen(const at::Tensor& tensor);
+
   std::vector<at::Tensor> held_;  // so that no other tensor gets the address of one of these
-  std::unordered_map<const void*, std::optional<std::int64_t>> versions_;
+  std::unordered_map<const void*, Seen> before_;
   std::unordered_set<const void*> inputs_;
   std::int64_t bytes_kept_;
-  std::vector<KeptTensor> kept_;
+  std::optional<KeptTensors> kept_;
 };
 
 }  // namespace roofprof::run

@@ -14,7 +14,7 @@ import torch
 from roofprof import _C, ceilings
 from roofprof._adapters.compiled import original
 from roofprof._adapters.exported import runnable
-from roofprof._adapters.walk import KnownModel, changed_facts, model_tree, notes_on
+from roofprof._adapters.walk import KnownModel, changed_facts, model_tree, notes_on, notes_on_deferred
 from roofprof._latency.measured import Latency
 from roofprof._latency.plan import Plan
 from roofprof._latency.times_calls import TimesCalls
@@ -151,7 +151,14 @@ class RooflineProfiler(TimesCalls):
         """What is called runs there."""
         self._location = location
         self._run = _C.Run(
-            self._observer.session, self._scope, location.device, location.untimed, counters, self._keep_events
+            self._observer.session,
+            self._scope,
+            location.device,
+            location.untimed,
+            counters,
+            self._keep_events,
+            location.holds_data,
+            location.otherwise,
         )
 
     # ---- one call, repeated
@@ -218,7 +225,7 @@ class RooflineProfiler(TimesCalls):
             kwargs,
             of_model=call is self.model,
             snapshot=snapshot,
-            holds_data=self._location.holds_data,
+            holds_data=self._location.is_sure,
         )
         self._run.count(target)
         self._notes += target.notes
@@ -277,14 +284,15 @@ class RooflineProfiler(TimesCalls):
         tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
+        said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
+        notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
         notes += observer.compilations.note(timed=self._scope == "block")
-        roofs, notes_on_roofs = self._roofs(self._location.device) if self._run.timed else (_C.Ceilings(), [])
+        roofs, notes_on_roofs = self._roofs(self._run.device) if self._run.timed else (_C.Ceilings(), [])
         for place, facts in changed_facts(self._tree, tree_now).items():
             observer.session.update(place, facts)
         facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
-            "holds_data": self._location.holds_data,
             "token_calls": observer.tokens.counted(),
             "ceilings": roofs,
             "notes_on_roofs": notes_on_roofs,

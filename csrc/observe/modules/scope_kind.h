@@ -8,6 +8,7 @@ enum class ScopeKind : std::uint8_t {
   base,
   module,
   norm,    // a module whose call ends with the normalisation that it dispatches next
+  method,  // code of a module's own around its calls, which is no call itself
   region,  // opened by the user's code
   node,
   script,  // TorchScript runs: its module changes with the ops

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -25,8 +25,11 @@ from torch._subclasses.fake_tensor import (
 from torch.utils import _pytree
 
 from roofprof import _C
-from roofprof._state.reach import Contents, tensors_named_by, used_by
+from roofprof._state.reach import Contents, is_lazy, is_tensor, tensors_named_by, used_by
 from roofprof._state.snapshot import AmbientState
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _Result = TypeVar("_Result")
 _Call = Callable[[tuple[Any, ...], dict[str, Any]], _Result]
@@ -44,7 +47,7 @@ def call_without_data(
     Raises RuntimeError where no such call can be made because it needs data.
     """
     before = _Before(model, args, kwargs)
-    mode = next((tensor.fake_mode for tensor in before.tensors if isinstance(tensor, FakeTensor)), None)
+    mode = next((tensor.fake_mode for tensor in before.tensors if _is_fake(tensor)), None)
     try:
         if mode is None:
             return call(args, kwargs), []
@@ -84,18 +87,17 @@ class _Before:
     def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.contents = Contents(*used_by(model), args, kwargs, hooks=False)
         self.tensors = self.contents.tensors
-        self._gradients = [(tensor, tensor.grad) for tensor in self.tensors if tensor.is_leaf]
         inputs = Contents(args, kwargs, hooks=False).tensors
-        self._inputs = [_C.KeptTensor(tensor, by_value=True) for tensor in inputs if tensor.device.type == "cpu"]
+        self._gradients = [(tensor, _C.gradient_of(tensor)) for tensor in self.tensors]
+        self._inputs = _C.KeptTensors([tensor for tensor in inputs if not is_lazy(tensor)])
         self._ambient = AmbientState(self.contents.generators)
 
     def restore(self) -> None:
         self.contents.restore()
         for tensor, gradient in self._gradients:
-            if tensor.grad is not gradient:
+            if _C.gradient_of(tensor) is not gradient:
                 tensor.grad = gradient
-        for kept in self._inputs:
-            kept.restore()
+        self._inputs.restore()
         self._ambient.restore()
 
 
@@ -109,7 +111,7 @@ def _fake_everywhere(
         fakes = {id(tensor): _fake_like(tensor) for tensor in before.tensors if _can_be_faked(tensor)}
         for tensor in before.tensors:  # those in tuples and named by functions become fake when an operator takes them
             fake = fakes.get(id(tensor))
-            if isinstance(fake, FakeTensor) and not isinstance(tensor, FakeTensor):
+            if _is_fake(fake) and not _is_fake(tensor):
                 mode.fake_tensor_converter.set_tensor_memo(tensor, fake)
         with before.contents.replaced(fakes):
             yield _substituted((args, kwargs), fakes)
@@ -156,8 +158,12 @@ def _kept_original(model: object) -> list[str]:
     return [name for name, tensor in tensors_named_by(model) if _is_real(tensor)]
 
 
+def _is_fake(value: object) -> TypeIs[FakeTensor]:
+    return issubclass(type(value), FakeTensor)
+
+
 def _is_real(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+    return is_tensor(value) and not _is_fake(value)
 
 
 def _needs_data(error: Exception, originals: Sequence[str] = ()) -> RuntimeError:

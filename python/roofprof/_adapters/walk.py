@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import Any
 
 import torch
@@ -11,21 +13,30 @@ from roofprof._adapters import exported, script
 from roofprof._adapters.compiled import compiled_places, original
 from roofprof._model.location import Location, location_of
 from roofprof._model.tree import ModelTree, Tensors, packed_in, sizes_of
+from roofprof._state.module_tables import own_tables
 
 
 def model_tree(model: object) -> ModelTree:
     """The tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
-    twin = original(model)
-    module = twin if isinstance(twin, torch.nn.Module) else None
-    tree.add("", name_of(twin) or "NoneType", -1, module, has_forward=model is not None)
+    module = module_of(model)
+    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
     tree.add_wrapper(model, module, 0)
     tree.add("(outside)", "", -1, None, has_forward=False)
     tree.add("(optimizer)", "", -1, None, has_forward=False)
     if module is not None:
-        _add_children(tree, 0, module, [module])
+        _add_below(tree, module)
         _add_graphs(tree)
     return tree
+
+
+def module_of(model: object) -> torch.nn.Module | None:
+    """The module whose call a call of ``model`` is, or whose method it calls; None where there is none."""
+    called = original(model)
+    while isinstance(called, functools.partial):
+        called = original(called.func)
+    owner = called.__self__ if isinstance(called, types.MethodType) else called
+    return owner if isinstance(owner, torch.nn.Module) else None
 
 
 class KnownModel:
@@ -39,9 +50,9 @@ class KnownModel:
 
     def tree(self, model: object) -> ModelTree:
         """The tree as it is now; the same object as at the last look where nothing changed."""
-        module = model if isinstance(model, torch.nn.Module) else original(model)
+        module = model if isinstance(model, torch.nn.Module) else module_of(model)
         # Before the walk: what another thread changes meanwhile is found at the next look.
-        now = _C.Fingerprint(module) if isinstance(module, torch.nn.Module) else None
+        now = _C.Fingerprint(module) if module is not None else None
         if self._tree is None or now is None or now != self._fingerprint or model is not self._model:
             self._model, self._tree, self._locations = model, model_tree(model), {}
             # Graphs, TorchScript and packed weights hold more than a fingerprint tells.
@@ -69,9 +80,14 @@ def name_of(model: object) -> str:
     """A module's type, a function's name, "" for None."""
     if model is None:
         return ""
-    if isinstance(model, torch.nn.Module):
-        return exported.type_name(model)
-    return getattr(model, "__name__", type(model).__name__)
+    called = original(model)
+    while isinstance(called, functools.partial):
+        called = original(called.func)
+    if isinstance(called, torch.nn.Module):
+        return exported.type_name(called)
+    name = str(getattr(called, "__name__", type(called).__name__))
+    owner = module_of(called)
+    return f"{exported.type_name(owner)}.{name}" if owner is not None else name
 
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
@@ -107,46 +123,70 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
     return notes
 
 
+def notes_on_deferred(tree: ModelTree, places: set[int]) -> list[_C.Note]:
+    """What the reader should know of modules there whose calls returned before their work was done."""
+    if not places:
+        return []
+    paths = [tree.modules[place]["path"] for place in sorted(places)]
+    text = (
+        f"a call of {_some([path or tree.modules[0]['type'] for path in paths])} returned a generator, a coroutine or "
+        "a future: what it does later is in the row of the module that runs then, or in (outside)"
+    )
+    return [_C.Note("deferred-work", text, paths)]
+
+
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if names[3:] else "")
 
 
-def _add_children(
-    tree: ModelTree, place: int, module: torch.nn.Module, ancestors: list[torch.nn.Module]
-) -> tuple[Tensors, Tensors]:
-    """Add everything below ``module`` and return the subtree's distinct parameters and buffers."""
-    scripted = isinstance(module, torch.jit.ScriptModule)
-    parameters: Tensors = {id(p): p for p in module.parameters(recurse=scripted)}
-    packed = packed_in(module)
-    tree.has_packed_weights = tree.has_packed_weights or bool(packed)
-    parameters |= packed
-    buffers: Tensors = {id(b): b for b in module.buffers(recurse=scripted)}
-    path = tree.modules[place]["path"]
-    if isinstance(module, torch.jit.ScriptModule):
-        script.add_places(tree, module, place)
-    seen: set[int] = set()
-    for name, given in () if scripted else module._modules.items():
+class _Open:
+    """A module whose children are being added, and what its subtree holds so far."""
+
+    def __init__(self, tree: ModelTree, place: int, module: torch.nn.Module) -> None:
+        self.place = place
+        self.module = module
+        self.path = tree.modules[place]["path"]
+        parameters, buffers, children = own_tables(module)
+        packed = packed_in(module)
+        tree.has_packed_weights = tree.has_packed_weights or bool(packed)
+        self.parameters: Tensors = {**{id(p): p for p in parameters}, **packed}
+        self.buffers: Tensors = {id(b): b for b in buffers}
+        self.children = iter(children)
+        self.seen: set[int] = set()  # a second name for the same child under the same parent is the same place
+        if isinstance(module, torch.jit.ScriptModule):
+            script.add_places(tree, module, place)
+
+
+def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
+    """Add everything below the model, and the sizes of each subtree. It may be nested deeper than Python's calls."""
+    around = [_Open(tree, 0, model)]
+    while around:
+        parent = around[-1]
+        name, given = next(parent.children, ("", None))
+        if given is None:
+            tree.modules[parent.place] |= sizes_of(parent.parameters, parent.buffers)
+            around.pop()
+            if around:
+                around[-1].parameters |= parent.parameters
+                around[-1].buffers |= parent.buffers
+            continue
         child = original(given)
-        # A second name for the same child under the same parent is the same place; a child above itself is a loop.
-        if child is None or id(given) in seen or any(child is ancestor for ancestor in ancestors):
+        # A child above itself is a loop.
+        if id(given) in parent.seen or any(child is each.module for each in around):
             continue
         if exported.is_part_of_export(child):
             continue
-        seen.add(id(given))
-        child_place = tree.add(
-            f"{path}.{name}" if path else name,
+        parent.seen.add(id(given))
+        place = tree.add(
+            f"{parent.path}.{name}" if parent.path else name,
             exported.type_name(child),
-            place,
+            parent.place,
             child,
             has_forward=_has_forward(child),
             forward_of_torch=_has_forward_of_torch(child),
         )
-        tree.add_wrapper(given, child, child_place)
-        child_parameters, child_buffers = _add_children(tree, child_place, child, [*ancestors, child])
-        parameters |= child_parameters
-        buffers |= child_buffers
-    tree.modules[place] |= sizes_of(parameters, buffers)
-    return parameters, buffers
+        tree.add_wrapper(given, child, place)
+        around.append(_Open(tree, place, child))
 
 
 def _has_forward(module: torch.nn.Module) -> bool:

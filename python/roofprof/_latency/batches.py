@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from roofprof import _C
 from roofprof._latency.plan import RefusedError
 from roofprof._state.reach import Contents
 
@@ -64,6 +65,8 @@ class ScaledInputs:
         for tensor in _inputs(args, kwargs):
             if id(tensor) not in leaves:
                 raise RefusedError(f"a tensor among the inputs is inside of an object, out of reach; {_GIVE_INPUTS}")
+            if not _C.holds_its_elements(tensor):
+                raise RefusedError(f"the memory of a tensor among the inputs is freed; {_GIVE_INPUTS}")
             if tensor.dim() and (tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized):
                 raise RefusedError(f"a sparse, nested or quantized input cannot be given another batch; {_GIVE_INPUTS}")
 
@@ -80,7 +83,7 @@ _GIVE_INPUTS = "give inputs=, a callable that makes the inputs for a batch size"
 def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """All tensors among the arguments, however deep, but not their gradients."""
     tensors = Contents(args, kwargs).tensors
-    gradients = {id(tensor.grad) for tensor in tensors if tensor.is_leaf and tensor.grad is not None}
+    gradients = {id(_C.gradient_of(tensor)) for tensor in tensors}
     return [tensor for tensor in tensors if id(tensor) not in gradients]
 
 

@@ -17,7 +17,7 @@ from roofprof._latency.measured import Latency
 from roofprof._latency.plan import Batches, Plan, RefusedError
 from roofprof._latency.sweep import FEWEST_CALLS, Sweep
 from roofprof._latency.text import seconds_text
-from roofprof._latency.timing import Subject, repeatable, time_call
+from roofprof._latency.timing import Subject, first_call, repeatable, time_call
 
 PARTS_OF_TIME = 8  # a batch of "auto" has one of them, or what its fewest calls need
 FOR_WARM_UP = 1.5  # what these need, their warm-up included
@@ -42,9 +42,9 @@ def time_batches(
         given = arguments_of(inputs(own_batch))
         make = _maker(inputs)
     _check_tokens(plan.tokens, own_batch, batches.sizes)
-    target, device = repeatable(subject, *given)
-    sweeping = _Sweeping(subject, make, batches, plan, own_batch, _Memory(device))
-    target.model(*given[0], **given[1])
+    target, location = repeatable(subject, *given)
+    sweeping = _Sweeping(subject, make, batches, plan, own_batch, _Memory(location.device))
+    first_call(target, location)
     # Each batch gets the containers as they were given.
     target.undoing(lambda: sweeping.make(target.prepare))
     return Sweep(tuple(sweeping.points), sweeping.ended)

@@ -16,8 +16,9 @@ from roofprof._latency.batches import Arguments, samples_in
 from roofprof._latency.clocks import Clock, clock_for
 from roofprof._latency.measured import Latency
 from roofprof._latency.plan import Plan, RefusedError
-from roofprof._model.location import location_of
+from roofprof._model.location import Location, location_of
 from roofprof._progress import Progress
+from roofprof._run.deferred import deferred_kind
 from roofprof._run.target import Observer, Target
 from roofprof._state.snapshot import StateSnapshot
 
@@ -41,11 +42,12 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
     samples, samples_from = samples_in(args, kwargs)  # before a call may take the inputs apart
     if plan.samples is not None:
         samples, samples_from = plan.samples, "as given"
-    target, device = repeatable(subject, args, kwargs)
+    target, location = repeatable(subject, args, kwargs)
+    device = location.device
     clock = clock_for(device)
     with Progress(plan.warmup + plan.repeat) as progress:
         progress.say("timing: the first call")
-        clock.call(target.model, (args, kwargs))
+        first_call(target, location)
         target.progress = progress
         calls = _Calls(target, clock, plan)
         lost = target.undoing(calls.make)
@@ -74,8 +76,8 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
     )
 
 
-def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, str]:
-    """A call that can be made again and undone, before it was made at all; and the device that it runs on."""
+def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, Location]:
+    """A call that can be made again and undone, before it was made at all; and where it runs."""
     reached = original(subject.model)
     location = location_of(reached, args, kwargs, subject.device)
     if location.untimed:
@@ -87,9 +89,33 @@ def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         kwargs,
         snapshot=StateSnapshot(reached, args, kwargs),
     )
+    _require_further_calls(target, "; give it a list, for example")  # before the first, it is an iterator
+    return target, location
+
+
+def first_call(target: Target, location: Location) -> None:
+    """Make the call that further ones repeat. Raises RefusedError where there can be none.
+
+    Where tensors without data are within reach, it is observed: what computed on them has no times.
+    """
+    if location.otherwise:
+        run = _C.Run(target.session, "count", *location[:2], "off", otherwise=location.otherwise)
+        run.count(target)
+        if run.untimed:
+            raise RefusedError(f"this call cannot be timed: {run.untimed.removeprefix('not timed: ')}")
+    else:
+        result = target.model(*target.args, **target.kwargs)
+        target.defers = bool(deferred_kind(result))
+        target.finish(result)
+    _require_further_calls(target)
+    if target.defers:
+        model, finish = target.model, target.finish
+        target.model = lambda *args, **kwargs: finish(model(*args, **kwargs))
+
+
+def _require_further_calls(target: Target, advice: str = "") -> None:
     if target.why_only_once:
-        raise RefusedError(f"this call cannot be timed: {target.why_only_once}; give it a list, for example")
-    return target, location.device
+        raise RefusedError(f"this call cannot be timed: {target.why_only_once}{advice}")
 
 
 class _Calls:

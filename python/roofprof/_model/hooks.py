@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ def global_hooks(
         register_optimizer_step_post_hook(leave_optimizer),
     ]
     try:
-        with _unwarned(), _through_the_dispatcher(), kept_from_compiler(modules):
+        with _unwarned(), _through_the_dispatcher(), _room_for_deep_models(), kept_from_compiler(modules):
             yield
     finally:
         modules.remove()
@@ -123,6 +124,27 @@ def _through_the_dispatcher() -> Iterator[None]:
     finally:
         for overload, dispatcher, call in shortcuts:
             overload._pyobj_dispatcher, overload._op = dispatcher, call
+
+
+# Frames of ours and of torch's hooks, at most, beside those that each call of a module has.
+_FRAMES = 200
+
+
+@SharedChange
+@contextlib.contextmanager
+def _room_for_deep_models() -> Iterator[None]:
+    """Python's limit on nested calls, higher by what hooks add: torch calls a module with hooks in one more frame.
+
+    Without hooks there are four of each module.
+    """
+    before = sys.getrecursionlimit()
+    raised = before + before // 4 + _FRAMES
+    sys.setrecursionlimit(raised)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == raised:  # else the user's code set another one
+            sys.setrecursionlimit(before)
 
 
 @contextlib.contextmanager

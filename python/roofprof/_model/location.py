@@ -8,23 +8,42 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from roofprof import _C
+from roofprof._state.module_tables import tensors_of_modules
 from roofprof._state.reach import Contents, used_by
 
 
 class Location(NamedTuple):
-    """A device, why calls on it cannot be timed ("": they can), and whether all tensors hold data."""
+    """A device, why calls on it cannot be timed ("": they can), and whether what is called holds data.
+
+    Parameters may rest on the meta device while the call runs elsewhere (they are loaded for it, or nothing calls
+    their module). What ran decides then: `otherwise` is the device and the reason if it was not as guessed.
+    """
 
     device: str
     untimed: str = ""
     holds_data: bool = True
+    otherwise: tuple[str, str] | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether all tensors hold data."""
+        return self.holds_data and self.otherwise is None
 
 
 def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], wished: str | None = None) -> Location:
     """The wished device; without a wish that of a parameter or an input which is not on the CPU; else the CPU."""
-    held = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else used_by(model)
-    tensors = Contents(held, args, kwargs).tensors
-    found = next((str(tensor.device) for tensor in tensors if tensor.device.type != "cpu"), "cpu")
-    device = wished or found
-    if any(isinstance(tensor, FakeTensor) for tensor in tensors):
-        return Location(device, "not timed: fake tensors hold no data", holds_data=False)
-    return Location(device, _C.untimed_on(found) or _C.untimed_on(device), holds_data=found != "meta")
+    held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
+    inputs = Contents(args, kwargs).tensors
+    tensors = Contents(held, inputs).tensors
+    devices = list(filter(None, map(_C.device_of, tensors)))
+    device = next((name for name in devices if name not in {"cpu", "meta"}), "cpu")
+    if any(issubclass(type(tensor), FakeTensor) for tensor in tensors):
+        found = next((name for name in devices if name != "cpu"), "cpu")
+        return Location(wished or found, "not timed: fake tensors hold no data", holds_data=False)
+    with_data = (wished or device, _C.untimed_on(device) or _C.untimed_on(wished or device))
+    if "meta" not in devices:
+        return Location(*with_data)
+    without = (wished or "meta", _C.untimed_on("meta"))
+    if set(devices) == {"meta"} or any(_C.device_of(tensor) == "meta" for tensor in inputs):
+        return Location(*without, holds_data=False, otherwise=with_data)
+    return Location(*with_data, otherwise=without)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 
 from roofprof import _C
+from roofprof._state.reach import is_lazy
 
 
 class PackedTensor(NamedTuple):
@@ -105,7 +106,7 @@ def packed_in(module: torch.nn.Module) -> Tensors:
     if isinstance(module, torch.jit.ScriptModule):
         weights = _C.packed_in_script(module._c)
     else:
-        held = [value for value in vars(module).values() if isinstance(value, torch.ScriptObject)]
+        held = [value for value in vars(module).values() if issubclass(type(value), torch.ScriptObject)]
         weights = {id(value): sizes for value in held if (sizes := _packed_sizes(value))}
         if vars(module).get("dtype") is torch.float16:  # unpacked they are floats
             weights = {key: [(elements, 2), *bias] for key, [(elements, _), *bias] in weights.items()}
@@ -124,14 +125,32 @@ def _packed_sizes(weight: Any) -> list[tuple[int, int]]:
 
 def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
     """The sizes of a subtree that holds these, as facts of its place."""
-    known = [p for p in parameters.values() if _has_sizes(p)]
+    known = [(p, size) for p in parameters.values() if (size := _elements_and_bytes(p))]
+    held = [size for b in buffers.values() if (size := _elements_and_bytes(b))]
     return {
-        "params": sum(p.numel() for p in known),
-        "trainable_params": sum(p.numel() for p in known if p.requires_grad),
-        "param_bytes": sum(p.numel() * p.element_size() for p in known),
-        "buffer_bytes": sum(b.numel() * b.element_size() for b in buffers.values() if _has_sizes(b)),
+        "params": sum(elements for _, (elements, _) in known),
+        "trainable_params": sum(elements for p, (elements, _) in known if _requires_grad(p)),
+        "param_bytes": sum(elements * size for _, (elements, size) in known),
+        "buffer_bytes": sum(elements * size for elements, size in held),
     }
 
 
-def _has_sizes(tensor: torch.Tensor | PackedTensor) -> bool:
-    return isinstance(tensor, PackedTensor) or not torch.nn.parameter.is_lazy(tensor)
+def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int, int] | None:
+    """How many elements, and the bytes of each; None where that is not known: of a lazy one, of one that refuses."""
+    if type(tensor) is PackedTensor:
+        return tensor.elements, tensor.bytes_of_each
+    tensor = cast("torch.Tensor", tensor)
+    if is_lazy(tensor):
+        return None
+    try:
+        with torch._C.DisableTorchFunctionSubclass():  # the user's class may have methods of these names
+            return torch.Tensor.numel(tensor), torch.Tensor.element_size(tensor)
+    except Exception:  # a class of the user's may raise anything
+        return None
+
+
+def _requires_grad(tensor: torch.Tensor | PackedTensor) -> bool:
+    if type(tensor) is PackedTensor:
+        return False
+    with torch._C.DisableTorchFunctionSubclass():
+        return bool(vars(torch._C.TensorBase)["requires_grad"].__get__(tensor))

@@ -17,6 +17,7 @@ from roofprof._adapters.fake import call_without_data
 from roofprof._adapters.script import Scripts
 from roofprof._model.hooks import global_hooks
 from roofprof._model.token_calls import TokenCalls, models_with_cache
+from roofprof._run.deferred import deferred_kind, finish
 
 if TYPE_CHECKING:
     from roofprof._model.tree import ModelTree
@@ -40,6 +41,7 @@ class Observer:
 
     def __init__(self, tree: ModelTree) -> None:
         self.session = _C.Session(tree.once(_placed))
+        self.model = tree.objects[0]
         for wrapper, module, place in tree.wrappers:
             self.session.add_wrapper(wrapper, module, place)
         self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
@@ -88,11 +90,13 @@ class Target:
         self.args = args
         self.kwargs = kwargs
         self.compilations = observer.compilations
+        self.session = observer.session
         self._observer = observer
         self.of_model = of_model
         self._snapshot = snapshot  # None: there are no further calls
         self._holds_data = holds_data
         self.progress: Progress | None = None  # told of further calls
+        self.defers = False  # a call returns before its work is done, known after the first one
 
     def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
         """The counting call: the caller's own. What is compiled is counted as it was before."""
@@ -104,13 +108,13 @@ class Target:
             if self._holds_data:
                 observed(self.args, self.kwargs)
             else:
-                _, self.notes = call_without_data(observed, self.model, self.args, self.kwargs)
+                _, notes = call_without_data(observed, self.model, self.args, self.kwargs)
+                self.notes += notes
 
     @property
     def why_only_once(self) -> str:
-        """The end of a sentence, "" where there can be further calls."""
-        iterators = self._snapshot is not None and self._snapshot.consumes_inputs
-        return "further ones would use up an iterator among its inputs" if iterators else ""
+        """The end of a sentence, "" where there can be further calls. Asked again after the first call."""
+        return "" if self._snapshot is None else self._snapshot.why_only_once
 
     def undoing(self, further: Callable[[], None]) -> int:
         """Undo what further calls change, and say how many tensors could not be put back."""
@@ -128,10 +132,29 @@ class Target:
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A call of the model in its own row, or of code around it."""
-        if self.of_model and not isinstance(self.model, torch.nn.Module):
-            self._observer.session.enter_model()
-        with packaged(self.model, self._observer.session):
-            self.model(*args, **kwargs)
+        session = self._observer.session
+        is_module = isinstance(self.model, torch.nn.Module)
+        if self.of_model and not is_module:
+            session.enter_method() if self._observer.model else session.enter_model()
+        with packaged(self.model, session):
+            result = self.model(*args, **kwargs)
+        kind = deferred_kind(result)
+        if kind:
+            if self.of_model and is_module:  # whose call has returned
+                session.enter_method()
+            self._note_deferred(kind, finish(result))
+        if self.of_model and (kind or not is_module) and self._observer.model:
+            session.leave_method()
+
+    def finish(self, result: Any) -> None:
+        """Do what a further call left to be done."""
+        if deferred_kind(result):
+            finish(result)
+
+    def _note_deferred(self, kind: str, done: str) -> None:
+        if not self.defers:
+            self.defers = True
+            self.notes.append(_C.Note("deferred-work", f"the call returned {kind}: {done}"))
 
     def hooked(self, body: Callable[[], None]) -> None:
         """What is observed happens in here."""

@@ -1,4 +1,8 @@
-"""What is within reach of a call: the containers that it can change, and the tensors and generators in them."""
+"""What is within reach of a call: the containers that it can change, and the tensors and generators in them.
+
+Nothing of the user's code runs here: values are asked by the types that Python and torch gave them, never by their own
+methods, properties, `__class__` or metaclass, which may raise.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,21 @@ from typing import Any
 
 import torch
 
-# Nothing to look into, and most of what containers hold: told apart by type alone.
-_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, torch.Size})
+from roofprof import _C
+
+# Nothing to look into, and most of what containers hold: told apart by type alone. (Ids: a metaclass may have a hash.)
+_PLAIN = frozenset(
+    map(id, (int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, torch.Size))
+)
 
 # Classes of the standard library, of torch and of ours look after themselves: to put back half of a thread pool would
 # break it.
 _OPEN_STDLIB = frozenset({"argparse", "collections", "types"})
 _OPEN_TORCH = (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+_LAZY = (torch.nn.UninitializedParameter, torch.nn.UninitializedBuffer)
 _CLOSED = (
+    functools.partial,
+    torch.jit.ScriptModule,
     threading.Thread,
     concurrent.futures.Executor,
     multiprocessing.process.BaseProcess,
@@ -39,9 +50,10 @@ _CLOSED = (
 class Contents:
     """What some values hold at this moment, at any depth; it can be put back later, into the same containers.
 
-    Followed are dicts, lists, tuples, sets, deques, their subclasses, modules, and the attributes of objects of the
-    user's own classes. Nothing of the user's code runs: subclasses may mirror, check or forbid what is set. Without
-    `hooks`, the tables of modules' hooks are left out: they are most of what a large model holds.
+    Followed are dicts, lists, tuples, sets, deques, their subclasses, modules, and the attributes of tensors and of
+    objects of the user's own classes. Subclasses may mirror, check or forbid what is set: their methods are not called.
+    What cannot be read is left alone. Without `hooks`, the tables of modules' hooks are left out: they are most of what
+    a large model holds.
     """
 
     def __init__(self, *values: object, hooks: bool = True) -> None:
@@ -53,47 +65,46 @@ class Contents:
         self._containers: list[tuple[Any, _Access, list[Any]]] = []
         # Every value seen is held by one of these, so no id is given twice.
         self._values = values
+        self._kinds: dict[int, _Kind] = {}  # by the type's id
         pending = list(reversed(values))
         seen: set[int] = set()
         while pending:
             value = pending.pop()
-            if type(value) in _PLAIN or id(value) in seen:
+            if id(type(value)) in _PLAIN or id(value) in seen:
                 continue
             seen.add(id(value))
-            pending.extend(reversed(self._look_into(value)))
+            with contextlib.suppress(Exception):
+                pending.extend(reversed(self._look_into(value)))
 
     def _look_into(self, value: Any) -> list[Any]:
         """Note what the value is, and return what it holds."""
-        for kind, access in _CONTAINERS:
-            if isinstance(value, kind):
-                return [*self._remember(value, access), *self._attributes(value)]
-        if isinstance(value, torch.Tensor):
-            self.tensors.append(value)
-        elif isinstance(value, _generators()):
-            self.generators.append(value)
-        elif isinstance(value, _arrays()):
-            self.arrays.append(value)
-        parts = _parts(value)
-        if parts is None:
-            parts = self._attributes(value) if _is_open(value) else []
-            if not parts and isinstance(value, Iterator):
-                self.iterators.append(value)
-        return parts
+        kind = self._kinds.get(id(type(value)))
+        if kind is None:
+            kind = self._kinds[id(type(value))] = _Kind(type(value))
+        found = self._remember(value, kind.container) if kind.container else []
+        if kind.noted_in:
+            getattr(self, kind.noted_in).append(value)
+        if kind.parts:
+            found = kind.parts(value)
+        if kind.open:
+            found += self._attributes(value, kind)
+        if kind.may_iterate and not found:
+            self.iterators.append(value)
+        return found
 
     def _remember(self, container: Any, access: _Access) -> list[Any]:
         items = access.read(container)
         self._containers.append((container, access, items))
-        return items
+        return items.copy()
 
-    def _attributes(self, value: Any) -> list[Any]:
+    def _attributes(self, value: Any, kind: _Kind) -> list[Any]:
         found: list[Any] = []
-        with contextlib.suppress(AttributeError):
-            found.append(object.__getattribute__(value, "__dict__"))
-        if not self._hooks and isinstance(value, torch.nn.Module):
+        if kind.namespace:
+            found.append(kind.namespace.__get__(value))
+        if not self._hooks and issubclass(type(value), torch.nn.Module):
             names = self._remember(found.pop(), _NAMED)
             found = [item for name, item in zip(names[::2], names[1::2], strict=True) if name not in _HOOK_TABLES]
-        slots = _slots(type(value))
-        return [*found, *self._remember(value, _slots_access(slots))] if slots else found
+        return [*found, *self._remember(value, kind.slots)] if kind.slots else found
 
     @contextlib.contextmanager
     def replaced(self, substitutes: dict[int, Any]) -> Iterator[None]:
@@ -114,6 +125,16 @@ class Contents:
                 access.put(container, items)
 
 
+def is_tensor(value: object) -> bool:
+    """Whether the value is a tensor, whatever its class says of itself."""
+    return issubclass(type(value), torch.Tensor)
+
+
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether the tensor gets its sizes later."""
+    return issubclass(type(tensor), _LAZY)
+
+
 def tensors_in(value: object) -> list[torch.Tensor]:
     """Every tensor within reach of the value."""
     return Contents(value).tensors
@@ -124,15 +145,15 @@ def used_by(function: object) -> list[Any]:
 
     For anything but a function, that is itself.
     """
-    if not isinstance(function, types.FunctionType):
+    if type(function) is not types.FunctionType:
         return [function]
     return [value for each in _functions_of(function) for _, value in _named_by(each)]
 
 
 def tensors_named_by(function: object) -> list[tuple[str, torch.Tensor]]:
     """The tensors that a function, or one of the user's functions that it names, has under a name of its own."""
-    functions = _functions_of(function) if isinstance(function, types.FunctionType) else []
-    return [(name, value) for each in functions for name, value in _named_by(each) if isinstance(value, torch.Tensor)]
+    functions = _functions_of(function) if type(function) is types.FunctionType else []
+    return [(name, value) for each in functions for name, value in _named_by(each) if is_tensor(value)]
 
 
 def _functions_of(function: types.FunctionType) -> list[types.FunctionType]:
@@ -144,7 +165,7 @@ def _functions_of(function: types.FunctionType) -> list[types.FunctionType]:
         if id(current) in found:
             continue
         found[id(current)] = current
-        pending += [v for _, v in _named_by(current) if isinstance(v, types.FunctionType) and not _is_library(v)]
+        pending += [v for _, v in _named_by(current) if type(v) is types.FunctionType and not _is_library(v.__module__)]
     return list(found.values())
 
 
@@ -200,8 +221,8 @@ _CONTAINERS: list[tuple[type, _Access]] = [
     (collections.OrderedDict, _dict_access(collections.OrderedDict)),
     (dict, _dict_access(dict)),
     (list, _Access(list.copy, _put_list)),
-    (set, _Access(lambda value: list(set.__iter__(value)), _put_set)),
-    (collections.deque, _Access(lambda value: list(collections.deque.__iter__(value)), _put_deque)),
+    (set, _Access(lambda value: [*set.__iter__(value)], _put_set)),
+    (collections.deque, _Access(lambda value: [*collections.deque.__iter__(value)], _put_deque)),
 ]
 
 _NAMED = _dict_access(dict)
@@ -209,11 +230,6 @@ _HOOK_TABLES = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", 
 
 _Slots = list[types.MemberDescriptorType]
 _UNSET = object()
-
-
-def _slots(kind: type) -> _Slots:
-    classes = [base for base in kind.__mro__ if "__slots__" in vars(base)]
-    return [slot for base in classes for slot in vars(base).values() if isinstance(slot, types.MemberDescriptorType)]
 
 
 def _slots_access(slots: _Slots) -> _Access:
@@ -237,6 +253,56 @@ def _slots_access(slots: _Slots) -> _Access:
 
 # ---- kinds of values
 
+_mro_of = type.__dict__["__mro__"].__get__
+_namespace_of = type.__dict__["__dict__"].__get__
+_module_of = type.__dict__["__module__"].__get__
+
+
+class _Kind:
+    """What is to be done with values of a type."""
+
+    def __init__(self, kind: type) -> None:
+        namespaces = [_namespace_of(base) for base in _mro_of(kind)]
+        self.container = next((access for base, access in _CONTAINERS if issubclass(kind, base)), None)
+        self.parts = None if self.container else next((read for base, read in _HOLDERS if issubclass(kind, base)), None)
+        noted = {"tensors": (torch.Tensor,), "generators": _generators(), "arrays": _arrays()}
+        self.noted_in = next((name for name, bases in noted.items() if issubclass(kind, bases)), "")
+        self.open = bool(self.container) or _is_open(kind)
+        self.may_iterate = not self.container and not self.parts and any("__next__" in each for each in namespaces)
+        found = next((each["__dict__"] for each in namespaces if type(each.get("__dict__")) in _ATTRIBUTES), None)
+        self.namespace = found if self.open else None
+        slots = [
+            slot
+            for each in namespaces
+            if "__slots__" in each
+            for slot in each.values()
+            if type(slot) is types.MemberDescriptorType
+        ]
+        self.slots = _slots_access(slots) if slots and self.open else None
+
+
+_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)  # what gives a value's attributes
+
+
+def _gradient_in(tensor: torch.Tensor) -> list[Any]:
+    gradient = _C.gradient_of(tensor)
+    return [] if gradient is None else [gradient]
+
+
+# Holders that cannot be changed themselves, and how what they hold is read.
+_HOLDERS: list[tuple[type, Callable[[Any], list[Any]]]] = [
+    (torch.Tensor, _gradient_in),
+    (tuple, lambda value: [*tuple.__iter__(value)]),
+    (frozenset, lambda value: [*frozenset.__iter__(value)]),
+    (types.MethodType, lambda value: [value.__self__]),
+    (
+        functools.partial,
+        lambda value: [_namespace_of(functools.partial)[name].__get__(value) for name in ("func", "args", "keywords")],
+    ),
+    # Its own containers are compiled.
+    (torch.jit.ScriptModule, lambda value: [*value.parameters(), *value.buffers()]),
+]
+
 
 def _generators() -> tuple[type, ...]:
     numpy = sys.modules.get("numpy.random")
@@ -248,28 +314,13 @@ def _arrays() -> tuple[type, ...]:
     return (numpy.ndarray,) if numpy else ()
 
 
-def _parts(value: Any) -> list[Any] | None:
-    """What is held by a value that cannot be changed itself; None where it is no such holder."""
-    if isinstance(value, torch.Tensor):
-        return [value.grad] if value.is_leaf else []
-    if isinstance(value, (tuple, frozenset)):
-        return list(value)
-    if isinstance(value, types.MethodType):
-        return [value.__self__]
-    if isinstance(value, functools.partial):
-        return [value.func, value.args, value.keywords]
-    if isinstance(value, torch.jit.ScriptModule):  # its own containers are compiled
-        return [*value.parameters(), *value.buffers()]
-    return None
+def _is_open(kind: type) -> bool:
+    """Whether the attributes of such values are the user's own data; of tensors, parts that they are made of."""
+    if issubclass(kind, _CLOSED):
+        return False
+    return issubclass(kind, (*_OPEN_TORCH, torch.Tensor)) or not _is_library(_module_of(kind))
 
 
-def _is_open(value: object) -> bool:
-    """Whether the value's attributes are the user's own data."""
-    if isinstance(value, _OPEN_TORCH):
-        return True
-    return not isinstance(value, _CLOSED) and not _is_library(type(value))
-
-
-def _is_library(value: type | types.FunctionType) -> bool:
-    package = str(value.__module__).partition(".")[0]
+def _is_library(module: object) -> bool:
+    package = module.partition(".")[0] if type(module) is str else ""
     return package in {"torch", "roofprof"} or (package in sys.stdlib_module_names and package not in _OPEN_STDLIB)

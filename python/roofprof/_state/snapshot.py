@@ -6,12 +6,13 @@ import contextlib
 import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
 from roofprof import _C
-from roofprof._state.reach import Contents, used_by
+from roofprof._state.reach import Contents, is_lazy, used_by
 
 # Of what no call was seen to write: torch does not tell of all writes, nor numpy of any.
 _BYTES_KEPT = _C.BYTES_KEPT
@@ -35,9 +36,11 @@ class StateSnapshot:
         torch.clear_autocast_cache()  # as before each further call, so that all of them cast
 
     @property
-    def consumes_inputs(self) -> bool:
-        """Whether an argument is an iterator, which every further call would move on."""
-        return bool(self._inputs.iterators)
+    def why_only_once(self) -> str:
+        """Why no further call may be made, as the end of a sentence; "": there may. Known after the first call."""
+        if self._inputs.iterators:
+            return "further ones would use up an iterator among its inputs"
+        return self._tensors.why_only_once()
 
     def before_call(self) -> None:
         """Give a further call the containers and random numbers that the first one got."""
@@ -50,21 +53,33 @@ class StateSnapshot:
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         self._tensors.keep(_known(after))
-        arrays = [(array, array.copy()) for array in after.arrays if array.nbytes <= _BYTES_KEPT]
+        arrays = [_KeptArray(array) for array in after.arrays]
         try:
             yield
         finally:
             after.restore()
             self.lost = self._tensors.restore()
-            for array, values in arrays:
-                if array.flags.writeable:
-                    array[...] = values
+            for array in arrays:
+                array.restore()
             ambient.restore()
 
 
 def _known(contents: Contents) -> list[torch.Tensor]:
     """The tensors that have their sizes already."""
-    return [tensor for tensor in contents.tensors if not torch.nn.parameter.is_lazy(tensor)]
+    return [tensor for tensor in contents.tensors if not is_lazy(tensor)]
+
+
+class _KeptArray:
+    """An array of numpy's as it was, whatever its class makes of it; too large a one is not kept."""
+
+    def __init__(self, array: Any) -> None:
+        numpy = sys.modules["numpy"]
+        self._plain = numpy.ndarray.view(array, numpy.ndarray)
+        self._values = self._plain.copy() if self._plain.nbytes <= _BYTES_KEPT else None
+
+    def restore(self) -> None:
+        if self._values is not None and self._plain.flags.writeable:
+            self._plain[...] = self._values
 
 
 class AmbientState:
@@ -76,7 +91,9 @@ class AmbientState:
         numpy = sys.modules.get("numpy.random")
         if numpy is not None:
             self._restore.append(_resetter(numpy.get_state, numpy.set_state))
-        self._restore += [_generator_resetter(generator) for generator in generators]
+        for generator in generators:
+            with contextlib.suppress(Exception):  # one that has no state to be had, such as random.SystemRandom
+                self._restore.append(_generator_resetter(generator))
 
     def restore(self) -> None:
         """Set everything back to this state."""
@@ -91,9 +108,15 @@ def _resetter(read: Callable[[], Any], write: Callable[[Any], Any]) -> Callable[
 
 
 def _generator_resetter(generator: Any) -> Callable[[], None]:
-    if isinstance(generator, random.Random):
-        return _resetter(generator.getstate, generator.setstate)
-    if hasattr(generator, "bit_generator"):  # numpy.random.Generator
-        bits = generator.bit_generator
-        return _resetter(lambda: bits.state, lambda state: setattr(bits, "state", state))
-    return _resetter(generator.get_state, generator.set_state)
+    """By the methods of the class that the state is of: those of the user's subclass are theirs."""
+    kind = type(generator)
+    if issubclass(kind, random.Random):
+        return _resetter(lambda: random.Random.getstate(generator), partial(random.Random.setstate, generator))
+    if issubclass(kind, torch.Generator):
+        return _resetter(lambda: torch.Generator.get_state(generator), partial(torch.Generator.set_state, generator))
+    numpy = sys.modules["numpy.random"]
+    if issubclass(kind, numpy.RandomState):
+        state_of = numpy.RandomState
+        return _resetter(lambda: state_of.get_state(generator), partial(state_of.set_state, generator))
+    bits = vars(numpy.Generator)["bit_generator"].__get__(generator)
+    return _resetter(lambda: bits.state, lambda state: setattr(bits, "state", state))

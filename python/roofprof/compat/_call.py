@@ -165,7 +165,16 @@ def named_places(
     module: torch.nn.Module, path: str = "", above: tuple[torch.nn.Module, ...] = ()
 ) -> Iterator[tuple[str, torch.nn.Module]]:
     """Every path of every module, parents first: a module in two places comes twice. A loop is not followed."""
-    yield path, module
-    for name, child in module._modules.items():
-        if child is not None and not any(child is one for one in (*above, module)):
-            yield from named_places(child, f"{path}.{name}" if path else name, (*above, module))
+    pending = [(path, module, above)]
+    while pending:
+        path, module, above = pending.pop()
+        yield path, module
+        around = (*above, module)
+        inside = [(name, child) for name, child in module._modules.items() if child is not None]
+        pending += reversed(
+            [
+                (f"{path}.{name}" if path else name, child, around)
+                for name, child in inside
+                if not any(child is one for one in around)
+            ]
+        )

@@ -172,6 +172,9 @@ std::vector<CostCase> cases() {
       {flash("aten::_flash_attention_forward", false, false), kForward},
       {flash("aten::_flash_attention_forward", false, true), kCausalFromLast},
       {flash("aten::_flash_attention_forward", true, true), kCausalFromLast},
+      {flash("torch_attn::_varlen_attn", false, false), kForward},
+      {flash("torch_attn::_varlen_attn", true, true), kCausalFromLast},
+      {flash("torch_attn::_varlen_attn_out", false, true), kCausalFromLast},
       {efficient("aten::_efficient_attention_forward", 0), kForward},
       {efficient("aten::_efficient_attention_forward", 1), kCausalFromFirst},
       {efficient("aten::_efficient_attention_forward", 2), kCausalFromLast},
@@ -184,6 +187,7 @@ std::vector<CostCase> cases() {
       {backward("aten::_scaled_dot_product_fused_attention_overrideable_backward", true), kBackwardCausal},
       {backward("aten::_cudnn_attention_backward", true), kBackwardCausal},
       {flash("aten::_flash_attention_backward", true, false), kTokensBackward},
+      {flash("torch_attn::_varlen_attn_backward", true, false), kTokensBackward},
       {efficient("aten::_efficient_attention_backward", 0), kTokensBackward},
 
       {multi_head(false, true),

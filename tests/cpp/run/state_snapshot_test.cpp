@@ -4,26 +4,30 @@
 
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/native/Resize.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace roofprof::run {
 namespace {
 
 at::Tensor kept_and_changed(at::Tensor tensor, const std::function<void(at::Tensor&)>& change) {
-  KeptTensor kept(tensor, /*by_value=*/true);
+  KeptTensors kept({{tensor, /*by_value=*/true}});
   change(tensor);
-  EXPECT_TRUE(kept.restore());
+  EXPECT_EQ(kept.restore(), 0);
   return tensor;
 }
 
 TEST(KeptTensors, ValuesComeBackAndTheirVersionStays) {
   auto tensor = at::zeros({3});
-  KeptTensor kept(tensor, /*by_value=*/true);
+  KeptTensors kept({{tensor, /*by_value=*/true}});
   tensor.add_(1);
   const auto version = tensor._version();
-  EXPECT_TRUE(kept.restore());
+  EXPECT_EQ(kept.restore(), 0);
   EXPECT_TRUE(at::equal(tensor, at::zeros({3})));
   EXPECT_EQ(tensor._version(), version);
 }
@@ -79,10 +83,10 @@ TEST(KeptTensors, SparseOnesToo) {
 
 TEST(KeptTensors, NotByValueSayWhetherTheyWereWritten) {
   auto tensor = at::zeros({3});
-  KeptTensor kept(tensor, /*by_value=*/false);
-  EXPECT_TRUE(kept.restore());
+  KeptTensors kept({{tensor, /*by_value=*/false}});
+  EXPECT_EQ(kept.restore(), 0);
   tensor.add_(1);
-  EXPECT_FALSE(kept.restore());
+  EXPECT_EQ(kept.restore(), 1);
 }
 
 TEST(TensorSnapshots, KeepWhatTheFirstCallWroteHoweverLarge) {
@@ -115,12 +119,115 @@ TEST(TensorSnapshots, KeepSmallOnesThatNobodyWrote) {
   EXPECT_TRUE(at::equal(parameter, at::zeros({10})));
 }
 
-TEST(TensorSnapshots, LeaveOutWhatHasNoValuesOfItsOwn) {
+TEST(TensorSnapshots, LeaveOutWhatHasNoValues) {
   auto meta = at::zeros({3}, at::device(at::kMeta));
-  auto shared = at::zeros({1}).expand({3});
-  TensorSnapshot snapshot({meta, shared}, {});
-  snapshot.keep({meta, shared, at::Tensor()});
+  TensorSnapshot snapshot({meta, at::Tensor()}, {});
+  snapshot.keep({meta, at::Tensor()});
   EXPECT_EQ(snapshot.restore(), 0);
+}
+
+// ---- storages that are shorter than their tensors say
+
+void resize(const at::Tensor& tensor, std::int64_t bytes) { at::native::resize_bytes_nocuda(tensor.storage(), bytes); }
+
+std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.storage().nbytes()); }
+
+TEST(Storages, FreedBeforeAreLeftAlone) {
+  auto freed = at::ones({1000});
+  const auto view = freed.slice(0, 100, 900);
+  resize(freed, 0);
+  TensorSnapshot snapshot({freed, view}, {});
+  EXPECT_EQ(snapshot.why_only_once(), "");
+  snapshot.keep({freed, view});
+  resize(freed, 4000);
+  EXPECT_EQ(snapshot.restore(), 0);
+  EXPECT_EQ(bytes_of(freed), 0);
+}
+
+TEST(Storages, FreedMeanwhileGetTheirMemoryBackWithItsValues) {
+  auto freed = at::arange(1000, at::kFloat);
+  KeptTensors kept({{freed, /*by_value=*/true}});
+  resize(freed, 0);
+  EXPECT_EQ(kept.restore(), 0);
+  ASSERT_EQ(bytes_of(freed), 4000);
+  EXPECT_TRUE(at::equal(freed, at::arange(1000, at::kFloat)));
+}
+
+TEST(Storages, WhoseValuesWereNotKeptAreSaid) {
+  const auto pool = at::ones({1000});
+  const auto part = pool.slice(0, 0, 10);
+  KeptTensors kept({{pool, /*by_value=*/false}, {part, /*by_value=*/false}});
+  resize(pool, 0);
+  EXPECT_EQ(kept.restore(), 2);
+  EXPECT_EQ(bytes_of(pool), 4000) << "nobody is to read beyond it";
+}
+
+TEST(Storages, ThatWereShrunkAreKeptAsFarAsTheyGo) {
+  auto shrunk = at::arange(1000, at::kFloat);
+  const auto part = shrunk.slice(0, 0, 100);
+  resize(shrunk, 400);
+  KeptTensors kept({{shrunk, /*by_value=*/true}});
+  part.fill_(7);
+  EXPECT_EQ(kept.restore(), 0);
+  EXPECT_EQ(bytes_of(shrunk), 400);
+  EXPECT_TRUE(at::equal(part, at::arange(100, at::kFloat)));
+}
+
+TEST(Storages, OfOverlappingViewsComeBackInAnyOrder) {
+  const auto base = at::arange(100, at::kFloat);
+  const std::vector<at::Tensor> views = {base.slice(0, 0, 60),
+                                         base.slice(0, 40, 100),
+                                         base.as_strided({10, 5}, {3, 1}),
+                                         base.view({10, 10}).slice(1, 2, 4),
+                                         base.slice(0, 0, 1).expand({7}),
+                                         base.view({10, 10}).t()};
+  std::vector<ToKeep> to_keep;
+  for (const auto& view : views) to_keep.push_back({view, /*by_value=*/true});
+  for (int turn = 0; turn < 2; ++turn, std::ranges::reverse(to_keep)) {
+    KeptTensors kept(to_keep);
+    base.fill_(-1);
+    EXPECT_EQ(kept.restore(), 0);
+    EXPECT_TRUE(at::equal(base, at::arange(100, at::kFloat)));
+  }
+}
+
+TEST(Storages, AreWrittenBackOnlyWhereTheirTensorsLie) {
+  const auto base = at::zeros({10, 10});
+  const auto columns = base.slice(1, 2, 4);
+  KeptTensors kept({{columns, /*by_value=*/true}});
+  base.fill_(1);  // most of it is somebody else's
+  EXPECT_EQ(kept.restore(), 0);
+  EXPECT_TRUE(at::equal(columns, at::zeros({10, 2})));
+  EXPECT_EQ(base.sum().item<float>(), 80);
+}
+
+TEST(Storages, FreedByTheFirstCallForbidFurtherOnes) {
+  const auto freed = at::ones({10});
+  const auto sparse = at::ones({2, 2}).to_sparse();
+  const TensorSnapshot snapshot({freed, sparse}, {});
+  resize(freed, 0);
+  resize(sparse._values(), 4);
+  EXPECT_NE(snapshot.why_only_once().find("2 tensors without the memory"), std::string::npos)
+      << snapshot.why_only_once();
+}
+
+TEST(KeptTensors, ThatDoNotTellWhetherTheyAreLeavesAreKeptByValue) {
+  auto leaf = at::zeros({4}).set_requires_grad(true);
+  at::Tensor view;
+  {
+    const at::NoGradGuard no_grad;
+    view = leaf.view({2, 2});
+  }
+  const auto parts = leaf.split(2);
+  {
+    const at::NoGradGuard no_grad;
+    leaf.add_(1);
+  }
+  EXPECT_THROW(parts[0].grad_fn(), c10::Error);
+  KeptTensors kept({{parts[0], /*by_value=*/true}, {view, /*by_value=*/true}});
+  leaf.variable_data().fill_(5);
+  EXPECT_EQ(kept.restore(), 0);
+  EXPECT_TRUE(at::equal(leaf, at::ones({4})));
 }
 
 TEST(AmbientStates, RandomNumbersAndTheGradModeComeBack) {

@@ -442,12 +442,13 @@ def test_fake_tensors_are_counted_and_not_timed():
         assert [roofprof.count(linear(), x()).total.macs for _ in range(2)] == [MACS, MACS]
 
 
-def test_device_is_where_the_parameters_are():
+def test_device_is_where_the_call_ran():
     model = nn.ModuleList([nn.Linear(8, 4), nn.Linear(8, 4, device="meta")])
     model.forward = lambda value: model[0](value)
     report = profiler(model).run(x())
-    assert report.device == "meta"
-    assert report.total.time is None
+    assert report.device == "cpu"  # the other layer was not called
+    assert report.total.time is not None
+    assert profiler(nn.Linear(8, 4, device="meta")).run(x().to("meta")).device == "meta"
     assert profiler(lambda: torch.ones(3) + 1).run().device == "cpu"
     weight = torch.ones(8, 4, device="meta")
     assert profiler(lambda value: value @ weight).run(x().to("meta")).device == "meta"
