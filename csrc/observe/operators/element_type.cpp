@@ -19,7 +19,10 @@ DType dtype_of(c10::ScalarType type) {
     case c10::ScalarType::Float8_e4m3fnuz:
     case c10::ScalarType::Float8_e5m2:
     case c10::ScalarType::Float8_e5m2fnuz:
+    case c10::ScalarType::Float8_e8m0fnu:
       return DType::fp8;
+    case c10::ScalarType::Float4_e2m1fn_x2:
+      return DType::fp4;
     case c10::ScalarType::Long:
     case c10::ScalarType::UInt64:
       return DType::int64;
@@ -36,6 +39,10 @@ DType dtype_of(c10::ScalarType type) {
     case c10::ScalarType::Byte:
     case c10::ScalarType::QUInt8:
       return DType::uint8;
+    case c10::ScalarType::Int4:
+    case c10::ScalarType::UInt4:
+    case c10::ScalarType::QUInt4x2:
+      return DType::int4;
     case c10::ScalarType::Bool:
       return DType::boolean;
     default:

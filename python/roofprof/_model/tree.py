@@ -27,6 +27,7 @@ class PackedTensor(NamedTuple):
         return self.bytes_of_each
 
 
+_PLAIN = {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
 Tensors = dict[int, torch.Tensor | PackedTensor]  # by identity
 T = TypeVar("T")
 
@@ -128,9 +129,25 @@ def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
     return {
         "params": sum(p.numel() for p in known),
         "trainable_params": sum(p.numel() for p in known if p.requires_grad),
-        "param_bytes": sum(p.numel() * p.element_size() for p in known),
-        "buffer_bytes": sum(b.numel() * b.element_size() for b in buffers.values() if _has_sizes(b)),
+        "param_bytes": sum(_bytes_held(p) for p in known),
+        "buffer_bytes": sum(_bytes_held(b) for b in buffers.values() if _has_sizes(b)),
     }
+
+
+def _bytes_held(tensor: torch.Tensor | PackedTensor) -> int:
+    """Return what the tensor holds; of a subclass that wraps others (a quantized weight), what these hold.
+
+    A DTensor has the size of the whole, whichever part of it is here.
+    """
+    size = tensor.numel() * tensor.element_size()
+    if type(tensor) in _PLAIN or not isinstance(tensor, torch.Tensor) or hasattr(tensor, "full_tensor"):
+        return size
+    try:
+        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # of subclasses that have parts
+        parts = [getattr(tensor, name) for name in names]
+    except Exception:  # the user's code, or there are none
+        return size
+    return sum(_bytes_held(part) for part in parts) if parts else size
 
 
 def _has_sizes(tensor: torch.Tensor | PackedTensor) -> bool:
