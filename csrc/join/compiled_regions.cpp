@@ -189,4 +189,18 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
   return host;
 }
 
+std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules) {
+  std::set<ModuleId> callers;
+  for (const auto& op : counting.ops) {
+    if (op.name == kCompiledPackage) callers.insert(op.key.module);
+  }
+  if (callers.empty()) return std::nullopt;
+  const auto paths = paths_of(callers, modules);
+  return make_note("compiled-not-counted",
+                   "AOTInductor package in " + first_paths(paths) +
+                       ": work inside not counted but for what it dispatches; count the model that it was exported "
+                       "from",
+                   paths);
+}
+
 }  // namespace roofprof
