@@ -42,7 +42,9 @@ ModuleId holder_above(ModuleId module, const std::set<ModuleId>& holders, const 
 
 // The same for a module that did not run by itself: compiled code that is not above it may have called it as well.
 ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const std::vector<Module>& modules) {
-  if (module <= kOptimizer || holders.contains(module)) return -1;
+  if (module == kOutside || holders.contains(module)) return -1;
+  // The user's own code, compiled: a training step, with the optimizer's in it or without.
+  if (module == kModel || module == kOptimizer) return holders.contains(kOutside) ? kOutside : -1;
   const auto above = holder_above(module, holders, modules);
   return above >= 0 ? above : *holders.begin();
 }
