@@ -3,15 +3,12 @@
 namespace roofprof::observe {
 
 DType dtype_of(c10::ScalarType type) {
-  switch (type) {
+  switch (c10::toRealValueType(type)) {
     case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble:
       return DType::fp64;
     case c10::ScalarType::Float:
-    case c10::ScalarType::ComplexFloat:
       return DType::fp32;
     case c10::ScalarType::Half:
-    case c10::ScalarType::ComplexHalf:
       return DType::fp16;
     case c10::ScalarType::BFloat16:
       return DType::bf16;
