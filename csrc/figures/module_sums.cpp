@@ -6,6 +6,14 @@
 #include "values/median.h"
 
 namespace roofprof {
+namespace {
+
+bool is_below(ModuleId module, ModuleId above, const std::vector<Module>& modules) {
+  while (module >= 0 && module != above) module = modules[index_of(module)].parent;
+  return module == above;
+}
+
+}  // namespace
 
 void RunTimes::add(const std::vector<std::int64_t>& times) {
   if (times.empty()) return;
@@ -65,6 +73,21 @@ std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<
     if (parent >= 0) inclusive[index_of(parent)].add(inclusive[id]);
   }
   return inclusive;
+}
+
+std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, const std::vector<ModuleSums>& self,
+                                                    const std::vector<ModuleSums>& inclusive) {
+  std::map<ModuleId, CompiledRegion> regions;
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    const ModuleId holder = data.modules[id].compiled_region;
+    if (holder < 0) continue;
+    auto [region, fresh] = regions.try_emplace(holder);
+    if (fresh) region->second.sums = inclusive[index_of(holder)];
+    if (is_below(static_cast<ModuleId>(id), holder, data.modules)) continue;
+    region->second.reaches_out = true;
+    region->second.sums.add(self[id]);
+  }
+  return regions;
 }
 
 Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data) {

@@ -1,6 +1,7 @@
 #pragma once
 // What is summed over modules and subtrees before any figure is derived.
 
+#include <map>
 #include <vector>
 
 #include "figures/device_sums.h"
@@ -31,6 +32,16 @@ struct ModuleSums {
 // By module id.
 std::vector<ModuleSums> sum_self(const ProfileData& data);
 std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self);
+
+// The compiled region that a module runs.
+struct CompiledRegion {
+  bool reaches_out = false;  // of what ran inside, some is not below the module: a compiled step calls the model
+  ModuleSums sums;           // of all that ran inside, and of what is below the module
+};
+
+// By the module that runs it.
+std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, const std::vector<ModuleSums>& self,
+                                                    const std::vector<ModuleSums>& inclusive);
 
 // All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor is when
 // the device was idle.

@@ -229,7 +229,9 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
     figures.memory_time_ns = tally.roof.memory_time_ns;
     figures.lower_bound_time_ns = tally.roof.lower_bound_time_ns;
   }
-  if (figures.time_ns && figures.lower_bound_time_ns) {
+  // Work that took no time at all was not timed here.
+  const bool not_timed = figures.time_ns == 0 && figures.lower_bound_time_ns > 0;
+  if (figures.time_ns && figures.lower_bound_time_ns && !not_timed) {
     figures.wasted_time_ns = *figures.time_ns - *figures.lower_bound_time_ns;
     if (has_work(work) && *figures.time_ns > 0) {
       figures.percent_of_roof =

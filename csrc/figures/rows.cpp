@@ -37,27 +37,23 @@ void copy_measured(const Figures& from, Figures& to) {
   to.kernel_count = from.kernel_count;
 }
 
+// The time of a row that runs a compiled region, and work that is not all that the region did: they are not compared.
+Figures figures_apart(const Figures& own, const ModuleSums& sums, const ProfileData& data) {
+  Figures figures = figures_in_region(sums, data);
+  copy_measured(own, figures);
+  figures.op_time_ns = sums.tally.op_time_ns;
+  return figures;
+}
+
 // A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
 Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region,
                         std::optional<std::int64_t> busy_ns, const ProfileData& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
     self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
   }
-  Figures own = figures_of(self, busy_ns, data);
-  if (!holds_region) return own;
+  const Figures own = figures_of(self, busy_ns, data);
   // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
-  Figures figures = figures_in_region(self, data);
-  copy_measured(own, figures);
-  figures.op_time_ns = self.tally.op_time_ns;
-  return figures;
-}
-
-std::vector<bool> region_holders(const ProfileData& data) {
-  std::vector<bool> holds(data.modules.size());
-  for (const auto& module : data.modules) {
-    if (module.compiled_region >= 0) holds[index_of(module.compiled_region)] = true;
-  }
-  return holds;
+  return holds_region ? figures_apart(own, self, data) : own;
 }
 
 // The work of a part as a percentage of the whole's: of its lower bound, or of its FLOPs where there are no roofs.
@@ -293,7 +289,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
-  const auto holds_region = region_holders(data);
+  const auto regions = compiled_regions(data, self, inclusive);
   const auto busy = device_times(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
@@ -302,13 +298,17 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
+    const auto region = regions.find(id);
     static_cast<Figures&>(row) =
         in_region ? figures_in_region(inclusive[index_of(id)], data)
                   : figures_of(inclusive[index_of(id)], known_busy(busy[index_of(id)].busy_ns, data), data);
     row.self = in_region ? figures_in_region(self[index_of(id)], data)
-                         : self_figures_of(self[index_of(id)], row, holds_region[index_of(id)],
+                         : self_figures_of(self[index_of(id)], row, region != regions.end(),
                                            known_busy(busy[index_of(id)].self_busy_ns, data), data);
-    if (in_region) row.work_share = share_of(row, figures_of(inclusive[index_of(module.compiled_region)], 0, data));
+    if (region != regions.end() && region->second.reaches_out) {
+      static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
+    }
+    if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
     copy_facts(module, row);
     row.depth = depth[index_of(id)];
     if (module.calls_visible) row.calls = calls[index_of(id)];

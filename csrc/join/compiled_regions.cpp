@@ -42,7 +42,9 @@ ModuleId holder_above(ModuleId module, const std::set<ModuleId>& holders, const 
 
 // The same for a module that did not run by itself: compiled code that is not above it may have called it as well.
 ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const std::vector<Module>& modules) {
-  if (module <= kOptimizer || holders.contains(module)) return -1;
+  if (module == kOutside || holders.contains(module)) return -1;
+  // The user's own code, compiled: a training step, with the optimizer's in it or without.
+  if (module == kModel || module == kOptimizer) return holders.contains(kOutside) ? kOutside : -1;
   const auto above = holder_above(module, holders, modules);
   return above >= 0 ? above : *holders.begin();
 }
@@ -187,6 +189,20 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
              paths_of(alike, host.modules));
   }
   return host;
+}
+
+std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules) {
+  std::set<ModuleId> callers;
+  for (const auto& op : counting.ops) {
+    if (op.name == kCompiledPackage) callers.insert(op.key.module);
+  }
+  if (callers.empty()) return std::nullopt;
+  const auto paths = paths_of(callers, modules);
+  return make_note("compiled-not-counted",
+                   "AOTInductor package in " + first_paths(paths) +
+                       ": work inside not counted but for what it dispatches; count the model that it was exported "
+                       "from",
+                   paths);
 }
 
 }  // namespace roofprof

@@ -12,4 +12,7 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed);
 // For a pass that was counted while compiled: the work inside is not known, and the modules below may have run or not.
 HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool in_block);
 
+// What is to know of packages of compiled code, which modules of the model called; empty: there were none.
+std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules);
+
 }  // namespace roofprof

@@ -47,12 +47,12 @@ class Surplus {
 
 }  // namespace
 
-Note note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules) {
+std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules) {
   std::map<OpKey, std::int64_t> by_key;  // calls of the first, less those of the later one
   std::map<std::string, Difference> by_name;
   const auto add = [&](const Pass& pass, std::int64_t sign) {
     for (const auto& op : pass.ops) {
-      if (op.is_unobserved()) continue;
+      if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing) continue;
       by_key[op.key] += sign * op.calls;
       auto& difference = by_name[op.name];
       difference.op = op.name;
@@ -62,6 +62,7 @@ Note note_on_first_call(const Pass& first, const Pass& later, const std::vector<
   };
   add(first, 1);
   add(later, -1);
+  if (std::ranges::all_of(by_key, [](const auto& op) { return op.second == 0; })) return std::nullopt;
 
   Surplus more;
   Surplus fewer;

@@ -1,6 +1,7 @@
 #pragma once
 // What the first call of a model did that those after it did not: buffers, masks and anchors that it keeps.
 
+#include <optional>
 #include <vector>
 
 #include "values/pass.h"
@@ -8,7 +9,8 @@
 
 namespace roofprof {
 
-// Names the operators that `first` ran more or less often than a later call, and their modules.
-Note note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules);
+// Names the operators that `first` ran more or less often than a later call, and their modules; empty where it traced
+// code and nothing else.
+std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules);
 
 }  // namespace roofprof

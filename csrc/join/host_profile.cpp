@@ -9,6 +9,7 @@
 #include "join/compiled_regions.h"
 #include "join/script_times.h"
 #include "values/note_codes.h"
+#include "values/phrases.h"
 
 namespace roofprof {
 namespace {
@@ -58,6 +59,7 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
   }
   const auto with_work = modules_with_work_below(counting, host.modules);
   for (const auto& op : counting.ops) {
+    if (op.kind == Pass::Op::Kind::tracing) continue;
     // Other threads may have done what the module waited for.
     if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.module)]) continue;
     if (op.is_unobserved()) host.unobserved[op.name] += op.calls;
@@ -71,9 +73,27 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
   }
 }
 
+// The call has data, and computed with it.
+bool computes_on_data(const Observed& observed) {
+  return observed.holds_data && std::ranges::any_of(observed.counting.ops, [](const Pass::Op& op) {
+           return !op.without_data && (!op.costed || op.work.operations != Work{}.operations);
+         });
+}
+
+bool was_only_traced(const Pass& counting, const std::string& name) {
+  bool traced = false;
+  for (const auto& op : counting.ops) {
+    if (op.name != name || op.costed) continue;
+    if (op.kind != Pass::Op::Kind::tracing) return false;
+    traced = true;
+  }
+  return traced;
+}
+
 std::vector<Note> notes_on_counting(const Pass& counting) {
   std::vector<Note> notes;
   for (const auto& [op, reason] : counting.failures) {
+    if (was_only_traced(counting, op)) continue;
     const std::string named = op + ": ";
     std::string text = "no cost for ";
     if (!reason.starts_with(named)) text += named;
@@ -96,6 +116,27 @@ std::vector<Note> notes_on_counting(const Pass& counting) {
 
 }  // namespace
 
+std::optional<Note> set_tracing_aside(Observed& observed) {
+  if (!computes_on_data(observed)) return std::nullopt;
+  const auto set_aside = [](Pass& pass) {
+    std::int64_t calls = 0;
+    for (auto& op : pass.ops) {
+      if (!op.without_data || op.is_unobserved()) continue;
+      op.kind = Pass::Op::Kind::tracing;
+      calls += op.calls;
+    }
+    return calls;
+  };
+  for (auto& pass : observed.timed) set_aside(pass);
+  if (observed.first_call) set_aside(*observed.first_call);
+  const auto calls = set_aside(observed.counting);
+  if (calls == 0) return std::nullopt;
+  return make_note("traced-meanwhile",
+                   counted(calls, "operator call") +
+                       " on tensors without data (fake, or on the meta device) computed shapes or traced code: they "
+                       "are left out, as the call itself has data");
+}
+
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
                          bool in_block) {
   HostProfile host;
@@ -116,6 +157,7 @@ HostProfile host_profile(std::vector<Module> modules, const Pass& counting, cons
     if (others.note) add_note(host.notes, std::move(*others.note));
   }
   if (auto note = note_on_differentiated(counting, host.modules)) add_note(host.notes, std::move(*note));
+  if (auto note = note_on_packages(counting, host.modules)) add_note(host.notes, std::move(*note));
   add_notes(host.notes, notes_on_counting(counting));
   return host;
 }

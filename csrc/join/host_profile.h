@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "values/observed.h"
 #include "values/pass.h"
 #include "values/profile_data.h"
 
@@ -22,6 +24,10 @@ struct HostProfile {
   std::map<std::string, std::int64_t> unobserved;
   std::vector<Note> notes;
 };
+
+// In a call that has data, operators on tensors without any are no work of its: what they compute is shapes (tracing,
+// export, shape inference). Sets them aside in all passes, and says so.
+std::optional<Note> set_tracing_aside(Observed& observed);
 
 // Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
 // an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor

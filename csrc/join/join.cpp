@@ -101,6 +101,7 @@ ProfileData with_attribution(ProfileData data, const TorchNn& model, const std::
 }  // namespace
 
 ProfileData join(Observed observed) {
+  auto note_on_tracing = set_tracing_aside(observed);
   auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
                            observed.timed, observed.scope == "block");
   ProfileData data;
@@ -128,10 +129,12 @@ ProfileData join(Observed observed) {
                  " distinct regions: further ones have no rows, their work is in the rows in which they were opened");
   }
   if (observed.first_call) {
-    add_note(data.notes, note_on_first_call(*observed.first_call, observed.counting, data.modules));
+    auto note = note_on_first_call(*observed.first_call, observed.counting, data.modules);
+    if (note) add_note(data.notes, std::move(*note));
   }
   data = with_memory(std::move(data), observed.counting, observed.holds_data);
   note_others(observed.others, data.notes);
+  if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
   add_notes(data.notes, host.notes);
   // What devices did replaces the clock's times; what is said of calls needs all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);

@@ -13,7 +13,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
   std::set<std::string> names;
   OtherOps others;
   for (const auto& op : timed.ops) {
-    if (op.is_unobserved() || counted.contains(op.key)) continue;
+    if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing || counted.contains(op.key)) continue;
     OpBucket bucket;
     bucket.op = op.name;
     bucket.module = op.key.module;

@@ -13,7 +13,7 @@ constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, kNoRegion, key.signature}; }
 
 Pass::Op::Kind kind_of(const OpInfo& op) {
-  if (op.kind == OpKind::compiled) return Pass::Op::Kind::compiled_region;
+  if (&op == compiled_region()) return Pass::Op::Kind::compiled_region;
   switch (op.unobserved) {
     case Unobserved::function:
     case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
@@ -34,6 +34,7 @@ Pass::Op op_of(const Bucket& bucket) {
   op.key = bucket.key.plain();
   op.name = bucket.key.op->name;
   op.kind = kind_of(*bucket.key.op);
+  op.without_data = bucket.key.without_data;
   op.dtype = bucket.dtype;
   op.shapes = bucket.shapes;
   op.inputs = bucket.inputs;

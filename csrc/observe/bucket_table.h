@@ -26,15 +26,18 @@ struct BucketKey {
   Phase phase = Phase::forward;
   std::uint16_t region = kNoRegion;  // a RegionId, of which there are few: the key is no larger for it
   std::uint64_t signature = 0;
+  bool without_data = false;  // on meta or fake tensors: no work where the call itself has data
   bool operator==(const BucketKey&) const = default;
   // As a pass has it.
-  OpKey plain() const { return {op == nullptr ? 0 : op->number, module, phase, signature, region}; }
+  OpKey plain() const {
+    return {op == nullptr ? 0 : op->number, module, phase, without_data ? ~signature : signature, region};
+  }
 };
 
 struct BucketKeyHash {
   std::size_t operator()(const BucketKey& key) const {
-    const auto owner = (static_cast<std::uint64_t>(key.region) << 34) | (static_cast<std::uint64_t>(key.module) << 2) |
-                       static_cast<std::uint64_t>(key.phase);
+    const auto owner = (std::uint64_t{key.without_data} << 50) | (static_cast<std::uint64_t>(key.region) << 34) |
+                       (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
     auto hash = key.signature ^ (reinterpret_cast<std::uintptr_t>(key.op) * 0x9E3779B97F4A7C15ULL);
     hash ^= owner * 0xC2B2AE3D27D4EB4FULL;
     return hash ^ (hash >> 32);

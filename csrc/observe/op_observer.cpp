@@ -23,13 +23,13 @@
 namespace roofprof::observe {
 namespace {
 
-// Compiled code without a range of its own.
-void start_compiled(ThreadState& state, const void* record) {
-  if (state.in_owned_work()) return;
+// Compiled code, of which no record of an op tells. Inside itself it is no other op.
+void start_compiled(ThreadState& state, const void* record, OpInfo* code) {
+  if (state.in_owned_work() || (!state.ops.empty() && state.ops.back().op == code)) return;
   RunningOp running;
   running.record = record;
   running.exceptions = std::uncaught_exceptions();
-  running.op = compiled_region();
+  running.op = code;
   const auto [module, phase, region] = state.now();
   running.key = {running.op, module, phase, region, 0};
   running.described = false;
@@ -132,6 +132,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   }
   if (op->kind == OpKind::compiled) running.described = false;
   if (state.memory) running.watched = tell_inputs(*state.memory, fn, *op);
+  running.key.without_data = running.dispatch_path.fake;
   decide(state, running);
   running.event = state.next_event();
   running.operands_before = state.operands.size();
@@ -179,6 +180,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
     const auto results = results_of(*record, *running.op);
     try {
       if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
+      key.without_data = key.without_data || hold_no_data(results);
       const auto found = table.find(key);
       if (found != BucketTable::kNone) return found;
       // Inputs of the same signature read alike, so those of an earlier call will do.
@@ -225,8 +227,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
       state.collectives->computed(running.start, now);
     }
     const auto& bucket = (*state.table)[index];
-    running.inside.add(bucket.work);
-    if (bucket.per_call) running.inside.bytes = running.inside.operations = true;  // of many shapes, which differ
+    running.inside.add(bucket.per_call ? work : bucket.work);
     running.inside.uncosted |= !bucket.costed;
     if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
     if (running.inside.any()) state.evidence |= kWorkSeen;
@@ -272,11 +273,11 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   if (!state.scopes.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.scopes.empty()) return;
+  finish_ops(state, &fn, &fn);
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
     return;
   }
-  finish_ops(state, &fn, &fn);
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     finish_node(state, fn);
     return;
@@ -303,14 +304,20 @@ void note_elsewhere(const at::RecordFunction& fn) {
   }
 }
 
+// What user code or torch itself put around a part of the program.
+void start_range(ThreadState& state, const at::RecordFunction& fn) {
+  if (!runs_package(fn.name())) return open_region(fn);
+  if (!state.scopes.empty()) start_compiled(state, &fn, compiled_package());
+}
+
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
   if (!state.scopes.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn);
+    if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn, compiled_region());
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
-    open_region(fn);
+    start_range(state, fn);
   } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
     start_script_frame(state, fn);
   } else if (!state.scopes.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
@@ -328,7 +335,7 @@ constexpr char kCompiledToken = 0;
 
 void enter_compiled() {
   auto& state = thread_state();
-  if (!state.scopes.empty() && state.session->active() && !state.is_paused()) start_compiled(state, &kCompiledToken);
+  if (state.is_observed() && !state.is_paused()) start_compiled(state, &kCompiledToken, compiled_package());
 }
 
 void leave_compiled() {

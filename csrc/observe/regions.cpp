@@ -28,13 +28,14 @@ namespace {
 const auto kRegionsInfo = c10::DebugInfoKind::TEST_INFO;
 
 // How the names of ranges begin that torch opens itself.
-constexpr std::array<std::string_view, 15> kPrefixesOfTorch = {
+constexpr std::array<std::string_view, 16> kPrefixesOfTorch = {
     "ProfilerStep",
     "Torch-Compiled Region",
     "TorchDynamo",
     "Pregraph bytecode",
     "AOTDispatcher",
     "CompiledFxGraph",
+    "AOTIModelContainerRunner::",
     "DistributedDataParallel.",
     "DataParallel.",
     "FullyShardedDataParallel.",

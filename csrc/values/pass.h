@@ -70,13 +70,15 @@ struct Pass {
       op,
       compiled_region,      // compiled code, which dispatches little of what it does
       unobserved_function,  // no op: an autograd function whose work bypassed the dispatcher
-      unobserved_module     // no op: a module whose work bypassed the dispatcher
+      unobserved_module,    // no op: a module whose work bypassed the dispatcher
+      tracing               // no work: shapes were computed, or code was traced, in a call that has data
     };
     OpKey key;
     std::string name;  // "aten::conv2d"
     Kind kind = Kind::op;
     DType dtype = DType::other;
     bool costed = true;
+    bool without_data = false;  // its tensors are on the meta device, or fake
     std::string shapes;
     std::int64_t calls = 0;
     Work work;
@@ -86,7 +88,7 @@ struct Pass {
 
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
     // It did something, or nobody knows.
-    bool has_work() const { return !costed || work != Work{}; }
+    bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
     OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
   };
   struct Clock {

@@ -28,6 +28,9 @@ inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forwa
 
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
+// The op of a call of an AOTInductor package, whose code is compiled, too. No module of the model runs inside.
+inline constexpr std::string_view kCompiledPackage = "AOTInductor package";
+constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledRegion || op == kCompiledPackage; }
 
 // Index into ProfileData::modules.
 using ModuleId = std::int32_t;

@@ -39,7 +39,7 @@ std::optional<ConvolutionSizes> convolution(const AdviceCase& where) {
 
 bool ran_compiled(const ProfileData& data) {
   return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
-         std::ranges::any_of(data.ops, [](const OpBucket& op) { return op.op == kCompiledRegion; });
+         std::ranges::any_of(data.ops, [](const OpBucket& op) { return is_compiled_code(op.op); });
 }
 
 }  // namespace roofprof::cases

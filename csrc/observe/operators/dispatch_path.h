@@ -7,6 +7,7 @@
 
 #include "observe/operators/op_info.h"
 #include "observe/operators/parameter_reads.h"
+#include "observe/operators/record_values.h"
 
 namespace roofprof::observe {
 
@@ -14,6 +15,13 @@ namespace roofprof::observe {
 inline bool is_fake(const at::TensorImpl& tensor) {
   return tensor.has_storage() && tensor.storage().device_type() == c10::kMeta &&
          !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
+}
+
+// What an operator made that takes no tensor shows in its results alone.
+inline bool hold_no_data(c10::ArrayRef<c10::IValue> results) {
+  if (results.size() != 1) return false;
+  const auto* tensor = tensor_in(results[0]);
+  return tensor != nullptr && (tensor->is_meta() || is_fake(*tensor));
 }
 
 inline bool has_tangent(const at::TensorImpl& tensor) {

@@ -3,15 +3,12 @@
 namespace roofprof::observe {
 
 DType dtype_of(c10::ScalarType type) {
-  switch (type) {
+  switch (c10::toRealValueType(type)) {
     case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble:
       return DType::fp64;
     case c10::ScalarType::Float:
-    case c10::ScalarType::ComplexFloat:
       return DType::fp32;
     case c10::ScalarType::Half:
-    case c10::ScalarType::ComplexHalf:
       return DType::fp16;
     case c10::ScalarType::BFloat16:
       return DType::bf16;
@@ -19,7 +16,10 @@ DType dtype_of(c10::ScalarType type) {
     case c10::ScalarType::Float8_e4m3fnuz:
     case c10::ScalarType::Float8_e5m2:
     case c10::ScalarType::Float8_e5m2fnuz:
+    case c10::ScalarType::Float8_e8m0fnu:
       return DType::fp8;
+    case c10::ScalarType::Float4_e2m1fn_x2:
+      return DType::fp4;
     case c10::ScalarType::Long:
     case c10::ScalarType::UInt64:
       return DType::int64;
@@ -36,6 +36,10 @@ DType dtype_of(c10::ScalarType type) {
     case c10::ScalarType::Byte:
     case c10::ScalarType::QUInt8:
       return DType::uint8;
+    case c10::ScalarType::Int4:
+    case c10::ScalarType::UInt4:
+    case c10::ScalarType::QUInt4x2:
+      return DType::int4;
     case c10::ScalarType::Bool:
       return DType::boolean;
     default:

@@ -63,6 +63,13 @@ void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
   }
 }
 
+bool handles_tensors(const c10::FunctionSchema& schema) {
+  const auto holds_tensors = [](const auto& value) {
+    return is_tensor(*value.type()) || is_tensor_list(*value.type());
+  };
+  return std::ranges::any_of(schema.arguments(), holds_tensors) || std::ranges::any_of(schema.returns(), holds_tensors);
+}
+
 bool returns_view(const c10::FunctionSchema& schema) {
   bool aliases = false;
   for (const auto& result : schema.returns()) {
@@ -90,8 +97,14 @@ c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
 constexpr std::array<std::string_view, 7> kFreshOps = {
     "aten::lift_fresh",     "aten::empty",     "aten::empty_like",       "aten::empty_strided",
     "aten::empty_permuted", "aten::new_empty", "aten::new_empty_strided"};
-// Torch's own operators dispatch all that they do, or are costed.
-constexpr std::array<std::string_view, 3> kOwnNamespaces = {"aten::", "prims::", "torch_nn::"};
+// Torch's own operators dispatch all that they do, or are costed; those of quantized, mkldnn and the like do not.
+constexpr std::array<std::string_view, 31> kOwnNamespaces = {
+    "aten",        "prims",    "prim",          "torch_nn",         "c10d",           "c10d_functional",
+    "coor",        "export",   "_dtensor",      "_c10d_functional", "debug_mode_ops", "_c10d_functional_autograd",
+    "debugprims",  "dist",     "flex_gemm",     "flex_lib",         "fsdp",           "higher_order",
+    "inductor",    "mempool",  "_native",       "inductor_prims",   "_native_aot",    "_inductor_test",
+    "onnx",        "profiler", "onnx_symbolic", "rngprims",         "streams",        "symm_mem",
+    "quantization"};
 
 constexpr std::string_view kReadOutOp = "aten::resolve_neg";  // part of Tensor.numpy(), hardly used elsewhere
 
@@ -127,15 +140,16 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   info->overload = schema.overload_name();
   info->cost = ops::find_cost(info->name, info->overload);
   if (op != nullptr) describe_kernels(schema, *op, *info);
-  info->of_extension =
-      std::ranges::none_of(kOwnNamespaces, [&](std::string_view own) { return info->name.starts_with(own); });
+  info->of_extension = is_of_extension(info->name);
   const bool is_view = info->trait == ops::Trait::view;
   if (info->cost != nullptr || (info->trait != ops::Trait::none && !is_view)) {
     info->kind = OpKind::counted;
   } else if (is_view) {
     info->kind = OpKind::view;
   } else {
-    info->kind = info->composite_implicit ? OpKind::transparent : OpKind::unknown;
+    // An extension's function that is registered as it is may call other operators, or be a kernel of its own.
+    const bool may_compute = !info->composite_implicit || (info->of_extension && handles_tensors(schema));
+    info->kind = may_compute ? OpKind::unknown : OpKind::transparent;
   }
   info->collective = collective_of(info->name).has_value();
   info->communicates = is_communication(info->name);
@@ -215,6 +229,13 @@ OpInfo* resolve(const at::RecordFunction& fn) {
   return entry.get();
 }
 
+OpInfo* compiled_code(std::string_view name) {
+  auto* info = new OpInfo;
+  info->name = name;
+  info->kind = OpKind::compiled;
+  return info;
+}
+
 struct CacheLine {
   const char* name = nullptr;
   OpInfo* info = nullptr;
@@ -264,14 +285,26 @@ OpInfo* named_op(std::string_view name, Unobserved unobserved) {
   return found->second.get();
 }
 
+bool is_of_extension(std::string_view name) {
+  const auto own = name.substr(0, name.find("::"));
+  return std::ranges::find(kOwnNamespaces, own) == kOwnNamespaces.end();
+}
+
 OpInfo* compiled_region() {
-  static auto* instance = [] {
-    auto* info = new OpInfo;
-    info->name = kCompiledRegion;
-    info->kind = OpKind::compiled;
-    return info;
-  }();
+  static auto* instance = compiled_code(kCompiledRegion);
   return instance;
+}
+
+OpInfo* compiled_package() {
+  static auto* instance = compiled_code(kCompiledPackage);
+  return instance;
+}
+
+bool runs_package(const char* range) {
+  constexpr std::array<std::string_view, 3> kRanges = {"AOTIModelContainerRunner::run",
+                                                       "AOTIModelContainerRunner::boxed_run",
+                                                       "AOTIModelContainerRunner::run_const_fold"};
+  return std::ranges::find(kRanges, std::string_view(range)) != kRanges.end();
 }
 
 bool is_compiled_backward(const char* node) { return std::strcmp(node, "CompiledFunctionBackward") == 0; }

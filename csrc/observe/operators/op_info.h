@@ -58,8 +58,15 @@ OpInfo* op_info(const at::RecordFunction& fn);
 // The operator of work that is none of torch's, by a name of the user's: declared work, or unobserved work.
 OpInfo* named_op(std::string_view name, Unobserved unobserved);
 
-// The operator of compiled code.
+// Whether an operator of that name is none of torch's own that dispatch, or have costs for, all that they do.
+bool is_of_extension(std::string_view name);
+
+// The operator of what torch.compile compiled.
 OpInfo* compiled_region();
+// The operator of calls of AOTInductor packages.
+OpInfo* compiled_package();
+// Whether a range of that name is such a call; torch opens it in Python and C++ alike.
+bool runs_package(const char* range);
 // Whether that autograd node runs the backward of compiled code.
 bool is_compiled_backward(const char* node);
 

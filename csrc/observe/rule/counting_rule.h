@@ -25,7 +25,7 @@ struct OpClass {
   bool composite_explicit = false;
   // Its derivatives are those of what it dispatches.
   bool composite_implicit = false;
-  bool of_extension = false;  // none of torch's own
+  bool of_extension = false;  // none of torch's own: it may have a kernel that dispatches nothing
 };
 
 // How a call reaches the kernel that does its work.
@@ -100,6 +100,7 @@ constexpr bool may_launch(const OpClass& op, const DispatchPath& path, bool only
 // What was counted inside an op, and at its end its own work with it.
 struct WorkInside {
   bool bytes = false;       // an op moves bytes
+  bool copies = false;      // an op reads what it moves
   bool operations = false;  // an op computes
   bool uncosted = false;    // nothing is known of an op
   bool declared = false;    // the user said what is done
@@ -108,6 +109,7 @@ struct WorkInside {
   constexpr bool any() const { return bytes || operations || uncosted; }
   constexpr void add(const WorkInside& other) {
     bytes |= other.bytes;
+    copies |= other.copies;
     operations |= other.operations;
     uncosted |= other.uncosted;
     declared |= other.declared;
@@ -115,6 +117,7 @@ struct WorkInside {
   }
   void add(const Work& work) {
     bytes |= work.bytes() > 0;
+    copies |= work.read_bytes > 0;
     operations |= work.operations != Work{}.operations;
   }
 };
@@ -140,10 +143,13 @@ constexpr bool fills_itself(const OpClass& op, const WorkInside& inside) {
 }
 
 // Whether what was counted inside an operator without a cost can be all its work: a kernel of its own that allocates
-// and fills its output through the dispatcher is still unknown.
+// and fills its output through the dispatcher is still unknown. An extension's operators are registered alike whether
+// they have a kernel or not, and a copy may be of what the kernel made (from_blob), or what it goes on with in place.
 constexpr bool is_explained(const OpClass& op, const WorkInside& inside) {
   if (fills_itself(op, inside)) return false;
-  return inside.operations || (op.composite_explicit && inside.bytes);
+  if (inside.operations || inside.declared) return true;
+  if (op.of_extension) return op.composite_implicit && inside.uncosted;  // which is listed itself
+  return op.composite_explicit && inside.copies;
 }
 
 constexpr Verdict verdict(const OpClass& op, const DispatchPath& path, const OpEnd& end, const WorkInside& inside) {

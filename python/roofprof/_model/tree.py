@@ -28,6 +28,7 @@ class PackedTensor(NamedTuple):
         return self.bytes_of_each
 
 
+_PLAIN = {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
 Tensors = dict[int, torch.Tensor | PackedTensor]  # by identity
 T = TypeVar("T")
 
@@ -130,23 +131,42 @@ def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
     return {
         "params": sum(elements for _, (elements, _) in known),
         "trainable_params": sum(elements for p, (elements, _) in known if _requires_grad(p)),
-        "param_bytes": sum(elements * size for _, (elements, size) in known),
-        "buffer_bytes": sum(elements * size for elements, size in held),
+        "param_bytes": sum(size for _, (_, size) in known),
+        "buffer_bytes": sum(size for _, size in held),
     }
 
 
 def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int, int] | None:
-    """How many elements, and the bytes of each; None where that is not known: of a lazy one, of one that refuses."""
+    """Return how many elements a tensor has and the bytes that it holds.
+
+    None where that is not known: of a lazy one, of one that refuses.
+    """
     if type(tensor) is PackedTensor:
-        return tensor.elements, tensor.bytes_of_each
+        return tensor.elements, tensor.elements * tensor.bytes_of_each
     tensor = cast("torch.Tensor", tensor)
     if is_lazy(tensor):
         return None
     try:
         with torch._C.DisableTorchFunctionSubclass():  # the user's class may have methods of these names
-            return torch.Tensor.numel(tensor), torch.Tensor.element_size(tensor)
+            elements = torch.Tensor.numel(tensor)
+            return elements, _bytes_of_parts(tensor) or elements * torch.Tensor.element_size(tensor)
     except Exception:  # a class of the user's may raise anything
         return None
+
+
+def _bytes_of_parts(tensor: torch.Tensor) -> int | None:
+    """Return what the tensors hold that a subclass wraps (a quantized weight); None where it wraps none.
+
+    A DTensor has the size of the whole, whichever part of it is here.
+    """
+    if type(tensor) in _PLAIN or hasattr(type(tensor), "full_tensor"):
+        return None
+    try:
+        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # of subclasses that have parts
+        parts = [_elements_and_bytes(getattr(tensor, name)) for name in names]
+    except Exception:  # the user's code, or there are none
+        return None
+    return sum(size for _, size in parts) if parts and all(parts) else None  # type: ignore[misc]  # none is None
 
 
 def _requires_grad(tensor: torch.Tensor | PackedTensor) -> bool:

@@ -3,6 +3,7 @@
 #include "observe/operators/script_operators.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/ir/irparser.h>
 
 #include <set>

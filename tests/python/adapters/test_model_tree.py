@@ -178,3 +178,50 @@ def test_modules_inside_torchscript_have_rows():
 def test_many_modules_are_quick():
     model = nn.Sequential(*(nn.Sequential(*(nn.Linear(1, 1) for _ in range(50))) for _ in range(100)))
     assert len(model_tree(model).modules) == 3 + 100 + 5000
+
+
+class Quantized(torch.Tensor):
+    """A float weight that is held as bytes with a scale for each row, as torchao's are."""
+
+    @staticmethod
+    def __new__(cls, values, scales):
+        return torch.Tensor._make_wrapper_subclass(cls, values.shape, dtype=torch.float32)
+
+    def __init__(self, values, scales):
+        self.values_, self.scales_ = values, scales
+
+    def __tensor_flatten__(self):
+        return ["values_", "scales_"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten.detach.default:
+            return cls(args[0].values_, args[0].scales_)
+        plain = [arg.values_ * arg.scales_ if isinstance(arg, cls) else arg for arg in args]
+        return function(*plain, **(kwargs or {}))
+
+
+def quantized(rows, columns):
+    return Quantized(torch.ones(rows, columns, dtype=torch.int8), torch.ones(rows, 1))
+
+
+def test_a_wrapping_tensor_is_as_large_as_what_it_holds():
+    model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2, bias=False))
+    model[0].weight = nn.Parameter(quantized(4, 8), requires_grad=False)
+    model[1].register_buffer("kept", quantized(2, 4))
+    report = roofprof.count(model, torch.ones(1, 8))
+    held = 4 * 8 + 4 * 4  # int8 values, fp32 scales
+    assert report.row("0").params == 4 * 8 + 4
+    assert report.row("0").param_bytes == held + 4 * 4  # and the bias
+    assert report.row("1").buffer_bytes == 2 * 4 + 2 * 4
+    assert report.row("").param_bytes == report.row("0").param_bytes + 4 * 2 * 4
+
+
+def test_a_tensor_whose_parts_cannot_be_read_has_its_own_size():
+    class Refuses(Quantized):
+        def __tensor_flatten__(self):
+            raise RuntimeError
+
+    layer = nn.Linear(8, 4, bias=False)
+    layer.weight = nn.Parameter(Refuses(torch.ones(4, 8), torch.ones(4, 1)), requires_grad=False)
+    assert model_tree(layer).modules[0]["param_bytes"] == 4 * 8 * 4

@@ -130,3 +130,14 @@ def test_grouped_products():
     wide, tall = torch.rand(16, 24, dtype=torch.bfloat16), torch.rand(24, 8, dtype=torch.bfloat16)
     ends = torch.tensor([8, 16, 24], dtype=torch.int32)
     assert roofprof.count(lambda: torch._grouped_mm(wide, tall, offs=ends)).total.macs == 16 * 24 * 8
+
+
+@pytest.mark.parametrize("scales", [torch.float8_e4m3fn, torch.float8_e8m0fnu])
+def test_fp4_is_counted_by_its_values(scales):
+    """Two of them share a byte, and torch's sizes are those of the bytes."""
+    rows, columns, values = 128, 256, 64
+    packed = [torch.empty(size, values // 2, dtype=torch.float4_e2m1fn_x2, device="meta") for size in (rows, columns)]
+    factors = [torch.empty(size * 4, dtype=scales, device="meta") for size in (rows, columns)]
+    report = roofprof.count(torch._scaled_mm, packed[0], packed[1].t(), *factors, out_dtype=torch.bfloat16)
+    assert report.total.macs == rows * columns * values
+    assert report.total.int_ops == 0

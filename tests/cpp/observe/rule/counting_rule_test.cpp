@@ -21,6 +21,7 @@ constexpr OpClass kTransparent{.kind = OpKind::transparent, .composite_implicit 
 constexpr OpClass kUnknown{.kind = OpKind::unknown};
 constexpr OpClass kUnknownComposite{.kind = OpKind::unknown, .composite_explicit = true};
 constexpr OpClass kExtension{.kind = OpKind::unknown, .of_extension = true};
+constexpr OpClass kExtensionFunction{.kind = OpKind::unknown, .composite_implicit = true, .of_extension = true};
 constexpr OpClass kExtensionComposite{.kind = OpKind::unknown, .composite_explicit = true, .of_extension = true};
 constexpr OpClass kCompiled{.kind = OpKind::compiled};
 
@@ -32,7 +33,8 @@ constexpr DispatchPath kWrappedFake{.wrapped = true, .fake = true};
 constexpr DispatchPath kDual{.dual = true};
 
 constexpr WorkInside kNothing{};
-constexpr WorkInside kCopies{.bytes = true};
+constexpr WorkInside kFills{.bytes = true};
+constexpr WorkInside kCopies{.bytes = true, .copies = true};
 constexpr WorkInside kArithmetic{.bytes = true, .operations = true};
 constexpr WorkInside kNoCost{.uncosted = true};
 constexpr WorkInside kBuffer{.evidence = kFreshMemory | kBufferMade};
@@ -51,6 +53,9 @@ constexpr const char* kViewsAreFree = "views and Python scalars nothing";
 constexpr const char* kNothingKnown = "ops for which nothing is known, with their calls";
 constexpr const char* kOfAnExtension =
     "an extension's op that makes a buffer for its kernel or hands tensors to NumPy, whatever it dispatches besides";
+constexpr const char* kNothingComputed =
+    "an extension's op in which nothing computed, whatever it allocated, filled or copied";
+constexpr const char* kCopiesOfAnExtension = "copies alone never are";
 constexpr const char* kDeclared = "one call of an operator of that name in the module and phase that run";
 constexpr const char* kDeclaredBlock = "what is dispatched inside is part of it";
 constexpr const char* kCompiledRegion = "stands for all that the compiled code and the module around it did";
@@ -179,6 +184,14 @@ const std::vector<EndCase> kEnds = {
     {kNothingKnown, kUnknown, kPlain, kNoCost, {}, Verdict::list_uncosted},
     {kCopiesExplain, kUnknown, kPlain, kCopies, {}, Verdict::list_uncosted},
     {kCopiesExplain, kUnknownComposite, kPlain, kCopies, {}, Verdict::look_through},
+    {kCopiesExplain, kUnknownComposite, kPlain, kFills, {}, Verdict::list_uncosted},
+    {kNothingComputed, kExtensionFunction, kPlain, kNothing, {}, Verdict::list_uncosted},
+    {kNothingComputed, kExtensionFunction, kPlain, kFills, {}, Verdict::list_uncosted},
+    {kNothingComputed, kExtensionComposite, kPlain, kFills, {}, Verdict::list_uncosted},
+    {kCopiesOfAnExtension, kExtensionFunction, kPlain, kCopies, {}, Verdict::list_uncosted},
+    {kCopiesOfAnExtension, kExtensionComposite, kPlain, kCopies, {}, Verdict::list_uncosted},
+    {kLookedThrough, kExtensionFunction, kPlain, kArithmetic, {}, Verdict::look_through},
+    {kLookedThrough, kExtensionFunction, kPlain, kNoCost, {}, Verdict::look_through},  // which is listed
     {kOfAnExtension, kExtension, kPlain, kArithmeticAndBuffer, {}, Verdict::list_uncosted},
     {kOfAnExtension, kExtension, kPlain, kArithmeticAndNumPy, {}, Verdict::list_uncosted},
     {kOfAnExtension, kExtensionComposite, kPlain, kArithmeticAndBuffer, {}, Verdict::list_uncosted},
@@ -247,6 +260,10 @@ TEST(CountingRule, AddsUpWhatWasCountedInside) {
   copy.write_bytes = 4;
   outer.add(copy);
   EXPECT_TRUE(outer.bytes);
+  EXPECT_FALSE(outer.copies);
+  copy.read_bytes = 4;
+  outer.add(copy);
+  EXPECT_TRUE(outer.copies);
   EXPECT_FALSE(outer.operations);
   Work integers;
   integers.operations_in(DType::int8) = 1;
