@@ -19,6 +19,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 void ObservedRun::start_block() {
   neighbours_.emplace(Neighbours::Ranks::are_our_own);
   session_->measure_memory(!setting_.timed());
+  session_->shapes().listen(true);
   device_.start(*session_, setting_.base);
   result_.steps.start();
 }
@@ -33,6 +34,7 @@ void ObservedRun::stop_block(bool raised) {
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
   session_->measure_memory(false);
+  session_->shapes().listen(false);
   if (setting_.timed()) repeat_calls(target, limits, result_);
 }
 

@@ -45,6 +45,7 @@ class ObservedRun {
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
   void count(RunTarget& target) {
     session_->measure_memory(true);
+    session_->shapes().listen(true);
     count_call(target, result_);
   }
   void repeat(RunTarget& target, const RunLimits& limits);
