@@ -44,7 +44,7 @@ def test_the_header_shows_them():
     table = " ".join(str(stepped(PAUSES)).split())
     assert "a block of 4 steps" in table
     assert "time of a step: median" in table
-    assert "(step 3)" in table
+    assert "(step 2 of 0 to 3)" in table
 
 
 def test_they_are_in_the_json():
