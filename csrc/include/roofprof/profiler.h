@@ -217,7 +217,7 @@ class RooflineProfiler {
   }
 
   // Counts exactly one call model.forward(args...), or one run of a closure; nothing is timed, no roofs are measured.
-  // Takes what run() takes, and tensors of the meta device, where nothing is allocated.
+  // Takes what run() takes, and tensors of the meta device, where nothing is allocated and LibTorch has few operators.
   template <class... Args>
   Report count(Args&&... args) {
     return called(detail::Wish::counts, std::forward<Args>(args)...);
