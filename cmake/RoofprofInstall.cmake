@@ -1,6 +1,7 @@
 # What `cmake --install --prefix <folder>` lays out; without ROOFPROF_PYTHON the first line alone. The Python package is
 # that folder, so a pip install serves C++ too:
 #
+#   bin/roofprof-report
 #   lib/libroofprof.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
 #   _C*.so   _build_info.py   _op_costs.json
 include(CMakePackageConfigHelpers)
@@ -10,6 +11,7 @@ set_target_properties(roofprof PROPERTIES EXPORT_NAME library)
 set_target_properties(roofprof_nn PROPERTIES EXPORT_NAME nn)
 set_target_properties(roofprof_program PROPERTIES EXPORT_NAME roofprof)
 install(TARGETS roofprof roofprof_nn roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
+install(TARGETS roofprof_report_program RUNTIME DESTINATION bin)
 install(DIRECTORY csrc/include/roofprof DESTINATION include)
 install(EXPORT roofprofTargets NAMESPACE roofprof:: DESTINATION ${_config})
 

@@ -1,7 +1,6 @@
 #include "collect/doctor.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -9,6 +8,7 @@
 #include "nvidia/driver.h"
 #include "nvidia/nvml.h"
 #include "nvidia/other_profilers.h"
+#include "values/number_text.h"
 #include "values/phrases.h"
 
 #ifndef ROOFPROF_WITHOUT_CUPTI
@@ -49,11 +49,7 @@ Finding driver_finding(const Driver& driver) {
   return finding;
 }
 
-std::string gibibytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
+std::string gibibytes(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 1) + " GiB"; }
 
 Finding device_finding(const DeviceFacts& device, const Nvml& nvml) {
   Finding finding{"cuda:" + std::to_string(device.index),

@@ -30,6 +30,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string closest(std::string_view wanted, const std::vector<std::string>& names) {
   std::vector<std::pair<std::size_t, std::string_view>> ranked;
   for (const auto& name : names) {
+    if (name.empty()) continue;  // the model's own path helps nobody
     // "conv1" in "layer1.0.conv1" is closer than any misspelling.
     const bool contains = !wanted.empty() && name.find(wanted) != std::string::npos;
     ranked.emplace_back(contains ? 0 : edit_distance(wanted, name), name);

@@ -1,4 +1,4 @@
-// A row's figures by the names that JSON and CSV have for them.
+// A row's figures by the names that columns, or JSON and CSV, have for them.
 
 #include <stdexcept>
 #include <type_traits>
@@ -32,14 +32,13 @@ std::optional<double> number_named(const Row& row, std::string_view name) {
   std::vector<std::string> numbers;
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
     using Value = std::remove_cvref_t<decltype(value_of(row))>;
-    const auto key = info.key_in(of_self);
     if constexpr (is_number_or_none<Value>) {
-      numbers.push_back(key);
-      if (key != name) return;
+      numbers.push_back(info.name_in(of_self));
+      if (!info.is_called(name, of_self)) return;
       found = true;
       number = as_number(value_of(row));
-    } else if (key == name) {
-      throw std::invalid_argument("'" + key + "' is no number; read the row's member of that name");
+    } else if (info.is_called(name, of_self)) {
+      throw std::invalid_argument("'" + std::string(name) + "' is no number; read the row's member of that name");
     }
   });
   if (found) return number;

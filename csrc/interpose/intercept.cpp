@@ -15,6 +15,7 @@
 
 #include "observe/interception.h"
 #include "observe/module_calls.h"
+#include "roofprof/detail/call.h"
 
 namespace roofprof::interpose {
 namespace {
@@ -46,6 +47,20 @@ std::string name_of(Method method) {
   return symbol.dli_sname;
 }
 
+template <class... Values>
+observe::Tensors tensors_in(const Values&... values) {
+  observe::Tensors found;
+  const auto add = [&](const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const torch::nn::ASMoutput&>) {
+      found.push_back(&value.output);
+    } else {
+      detail::collect_tensors(value, found);
+    }
+  };
+  (add(values), ...);
+  return found;
+}
+
 // One call of `method` on a module, which ends with this object.
 template <auto method>
 class Call;
@@ -56,7 +71,11 @@ class Call<method> {
   explicit Call(Module& module) : module_(module), scope_(&static_cast<const torch::nn::Module&>(module)) {}
   Result operator()(Arguments... arguments) {
     static const auto real = next_of<Result (Module::*)(Arguments...)>(name_of(method));
-    return (module_.*real)(std::forward<Arguments>(arguments)...);
+    if (!scope_.tells()) return (module_.*real)(std::forward<Arguments>(arguments)...);
+    scope_.takes(tensors_in(arguments...));
+    Result result = (module_.*real)(std::forward<Arguments>(arguments)...);
+    scope_.returns(tensors_in(result));
+    return result;
   }
 
  private:
@@ -129,7 +148,7 @@ using MaybeVector = std::optional<std::vector<std::int64_t>>;
     static const auto real = roofprof::interpose::next_of<void (Class::*)(const Tensor&)>( \
         roofprof::interpose::name_in<Class>("16_check_input_dimERKN2at6TensorE"));         \
     (this->*real)(input);                                                                  \
-    roofprof::observe::norm_begins(&static_cast<const torch::nn::Module&>(*this));         \
+    roofprof::observe::norm_begins(&static_cast<const torch::nn::Module&>(*this), input);  \
   }
 
 #define ROOFPROF_STEP(Class)

@@ -55,7 +55,7 @@ void enter_module(Stack& stack) {
   if (running == nullptr) return;
   const void* object = arguments[0].toObject().get();
   auto& call = running->open.emplace_back();
-  for (std::size_t i = 1; i < arguments.size(); ++i) read_shapes(arguments[i], call.input_shapes);
+  for (std::size_t i = 1; i < arguments.size(); ++i) call.shapes.inputs.add(arguments[i]);
   const auto place = running->session->scripts()->place_of(object, thread_state().scopes);
   if (place) running->session->enter(*place, object);
 }
@@ -69,7 +69,7 @@ void leave_module(Stack& stack) {
   const auto module = running->session->leave(arguments[0].toObject().get());
   if (!module) return;
   call.module = *module;
-  if (arguments.size() > 1) call.output_bytes = read_shapes(arguments[1], call.output_shapes);
+  if (arguments.size() > 1) call.shapes.outputs.add(arguments[1]);
   if (*running->on_call) (*running->on_call)(call);
 }
 
@@ -208,13 +208,6 @@ c10::IValue InstrumentedCopy::run(const std::shared_ptr<Session>& session, std::
   return stack.back();
 }
 
-void keep_shapes(const ScriptCall& call, std::vector<Module>& modules) {
-  auto& row = modules[static_cast<std::size_t>(call.module)];
-  row.input_shapes = call.input_shapes;
-  row.output_shapes = call.output_shapes;
-  row.output_bytes = call.output_bytes;
-}
-
 Note note_without_copy(const std::string& path, const std::string& reason) {
   const auto first_line = reason.substr(0, reason.find('\n'));
   return make_note("script-not-copied",
@@ -223,26 +216,6 @@ Note note_without_copy(const std::string& path, const std::string& reason) {
                        "code could not be copied: " +
                        first_line,
                    {path});
-}
-
-std::int64_t read_shapes(const c10::IValue& value, std::vector<std::vector<std::int64_t>>& shapes) {
-  constexpr std::size_t kMostTensors = 16;
-  std::int64_t bytes = 0;
-  if (shapes.size() >= kMostTensors) return bytes;
-  if (value.isTensor()) {
-    const auto& tensor = value.toTensor();
-    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || tensor.is_nested()) return 0;
-    shapes.emplace_back(tensor.sizes().begin(), tensor.sizes().end());
-    return bytes_of(tensor);
-  }
-  if (value.isTuple()) {
-    for (const auto& element : value.toTupleRef().elements()) bytes += read_shapes(element, shapes);
-  } else if (value.isList()) {
-    for (const auto& element : value.toListRef()) bytes += read_shapes(element, shapes);
-  } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) bytes += read_shapes(item.value(), shapes);
-  }
-  return bytes;
 }
 
 }  // namespace roofprof::observe

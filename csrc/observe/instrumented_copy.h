@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/modules/call_shapes.h"
 #include "values/profile_data.h"
 
 namespace roofprof::observe {
@@ -18,9 +19,7 @@ class Session;
 // What went into a module's call and came out of it.
 struct ScriptCall {
   ModuleId module = kModel;
-  std::vector<std::vector<std::int64_t>> input_shapes;
-  std::vector<std::vector<std::int64_t>> output_shapes;
-  std::int64_t output_bytes = 0;
+  CallShapes shapes;
 };
 using OnScriptCall = std::function<void(const ScriptCall&)>;
 
@@ -41,13 +40,7 @@ class InstrumentedCopy {
   torch::jit::Code code_;
 };
 
-// The call's shapes in the row of its module.
-void keep_shapes(const ScriptCall& call, std::vector<Module>& modules);
-
 // The note where the module at that path could not be copied.
 Note note_without_copy(const std::string& path, const std::string& reason);
-
-// The sizes of tensors in any nest of containers, and their bytes.
-std::int64_t read_shapes(const c10::IValue& value, std::vector<std::vector<std::int64_t>>& shapes);
 
 }  // namespace roofprof::observe

@@ -1,6 +1,8 @@
 #include "observe/module_calls.h"
 
 #include "observe/interception.h"
+#include "observe/operators/output_blocks.h"
+#include "observe/operators/record_values.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -41,12 +43,12 @@ bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
   return false;
 }
 
-bool enter(const void* module, ScopeKind kind) {
+bool enter(const void* module, ScopeKind kind, CallMark mark = {}) {
   auto& state = thread_state();
   // A normalisation calls no modules: an error between its beginning and its operator was caught by its caller.
   if (!state.scopes.empty() && state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.scopes.back().token == module) {
+  if (state.scopes.back().token == module && !is_told_around(module, mark)) {
     if (module == state.session->model()) state.session->note_model_tells();
     return false;
   }
@@ -79,9 +81,52 @@ const void* entered_here(const void* token) {
 
 std::atomic<int> call_listeners{0};
 
-bool enter_module(const void* module) { return enter(module, ScopeKind::module); }
+bool enter_module(const void* module, CallMark mark) { return enter(module, ScopeKind::module, mark); }
 void leave_module(const void* module) noexcept { thread_state().close(module); }
-void enter_norm(const void* module) { enter(module, ScopeKind::norm); }
+void enter_norm(const void* module, const at::Tensor& input) {
+  if (!enter(module, ScopeKind::norm)) return;
+  auto& state = thread_state();
+  state.norm.reset();
+  if (!state.is_observed() || state.scopes.back().kind != ScopeKind::norm || !state.session->shapes().wanted()) return;
+  state.norm = std::make_unique<NormCall>();
+  state.norm->shapes.inputs.add(input);
+}
+
+void leave_norm(ThreadState& state, const at::RecordFunction& fn) {
+  if (!state.norm || state.norm->ends_with != &fn) return;
+  const auto norm = std::move(state.norm);
+  const OpInfo* op = op_info(fn);
+  const auto* result = op == nullptr ? nullptr : first_result(fn, *op);
+  const Tensors results = {result};
+  if (result != nullptr) tell_results(&fn, std::move(norm->shapes), &results);
+}
+
+void tell_results(const void* token, CallShapes call, const Tensors* results) {
+  const auto& state = thread_state();
+  if (!state.is_observed() || state.scopes.back().token != token || !state.session->shapes().wanted()) return;
+  if (results != nullptr) {
+    std::vector<const void*> blocks;
+    bool known = true;
+    for (const auto* result : *results) {
+      call.outputs.add(*result);
+      known &= add_output_block(*result, blocks);
+    }
+    if (known) state.session->note_outputs(token, blocks);
+  }
+  state.session->shapes().keep(state.scopes.back().module, std::move(call));
+}
+
+bool ModuleCall::keeps_shapes() {
+  const auto& state = thread_state();
+  return state.is_observed() && state.session->shapes().wanted();
+}
+void ModuleCall::takes(const Tensors& inputs) {
+  shapes_.emplace();
+  for (const auto* input : inputs) shapes_->inputs.add(*input);
+}
+void ModuleCall::returns(const Tensors& results) {
+  if (shapes_) tell_results(entered_, std::move(*shapes_), &results);
+}
 
 OptimizerStep::OptimizerStep(const void* optimizer) : entered_(entered_here<&Session::enter_optimizer>(optimizer)) {}
 OptimizerStep::~OptimizerStep() { leave(entered_); }

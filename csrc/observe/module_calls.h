@@ -3,8 +3,15 @@
 // known by the address of their torch::nn::Module.
 
 #include <atomic>
+#include <optional>
+#include <vector>
 
+#include "observe/modules/call_shapes.h"
 #include "observe/own_calls.h"
+
+namespace at {
+struct RecordFunction;
+}
 
 namespace roofprof::observe {
 
@@ -12,19 +19,29 @@ namespace roofprof::observe {
 extern std::atomic<int> call_listeners;
 
 // Opens the module's scope on this thread if a profile's model has it. False where none was opened, also for a call
-// inside the module's own scope (LSTM's forward calls its forward_helper): that is the same call.
-bool enter_module(const void* module);
+// inside the module's own scope (LSTM's forward calls its forward_helper): that is the same call, unless a mark in the
+// source meets itself.
+bool enter_module(const void* module, CallMark mark);
 void leave_module(const void* module) noexcept;
 
-inline bool call_begins(const void* module) {
-  return call_listeners.load(std::memory_order_relaxed) > 0 && enter_module(module);
+inline bool call_begins(const void* module, CallMark mark = {}) {
+  return call_listeners.load(std::memory_order_relaxed) > 0 && enter_module(module, mark);
 }
 
 // The same for a call whose end is not seen: it ends with the next batch or instance normalisation.
-void enter_norm(const void* module);
-inline void norm_begins(const void* module) {
-  if (call_listeners.load(std::memory_order_relaxed) > 0) enter_norm(module);
+void enter_norm(const void* module, const at::Tensor& input);
+inline void norm_begins(const void* module, const at::Tensor& input) {
+  if (call_listeners.load(std::memory_order_relaxed) > 0) enter_norm(module, input);
 }
+
+struct ThreadState;
+// That operator has ended: if it ends a normalisation, it returns what that returns.
+void leave_norm(ThreadState& state, const at::RecordFunction& fn);
+
+using Tensors = std::vector<const at::Tensor*>;
+// All tensors that the call whose scope is the innermost here returned (null: they are not known), and the sizes of
+// those that it took. Nothing happens where that scope is not of that token, or this pass keeps no shapes.
+void tell_results(const void* token, CallShapes call, const Tensors* results);
 
 // A call that lasts as long as this.
 class ModuleCall {
@@ -37,8 +54,16 @@ class ModuleCall {
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
 
+  // Whether somebody wants to know what goes in and comes out.
+  bool tells() const { return entered_ != nullptr && keeps_shapes(); }
+  void takes(const Tensors& inputs);
+  void returns(const Tensors& results);
+
  private:
+  static bool keeps_shapes();  // in the pass that observes this thread
+
   const void* entered_;
+  std::optional<CallShapes> shapes_;
 };
 
 // An optimizer's step, where a profile observes this thread; as long as this.

@@ -8,6 +8,7 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/memory/op_memory.h"
+#include "observe/module_calls.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/operands.h"
@@ -124,6 +125,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (op->ends_norm && state.scopes.back().kind == ScopeKind::norm) {
     state.scopes.back().kind = ScopeKind::module;
     state.scopes.back().token = &fn;
+    if (state.norm) state.norm->ends_with = &fn;
   }
   if (op->kind == OpKind::counted) {
     read_inputs(state, fn, running);
@@ -283,7 +285,9 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     return;
   }
   if (!state.functions.empty()) finish_function(state, fn);
-  if (!state.scopes.empty() && state.scopes.back().token == &fn) state.close(&fn);
+  if (state.scopes.empty() || state.scopes.back().token != &fn) return;
+  leave_norm(state, fn);
+  state.close(&fn);
 }
 
 // Autograd's own threads have no scope between nodes; what the engine does there belongs to the last node.

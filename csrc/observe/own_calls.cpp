@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -59,8 +61,14 @@ bool same_model(const OwnCallData& call, const Session& session) {
 
 // Deeper calls than these are not kept.
 struct ToldCalls {
-  std::array<const void*, 48> modules;
+  struct Told {
+    const void* module;
+    CallMark mark;
+  };
+  std::array<Told, 48> calls;
   std::size_t depth;
+
+  auto kept() const { return std::span(calls).first(std::min(depth, calls.size())); }
 };
 constinit thread_local ToldCalls told{};
 
@@ -166,8 +174,8 @@ void ThreadStart::started(pthread_t thread) {
   threads_started.store(true, std::memory_order_release);
 }
 
-void told_begins(const void* module) noexcept {
-  if (told.depth < told.modules.size()) told.modules[told.depth] = module;
+void told_begins(const void* module, CallMark mark) noexcept {
+  if (told.depth < told.calls.size()) told.calls[told.depth] = {module, mark};
   ++told.depth;
 }
 
@@ -176,8 +184,17 @@ void told_ends() noexcept {
 }
 
 bool is_told_around(const void* module) noexcept {
-  const auto end = told.modules.begin() + static_cast<std::ptrdiff_t>(std::min(told.depth, told.modules.size()));
-  return std::find(told.modules.begin(), end, module) != end;
+  return std::ranges::any_of(told.kept(), [&](const auto& call) { return call.module == module; });
+}
+
+bool is_told_around(const void* module, CallMark mark) noexcept {
+  // One place has one name in a program, but for functions that several sources have a copy of.
+  const auto same_place = [&](CallMark other) {
+    return other.file != nullptr && other.line == mark.line && std::strcmp(other.file, mark.file) == 0;
+  };
+  return mark.file != nullptr && std::ranges::any_of(told.kept(), [&](const auto& call) {
+           return call.module == module && same_place(call.mark);
+         });
 }
 
 }  // namespace roofprof::observe

@@ -88,8 +88,16 @@ class ThreadStart {
 
 // ---- calls that tell of themselves, on this thread, whether a profile runs or not
 
-void told_begins(const void* module) noexcept;
+// Where in the source a call is marked; without a file: by libroofprof_nn, wherever that is.
+struct CallMark {
+  const char* file = nullptr;
+  int line = 0;
+};
+
+void told_begins(const void* module, CallMark mark = {}) noexcept;
 void told_ends() noexcept;
 bool is_told_around(const void* module) noexcept;
+// Whether that very mark has told of a call of the module that is still under way: it calls itself.
+bool is_told_around(const void* module, CallMark mark) noexcept;
 
 }  // namespace roofprof::observe

@@ -13,9 +13,12 @@
 namespace roofprof {
 
 Scope::Scope(std::string_view name) : token_(this), is_call_(false) { observe::open_region(name, this); }
-Scope::Scope(const torch::nn::Module& module)
-    : token_(observe::call_begins(&module) ? static_cast<const void*>(&module) : nullptr), is_call_(true) {
-  observe::told_begins(&module);
+Scope::Scope(const torch::nn::Module* module, SourcePlace place) : token_(nullptr), is_call_(true) {
+  if (module == nullptr)
+    throw std::invalid_argument("roofprof: ROOFPROF_SCOPE was given a module that is null or empty");
+  const observe::CallMark mark{place.file, place.line};
+  if (observe::call_begins(module, mark)) token_ = module;
+  observe::told_begins(module, mark);
 }
 Scope::~Scope() {
   if (is_call_) observe::told_ends();

@@ -106,7 +106,7 @@ ModuleId place_of_op(ThreadState& state, const Session& session) {
   if (state.script_place_frame != frame.record) known = {};
   state.script_place_frame = frame.record;
   if (known.certain == lines.size() && known.lines == lines) return known.steps.back().place;
-  return session.scripts()->find(frame, std::move(lines), known);
+  return (frame.around ? *frame.around : *session.scripts()).find(frame, std::move(lines), known);
 }
 
 // A method that ran, and what was read in its code. What it is made of may be gone meanwhile.
@@ -205,16 +205,21 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
   frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.scopes);
+  if (object != nullptr && !frame.module && inputs[0].isModule()) {
+    frame.around = session->scripts()->around(inputs[0].toModule());
+    if (frame.around) frame.module = frame.around->root();
+  }
   auto* info = forks_info();
   frame.place = !state.scopes.empty() ? state.scopes.back().module : info != nullptr ? info->place.load() : kModel;
   if (object == nullptr && !state.script_frames.empty() && is_current(state.script_frames.back(), *session)) {
     // A part of a method that the executor differentiates as a whole.
     frame.module = state.script_frames.back().module;
+    frame.around = state.script_frames.back().around;
     frame.method = state.script_frames.back().method;
     frame.place = state.script_frames.back().place;
     note_differentiated_whole(state, fn, frame.place);
   }
-  const bool is_call = frame.module && object != nullptr && is_forward(frame.method);
+  const bool is_call = frame.module && !frame.around && object != nullptr && is_forward(frame.method);
   const bool is_counted = !state.scopes.empty() && state.scopes.back().kind == ScopeKind::module && is_call &&
                           state.scopes.back().module == *frame.module;
   if (is_call) frame.place = *frame.module;

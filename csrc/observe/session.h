@@ -17,6 +17,7 @@
 #include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
+#include "observe/modules/call_shapes.h"
 #include "observe/modules/calls_of_others.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
@@ -114,6 +115,9 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   // Of the pass that runs, or ran last.
   std::shared_ptr<CollectiveLog> collectives();
+  // Of calls that tell them (module_calls.h).
+  LastShapes& shapes() { return shapes_; }
+  const LastShapes& shapes() const { return shapes_; }
   // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
@@ -167,6 +171,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> computed_with_data_{false};
   std::atomic<bool> computed_without_data_{false};
   Regions regions_;
+  LastShapes shapes_;
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
   bool memory_wanted_ = false;

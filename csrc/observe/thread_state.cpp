@@ -52,8 +52,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
-    const bool is_call = kind == ScopeKind::module || kind == ScopeKind::norm;
-    if (is_call) table->count_call({module, phase, region});
+    if (is_call(kind)) table->count_call({module, phase, region});
   }
   Scope scope{.module = module,
               .phase = phase,
@@ -73,10 +72,10 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
   if (marks.wanted() && !in_owned_work()) {
     scope.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
-  if (memory && kind == ScopeKind::module) {
+  if (memory && is_call(kind)) {
     // What a call of the same module inside of another one keeps is in what that keeps.
-    const bool is_inside = std::ranges::any_of(
-        scopes, [&](const Scope& open) { return open.kind == ScopeKind::module && open.module == module; });
+    const bool is_inside =
+        std::ranges::any_of(scopes, [&](const Scope& open) { return is_call(open.kind) && open.module == module; });
     scope.memory = memory->enter(module, phase == Phase::forward && !is_inside);
   }
   scopes.push_back(scope);
@@ -135,7 +134,7 @@ void ThreadState::pop() {
     auto& last = scopes.size() > 1 ? scopes[scopes.size() - 2].last : last_call;
     last = {scopes.back().module, scopes.back().is_certain};
   }
-  if (memory && scopes.back().kind == ScopeKind::module) memory->leave(scopes.back().memory);
+  if (memory && is_call(scopes.back().kind)) memory->leave(scopes.back().memory);
   evidence |= scopes.back().evidence_before;
   marks.end(scopes.back().mark);
   scopes.pop_back();
@@ -216,6 +215,7 @@ void ThreadState::abandon() {
   region = kNoRegion;
   nodes = 0;
   functions.clear();
+  norm.reset();
   handovers.forget(0);
   evidence = 0;
   if (!session) return;

@@ -15,6 +15,7 @@
 #include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
+#include "observe/modules/call_shapes.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/scope_kind.h"
 #include "observe/operators/op_signature.h"
@@ -75,6 +76,12 @@ struct RunningOp {
   RunningCollective collective;
 };
 
+// A call of a normalisation whose operator did not end yet.
+struct NormCall {
+  CallShapes shapes;
+  const void* ends_with = nullptr;  // the operator's record, once it has begun
+};
+
 // A Python autograd.Function's forward.
 struct RunningFunction {
   const at::RecordFunction* record = nullptr;
@@ -99,7 +106,8 @@ struct ThreadState {
   RegionHandover handover;        // to the threads that torch starts here
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
-  Handovers handovers;  // since the outermost module was called
+  std::unique_ptr<NormCall> norm;  // the last one that began, where its shapes are kept
+  Handovers handovers;             // since the outermost module was called
   std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
   const void* script_place_frame = nullptr;  // the record of its frame

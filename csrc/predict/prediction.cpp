@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "predict/op_time.h"
 #include "predict/scaling.h"
 #include "values/note_codes.h"
+#include "values/number_text.h"
 #include "values/phrases.h"
 
 namespace roofprof {
@@ -38,7 +38,7 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   }
   for (const auto& [name, factor] : {std::pair{"bandwidth", options.bandwidth}, std::pair{"peak", options.peak}}) {
     if (!(factor > 0) || !std::isfinite(factor)) {
-      throw std::invalid_argument(std::string(name) + " is a factor above 0, not " + std::to_string(factor));
+      throw std::invalid_argument(std::string(name) + " is a factor above 0, not " + short_text(factor, 6));
     }
   }
 }
@@ -70,11 +70,7 @@ void forget_run(ProfileData& data) {
   std::erase_if(data.environment, [](const auto& fact) { return fact.first != "torch"; });
 }
 
-std::string factor_text(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
+std::string factor_text(double value) { return short_text(value, 6); }
 
 // Of a region, those of all ops in it and in regions inside it.
 void set_region_times(ProfileData& data) {
@@ -168,10 +164,7 @@ void note_memory(ProfileData& data, const Ceilings& ceilings) {
   const std::int64_t needed = saturating_add(weights, data.peak_memory.value_or(0));
   const std::int64_t memory = ceilings.facts.memory_bytes;
   if (memory <= 0 || needed <= memory) return;
-  const auto gigabytes = [](std::int64_t bytes) {
-    const std::string text = std::to_string(static_cast<double>(bytes) / 1e9);
-    return text.substr(0, text.find('.') + 2) + " GB";
-  };
+  const auto gigabytes = [](std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / 1e9, 1) + " GB"; };
   add_note(data.notes, "prediction-memory",
            "it does not fit: weights of " + gigabytes(weights) +
                (data.peak_memory ? " and activations of " + gigabytes(*data.peak_memory) : "") + " are more than the " +

@@ -4,12 +4,14 @@
 #include <torch/nn/module.h>
 
 #include <optional>
+#include <unordered_set>
 
 #include "observe/instrumented_copy.h"
 #include "observe/nn/nn_attribution.h"
 #include "observe/nn/nn_tree.h"
 #include "observe/script/script_places.h"
 #include "observe/script/script_tree.h"
+#include "values/phrases.h"
 
 namespace roofprof::detail {
 namespace {
@@ -26,10 +28,24 @@ class NnModel : public Model {
   void attach(const observe::ModelTree& tree, observe::Session& session) override {
     attribution_.emplace(tree);
     attribution_->attach(tree, session);
+    before_ = {tree.objects.begin(), tree.objects.end()};
   }
-  void describe(Observed& observed) const override { observed.torch_nn = attribution_->sights(); }
+  void describe(Observed& observed) const override {
+    observed.torch_nn = attribution_->sights();
+    std::vector<std::string> added;
+    const auto now = observe::tree_of(module_);
+    for (std::size_t id = 0; id < now.objects.size(); ++id) {
+      if (!before_.contains(now.objects[id])) added.push_back(now.modules[id].path);
+    }
+    if (added.empty()) return;
+    const auto text = "modules were added during the run (" + listed(added, kNamed) +
+                      "): they have no rows and their parameters are not counted; their work is in the rows of their "
+                      "callers, in (outside) where a closure has no other; call the model once before it is profiled";
+    add_note(observed.notes_on_model, "modules-added", text, added);
+  }
 
  private:
+  std::unordered_set<const void*> before_;  // the modules that it had
   std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
@@ -45,24 +61,26 @@ class ForwardCall : public ScriptCall {
       no_copy_ = observe::note_without_copy("", error.what_without_backtrace());
     }
   }
-  void first() override { module_.forward(arguments_, keywords_); }
+  void first(const Returned& /*returned*/) override { again(); }
   bool repeatable() const override { return true; }
   void prepare() override {}
-  void again() override { first(); }
+  void again() override { module_.forward(arguments_, keywords_); }
   std::vector<const at::Tensor*> inputs() const override { return {}; }
 
   void count(const Counted& counted) override {
     if (!copy_) {
       add_note(counted.notes, no_copy_);
       hide_script_calls(counted);
-      first();
+      again();
       return;
     }
     const auto inputs = positional();
-    const auto on_call = [&](const observe::ScriptCall& seen) { observe::keep_shapes(seen, counted.modules); };
+    const auto on_call = [&](const observe::ScriptCall& seen) {
+      seen.shapes.write_to(counted.modules.at(index_of(seen.module)));
+    };
     observe::ScriptCall own;
-    for (const auto& input : inputs) observe::read_shapes(input, own.input_shapes);
-    own.output_bytes = observe::read_shapes(copy_->run(counted.session, inputs, on_call), own.output_shapes);
+    for (const auto& input : inputs) own.shapes.inputs.add(input);
+    own.shapes.outputs.add(copy_->run(counted.session, inputs, on_call));
     on_call(own);
   }
 
@@ -89,12 +107,13 @@ class ScriptModel : public Model {
   observe::ModelTree tree() const override { return observe::tree_of(module_); }
   Reach reach() const override { return {{}, {module_._ivalue()}}; }
   void attach(const observe::ModelTree& tree, observe::Session& session) override {
-    auto places = std::make_shared<observe::ScriptPlaces>();
-    places->add(module_, kModel, tree.modules);
-    session.set_scripts(std::move(places));
+    places_ = std::make_shared<observe::ScriptPlaces>();
+    places_->add(module_, kModel, tree.modules);
+    session.set_scripts(places_);
     session.set_model(module_._ivalue().get());
   }
   void describe(Observed& observed) const override {
+    if (places_->called_from_around()) observed.modules[kModel].calls_visible = false;
     if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));
   }
   std::unique_ptr<ScriptCall> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
@@ -103,6 +122,7 @@ class ScriptModel : public Model {
 
  private:
   torch::jit::Module module_;
+  std::shared_ptr<observe::ScriptPlaces> places_;
 };
 
 }  // namespace

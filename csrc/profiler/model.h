@@ -31,6 +31,7 @@ struct Reach {
 // What a counting call may add to.
 struct Counted {
   const std::shared_ptr<observe::Session>& session;
+  const void* object;  // the model
   std::vector<Module>& modules;
   std::vector<Note>& notes;
 };

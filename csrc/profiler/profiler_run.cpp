@@ -186,6 +186,7 @@ void ProfilerRun::close_block(bool raised) {
 
 void ProfilerRun::end() {
   if (!run().result().counting) return;
+  run().session()->shapes().write_to(observation_->observed.modules);
   profiler_->model->describe(observation_->observed);
   const std::lock_guard lock(profiler_->mutex);
   profiler_->observed = std::move(observation_);

@@ -64,7 +64,9 @@ class ProfilerRun {
   // What was observed is handed to the profiler, where there is something.
   void end();
   run::ObservedRun& run() { return *observation_->run; }
-  Counted counted() { return {run().session(), observation_->observed.modules, observation_->observed.notes}; }
+  Counted counted() {
+    return {run().session(), tree_.objects[kModel], observation_->observed.modules, observation_->observed.notes};
+  }
 
   std::shared_ptr<ProfilerState> profiler_;
   observe::ModelTree tree_;  // as it was when the run began: the ids are its

@@ -9,6 +9,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "observe/module_calls.h"
 #include "profiler/profiler_run.h"
 #include "roofs/given.h"
 #include "values/possible_roofs.h"
@@ -78,9 +79,18 @@ const std::shared_ptr<ProfilerState>& ProfilerCore::state() const {
 
 Report ProfilerCore::run(Call& call, Wish wish) {
   Reach inputs;
-  for (const auto* tensor : call.inputs()) inputs.tensors.push_back(*tensor);
+  observe::CallShapes shapes;
+  for (const auto* tensor : call.inputs()) {
+    inputs.tensors.push_back(*tensor);
+    shapes.inputs.add(*tensor);
+  }
   ProfilerRun run(state());
-  run.calls(call, std::move(inputs), wish, [&](const Counted& /*counted*/) { call.first(); });
+  run.calls(call, std::move(inputs), wish, [&](const Counted& counted) {
+    call.first([&](const auto* results) {
+      observe::tell_results(counted.object, shapes, results);
+      counted.session->leave(counted.object);  // while the results live: they are not what the call keeps
+    });
+  });
   return run.report();
 }
 

@@ -205,6 +205,12 @@ void bind_ranks(py::module_& module) {
            [](RankMerger& self) { return report_of(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
+// An accessor of a report that somebody keeps; of one that nobody does there is another.
+template <class Value>
+auto kept(const Value& (Report::*accessor)() const&) {
+  return [accessor](const Report& self) -> const Value& { return (self.*accessor)(); };
+}
+
 }  // namespace
 
 void bind_report(py::module_& module) {
@@ -216,14 +222,16 @@ void bind_report(py::module_& module) {
   bind_language_model(module);
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
-      .def_property_readonly("rows", &Report::rows)
-      .def_property_readonly("total", &Report::total)
-      .def("row", &Report::row, py::arg("path"))
+      .def_property_readonly("rows", kept(&Report::rows))
+      .def_property_readonly("total", kept(&Report::total))
+      .def(
+          "row", [](const Report& self, std::string_view path) -> const RooflineRow& { return self.row(path); },
+          py::arg("path"))
       .def_property_readonly("siblings", &Report::siblings)
       .def_property_readonly("advice", &Report::advice)
       .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
-      .def_property_readonly("kernels", &Report::kernels)
-      .def_property_readonly("regions", &Report::regions)
+      .def_property_readonly("kernels", kept(&Report::kernels))
+      .def_property_readonly("regions", kept(&Report::regions))
       .def("within", &Report::within, py::arg("region"))
       .def_property_readonly("language_model", &Report::language_model)
       .def_property_readonly("flops_utilization",
@@ -231,11 +239,11 @@ void bind_report(py::module_& module) {
                                const auto found = self.flops_utilization();
                                return found ? std::optional(std::pair(found->mfu, found->hfu)) : std::nullopt;
                              })
-      .def_property_readonly("step_ns", &Report::step_times_ns)
+      .def_property_readonly("step_ns", kept(&Report::step_times_ns))
       .def_property_readonly("step_statistics", &Report::step_statistics)
       .def_property_readonly("within_region", [](const Report& self) { return self.data().within; })
-      .def_property_readonly("coverage", &Report::coverage)
-      .def_property_readonly("ceilings", &Report::ceilings)
+      .def_property_readonly("coverage", kept(&Report::coverage))
+      .def_property_readonly("ceilings", kept(&Report::ceilings))
       .def_property_readonly("environment",
                              [](const Report& self) {
                                py::dict result;
@@ -248,12 +256,12 @@ void bind_report(py::module_& module) {
       .def_property_readonly("scope", [](const Report& self) { return self.data().scope; })
       .def_property_readonly("partial", &Report::partial)
       .def_property_readonly("collectives", &Report::collectives)
-      .def_property_readonly("ranks", &Report::ranks)
-      .def_property_readonly("missing_ranks", &Report::missing_ranks)
+      .def_property_readonly("ranks", kept(&Report::ranks))
+      .def_property_readonly("missing_ranks", kept(&Report::missing_ranks))
       .def("report_of_rank", &Report::report_of_rank, py::arg("rank"))
       .def_property_readonly("steps", &Report::steps)
-      .def_property_readonly("runs_ns", &Report::run_times_ns)
-      .def_property_readonly("bare_ns", &Report::bare_times_ns)
+      .def_property_readonly("runs_ns", kept(&Report::run_times_ns))
+      .def_property_readonly("bare_ns", kept(&Report::bare_times_ns))
       .def("row_run_times_ns",
            [](const Report& self) {
              RowRunTimes times = row_run_times(self.data());
@@ -263,8 +271,15 @@ void bind_report(py::module_& module) {
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
              std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell, bool expand) {
-            return self.table(
-                {depth, std::move(sort), std::move(columns), std::move(by), width, limit, legend, for_shell, expand});
+            return self.table({.depth = depth,
+                               .sort = std::move(sort),
+                               .columns = std::move(columns),
+                               .by = std::move(by),
+                               .width = width,
+                               .limit = limit,
+                               .legend = legend,
+                               .speech = for_shell ? Speech::shell : Speech::python,
+                               .expand = expand});
           },
           py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"),
           py::arg("legend"), py::arg("for_shell") = false, py::arg("expand") = false)

@@ -255,7 +255,7 @@ void ModuleHooks::hide_script_calls() {
 
 void ModuleHooks::keep_shapes(const observe::ScriptCall& call) {
   const std::lock_guard lock(mutex_);
-  observe::keep_shapes(call, modules_);
+  call.shapes.write_to(modules_.at(index_of(call.module)));
 }
 
 void ModuleHooks::update(ModuleId place, const Module& facts) {
@@ -273,6 +273,9 @@ std::vector<Module> ModuleHooks::modules() const {
   auto modules = modules_;
   if (const auto* reads = session_->parameter_reads()) {
     for (const auto place : reads->owners_of_read()) modules[index_of(place)].parameters_read = true;
+  }
+  if (scripts_ && scripts_->called_from_around()) {
+    for (const auto place : script_roots_) modules[index_of(place)].calls_visible = false;
   }
   return modules;
 }

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "observe/operators/dispatch_path.h"
+#include "observe/operators/output_blocks.h"
 #include "tensor_walk.h"
 
 namespace roofprof::python {
@@ -21,21 +21,7 @@ class OutputBlocks {
   bool full() const { return !known_; }
   void refused() { known_ = false; }
   void visit(const at::Tensor& tensor) {
-    if (!tensor.defined()) return;
-    // Sparse ones have no storage, and subclasses keep their tensors elsewhere. (storage() may throw.)
-    const auto* impl = tensor.unsafeGetTensorImpl();
-    const auto& storage = impl->unsafe_storage();
-    const bool subclass = impl->key_set().has(c10::DispatchKey::Python) && !observe::is_fake(*impl);
-    if (subclass || !storage) {
-      known_ = false;
-      return;
-    }
-    const auto* block = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get_context();
-    if (block != nullptr) {
-      blocks_.push_back(block);
-    } else if (tensor.numel() > 0) {
-      known_ = false;  // a subclass, which keeps its tensors elsewhere
-    }
+    if (!observe::add_output_block(tensor, blocks_)) known_ = false;
   }
   void open(PyObject* object, int nesting) {
     const bool plain = object == Py_None || PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object) ||

@@ -1,14 +1,15 @@
 #include "report/columns.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "values/number_text.h"
 
 namespace roofprof {
 
 std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
+  std::string lowered(text);
+  std::ranges::transform(lowered, lowered.begin(), lower);
+  return lowered;
 }
 
 std::string cell_text(const Value& value, Unit unit) {

@@ -80,7 +80,7 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
   const auto is_called = [&](const Column<Row>& column) {
     const FigureInfo& info = *column.info;
     const std::string_view prefix = column.of_self ? kSelf : "";
-    return wanted == column.name || wanted == lower_case(column.heading) ||
+    return info.is_called(wanted, column.of_self) || wanted == lower_case(column.heading) ||
            wanted == lower_case(std::string(prefix).append(info.heading)) ||
            std::ranges::any_of(info.aliases, [&](std::string_view alias) {
              return !alias.empty() && wanted == std::string(prefix).append(alias);

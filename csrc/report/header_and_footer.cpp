@@ -44,16 +44,16 @@ std::string step_words(const Report& report) {
                             human_count(mean(total.flops), "", ""), human_bytes(mean(total.bytes)));
 }
 
-// "time of a step: median 250 us, spread 12%, slowest 280 us (step 3)"; empty where no steps were told apart.
+// "time of a step: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)"; empty where no steps were told apart.
 std::string step_time_words(const Report& report) {
   const auto steps = report.step_statistics();
   if (!steps || steps->count < 2) return "";
   std::string text = "time of a step";
   if (steps->count < report.steps().value_or(0)) text += fmt::format(", of the first {}", steps->count);
   if (report.data().device_timed) text += ", by the host's clock";
-  return text + fmt::format(": median {}, spread {}, slowest {} (step {})", human_time(steps->median_ns),
+  return text + fmt::format(": median {}, spread {}, slowest {} (step {} of 0 to {})", human_time(steps->median_ns),
                             human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)),
-                            steps->slowest_index + 1);
+                            steps->slowest_index, steps->count - 1);
 }
 
 // "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held

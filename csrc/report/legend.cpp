@@ -29,7 +29,7 @@ std::string sibling_legend(const Report& report, const TableOptions& options) {
   if (!folds_siblings(options)) text += " together";
   const bool has_sums = report.total().time_ns && !report.ceilings().empty();  // wasters are listed
   if (folds_siblings(options) && has_sums) text += ", under \"most waste in\" their sum";
-  return text + fmt::format(", {} shows each", options.for_shell ? "--expand" : "expand=True");
+  return text + fmt::format(", {} shows each", switch_text(options, "expand"));
 }
 
 struct Spoken {

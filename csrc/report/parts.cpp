@@ -25,7 +25,8 @@ std::vector<std::string> names_of_usual(const Report& report, std::string_view b
 std::string lines_of(const Report& report, std::string_view part, std::string_view by) {
   constexpr auto kWidth = static_cast<std::size_t>(kAnyWidth);
   if (part == "heading") return heading_lines(report, kWidth);
-  if (part == "legend") return legend_lines(report, {.by = std::string(by), .expand = true}, kind_of(by), kWidth);
+  if (part == "legend")
+    return legend_lines(report, {.by = std::string(by), .speech = Speech::python, .expand = true}, kind_of(by), kWidth);
   if (part == "roofs") return roof_lines(report, kWidth);
   if (part == "coverage") return coverage_lines(report, kWidth);
   throw std::invalid_argument("a report prints heading, legend, roofs and coverage, not '" + std::string(part) + "'");

@@ -52,7 +52,7 @@ Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64
   coverage_ = std::move(figures.coverage);
 }
 
-const RooflineRow& Report::row(std::string_view path) const { return row_named(path, rows_, *data_); }
+const RooflineRow& Report::row(std::string_view path) const& { return row_named(path, rows_, *data_); }
 
 std::vector<Siblings> Report::siblings() const { return sibling_groups(*data_, rows_); }
 
@@ -86,7 +86,7 @@ Report Report::predict(const Ceilings& device, const PredictionOptions& options)
   return report_of(std::make_shared<const ProfileData>(predicted(*data_, device, options)), depth_);
 }
 
-const std::string& Report::prediction() const { return data_->prediction; }
+const std::string& Report::prediction() const& { return data_->prediction; }
 
 bool Report::partial() const { return data_->partial; }
 
@@ -104,22 +104,22 @@ Report Report::within(std::string_view region) const {
   return report_of(std::make_shared<const ProfileData>(within_region(*data_, region)), depth_);
 }
 
-const std::vector<std::int64_t>& Report::step_times_ns() const { return data_->runs.step_ns; }
+const std::vector<std::int64_t>& Report::step_times_ns() const& { return data_->runs.step_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::step_times() const { return durations_of(step_times_ns()); }
 
 std::optional<StepStatistics> Report::step_statistics() const { return statistics_of_steps(step_times_ns()); }
 
-const std::vector<std::int64_t>& Report::run_times_ns() const { return data_->runs.total_ns; }
+const std::vector<std::int64_t>& Report::run_times_ns() const& { return data_->runs.total_ns; }
 
-const std::vector<std::int64_t>& Report::bare_times_ns() const { return data_->runs.bare_ns; }
+const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data_->runs.bare_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::run_times() const { return durations_of(run_times_ns()); }
 
 std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
 std::vector<Collective> Report::collectives() const { return collective_rows(*data_); }
-const std::vector<Rank>& Report::ranks() const { return data_->ranks.ranks; }
+const std::vector<Rank>& Report::ranks() const& { return data_->ranks.ranks; }
 
 Report Report::report_of_rank(std::int64_t rank) const {
   const auto& kept = data_->ranks.kept;
@@ -132,9 +132,9 @@ Report Report::report_of_rank(std::int64_t rank) const {
       (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
 }
 
-const std::vector<std::int64_t>& Report::missing_ranks() const { return data_->ranks.missing; }
-const Ceilings& Report::ceilings() const { return data_->ceilings; }
+const std::vector<std::int64_t>& Report::missing_ranks() const& { return data_->ranks.missing; }
+const Ceilings& Report::ceilings() const& { return data_->ceilings; }
 
-const Environment& Report::environment() const { return data_->environment; }
+const Environment& Report::environment() const& { return data_->environment; }
 
 }  // namespace roofprof

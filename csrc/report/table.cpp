@@ -209,7 +209,19 @@ const std::vector<UsualColumn>& usual_module_columns() {
 }
 
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
-  return options.for_shell ? fmt::format("--{} {}", name, value) : fmt::format("{}={}", name, value);
+  switch (options.speech) {
+    case Speech::shell:
+      return fmt::format("--{} {}", name, value);
+    case Speech::python:
+      return fmt::format("{}={}", name, value);
+    default:
+      return fmt::format(".{} = {}", name, value);
+  }
+}
+
+std::string switch_text(const TableOptions& options, std::string_view name) {
+  if (options.speech == Speech::shell) return fmt::format("--{}", name);
+  return option_text(options, name, options.speech == Speech::python ? "True" : "true");
 }
 
 std::string dropped_line(const std::vector<std::string>& dropped, const TableOptions& options) {
@@ -269,14 +281,15 @@ std::string Report::table(const TableOptions& wished) const {
   }
   if (options.width == 0) options.width = kAnyWidth;
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 40));
-  std::string text = heading_lines(*this, width);
   const TableKind kind = kind_of(options.by);
-  text += kind == TableKind::modules       ? module_table(*this, options)
-          : kind == TableKind::regions     ? region_table(*this, options)
-          : kind == TableKind::kernels     ? kernel_table(*this, options)
-          : kind == TableKind::ranks       ? rank_table(*this, options)
-          : kind == TableKind::collectives ? collective_table(*this, options)
-                                           : group_table(*this, options);
+  std::string text = kind == TableKind::modules       ? module_table(*this, options)
+                     : kind == TableKind::regions     ? region_table(*this, options)
+                     : kind == TableKind::kernels     ? kernel_table(*this, options)
+                     : kind == TableKind::ranks       ? rank_table(*this, options)
+                     : kind == TableKind::collectives ? collective_table(*this, options)
+                                                      : group_table(*this, options);
+  if (options.rows_only) return text;
+  text = heading_lines(*this, width) + text;
   if (options.by == "module" || options.by == "op")
     text += waster_lines(*this, options, width) + advice_lines(*this, width);
   text += '\n';

@@ -111,6 +111,8 @@ std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& rep
 
 // An option as the reader would write it: limit=... or --limit ...
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value = "...");
+// One that is switched on: expand=True, --expand or .expand = true.
+std::string switch_text(const TableOptions& options, std::string_view name);
 // "12 more rows ...": what a table left out, as one line.
 std::string left_out_line(std::size_t count, std::string_view what, std::size_t width);
 // Which columns found no room; empty where all did.

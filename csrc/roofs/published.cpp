@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "json/reader.h"
+#include "values/number_text.h"
 #include "values/phrases.h"
 
 namespace roofprof {
@@ -192,7 +193,7 @@ std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words = {""};
   for (const char letter : name) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
-      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      words.back() += lower(letter);
     } else if (!words.back().empty()) {
       words.emplace_back();
     }

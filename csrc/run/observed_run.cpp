@@ -24,6 +24,7 @@ void ObservedRun::start_block() {
   neighbours_.emplace(Neighbours::Ranks::are_our_own);
   session_->measure_memory(!setting_.timed());
   session_->track_reuse(true);
+  session_->shapes().listen(true);
   device_.start(*session_, setting_.base);
   result_.steps.start();
 }
@@ -40,6 +41,7 @@ void ObservedRun::stop_block(bool raised) {
 void ObservedRun::count(RunTarget& target) {
   session_->measure_memory(true);
   session_->track_reuse(true);
+  session_->shapes().listen(true);
   count_call(target, result_);
   settle();
 }
@@ -56,6 +58,7 @@ void ObservedRun::settle() {
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
   session_->measure_memory(false);
   session_->track_reuse(false);
+  session_->shapes().listen(false);
   if (setting_.timed()) repeat_calls(target, limits, result_);
 }
 

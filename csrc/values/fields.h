@@ -139,7 +139,8 @@ inline constexpr std::tuple kRowFields{
     figure_entry("peak_memory", "peak memory", Unit::bytes, &RooflineRow::peak_memory),
     figure_entry("kept_memory", "kept memory", Unit::bytes, &RooflineRow::kept_memory),
     figure_entry("inferred", "inferred", Unit::flag, &RooflineRow::inferred,
-                 {.legend = {"~: which module ran was inferred", facts::inferred}}),
+                 {.legend = {"~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it",
+                             facts::inferred}}),
     figure_entry("work_share", "share", Unit::percent, &RooflineRow::work_share,
                  {.needs = facts::regions,
                   .legend = {"share: a module's part of the work of its compiled region, of its lower bound, never of "

@@ -131,6 +131,10 @@ struct FigureInfo {
   // The same of a row's figure, or of its self figure.
   std::string name_in(bool of_self) const { return std::string(of_self ? kSelf : "").append(name); }
   std::string key_in(bool of_self) const { return name_in(of_self).append(suffix_of(unit)); }
+  // What people write for it: its name, or its key in JSON and CSV.
+  bool is_called(std::string_view wanted, bool of_self) const {
+    return wanted == name_in(of_self) || wanted == key_in(of_self);
+  }
   std::string heading_in(bool of_self) const { return std::string(of_self ? "self " : "").append(heading); }
 };
 

@@ -1,8 +1,8 @@
 #include "values/phrases.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+
+#include "values/number_text.h"
 
 #include "values/utf8.h"
 
@@ -18,11 +18,7 @@ std::string shown(std::string_view text) {
   return bytes < whole.size() ? whole.substr(0, bytes) + "..." : whole;
 }
 
-std::string percent(double fraction) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), fraction < 0.1 ? "%.1f%%" : "%.0f%%", 100 * fraction);
-  return text.data();
-}
+std::string percent(double fraction) { return fixed_text(100 * fraction, fraction < 0.1 ? 1 : 0) + "%"; }
 
 std::string display_path(const std::string& path) { return path.empty() ? "the model" : path; }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "values/number_text.h"
 #include "values/phrases.h"
 
 namespace roofprof::sentences {
@@ -19,9 +19,7 @@ std::string number(double value) {
     }
   }
   const bool whole = prefix.empty() && value == std::floor(value);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), whole ? "%.0f" : "%.3g", value);
-  return text.data() + std::string(prefix);
+  return (whole ? fixed_text(value, 0) : short_text(value, 3)).append(prefix);
 }
 
 double value_of(const NamedFigures& figures, std::string_view name) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "roofprof/version.h"
+
 namespace roofprof {
 
 // Order matters: floating-point types first, then integers (see is_floating).

@@ -101,11 +101,11 @@ const torch::nn::Module* module_of(const Model& model) {
 }
 
 template <class Model, class... Args>
-void call_forward(Model& model, Args&&... args) {
+decltype(auto) call_forward(Model& model, Args&&... args) {
   if constexpr (requires { model.any_forward(std::forward<Args>(args)...); }) {
-    static_cast<void>(model.any_forward(std::forward<Args>(args)...));  // AnyModule, whatever it returns
+    return model.any_forward(std::forward<Args>(args)...);  // AnyModule, whatever it returns
   } else {
-    static_cast<void>(model->forward(std::forward<Args>(args)...));
+    return model->forward(std::forward<Args>(args)...);
   }
 }
 
@@ -132,10 +132,32 @@ template <class Kept, class Arg>
 concept HasForward = requires(Kept& model, Arg&& arg) { model->forward(std::forward<Arg>(arg)); } ||
                      requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
 
-template <class... Args>
-constexpr bool is_closure = false;
+// Whether there is one forward, and it is no template: those (Sequential's, AnyModule's, forward(auto)) take anything,
+// which says nothing of an argument.
+template <class Kept>
+concept HasPlainForward = requires(Kept& model) { &std::remove_reference_t<decltype(*model)>::forward; };
+// Stands for an `Arg` that is passed on as it is, converted to nothing else.
 template <class Arg>
-constexpr bool is_closure<Arg> = std::is_invocable_v<Arg&>;
+struct Exactly {
+  // NOLINTNEXTLINE(google-explicit-constructor): that is its use
+  operator std::remove_reference_t<Arg>&() const;
+};
+
+// What a single argument is that can be called without arguments.
+enum class Callable : std::uint8_t { no, closure, argument, either };
+template <class Kept, class... Args>
+constexpr Callable callable = Callable::no;
+template <class Kept, class Arg>
+  requires std::is_invocable_v<Arg&>
+constexpr Callable callable<Kept, Arg> = [] {
+  if constexpr (!HasPlainForward<Kept>) {
+    return Callable::closure;
+  } else if constexpr (HasForward<Kept, Exactly<Arg>>) {
+    return Callable::argument;
+  } else {
+    return HasForward<Kept, Arg> ? Callable::either : Callable::closure;
+  }
+}();
 
 }  // namespace detail
 
@@ -174,7 +196,8 @@ class RooflineProfiler {
   // made of (tensors, numbers, dicts, lists, tuples, std::optional); a std::vector<IValue> stands for that many
   // arguments and an std::unordered_map<std::string, IValue> for keyword arguments, as in torch::jit::Module::forward.
   //
-  // A single argument that can be called without arguments is a closure: it is run exactly once, because it may train.
+  // A single argument that can be called without arguments is a closure, unless the model's only forward takes that
+  // very type: it is run exactly once, because it may train.
   //
   // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
@@ -194,7 +217,7 @@ class RooflineProfiler {
   }
 
   // Counts exactly one call model.forward(args...), or one run of a closure; nothing is timed, no roofs are measured.
-  // Takes what run() takes, and tensors of the meta device, where nothing is allocated.
+  // Takes what run() takes, and tensors of the meta device, where nothing is allocated and LibTorch has few operators.
   template <class... Args>
   Report count(Args&&... args) {
     return called(detail::Wish::counts, std::forward<Args>(args)...);
@@ -231,15 +254,19 @@ class RooflineProfiler {
   template <class... Args>
   Report called(detail::Wish wish, Args&&... args) {
     [[maybe_unused]] auto model = model_;  // because the profiler may be destroyed while the run is under way
-    if constexpr (detail::is_closure<Args...>) {
+    constexpr auto kCallable = detail::callable<Kept, Args...>;
+    static_assert(kCallable != detail::Callable::either,
+                  "roofprof: this may be a closure to run or an argument of the model's forward, which takes it "
+                  "converted: give run_steps(1, closure) the closure, or run() the very type of forward's argument");
+    if constexpr (kCallable == detail::Callable::closure || kCallable == detail::Callable::either) {
       return core_.run_closure([&] { (static_cast<void>(args()), ...); }, wish);
     } else if constexpr (detail::ScriptModule<Model>) {
       detail::ScriptCallOf<Model> call;
       (call.add(std::forward<Args>(args)), ...);
       return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
     } else {
-      const auto forward = [&model](auto&&... given) {
-        detail::call_forward(model, std::forward<decltype(given)>(given)...);
+      const auto forward = [&model](auto&&... given) -> decltype(auto) {
+        return detail::call_forward(model, std::forward<decltype(given)>(given)...);
       };
       detail::CallOf<decltype(forward), Args...> call(forward, std::forward<Args>(args)...);
       return core_.run(call, wish);

@@ -61,6 +61,9 @@ struct StepStatistics {
   std::int64_t slowest_index = 0;  // from 0; the first of equal ones
 };
 
+// How hints name an option to whoever reads them: ".depth = 3", "depth=3" or "--depth 3".
+enum class Speech : std::uint8_t { cpp, python, shell };
+
 struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
@@ -70,8 +73,9 @@ struct TableOptions {
   std::int64_t width = 120;   // characters; 0: as many as it takes
   std::int64_t limit = 0;     // most rows shown, 0: all
   bool legend = true;         // what the columns mean, below the rows
-  bool for_shell = false;     // hints name options as the shell does, "--depth 3" for "depth=3"
-  bool expand = false;        // equal siblings are lines of their own, not one for all
+  Speech speech = Speech::cpp;
+  bool expand = false;     // equal siblings are lines of their own, not one for all
+  bool rows_only = false;  // the rows below their headings, and nothing above or below them
 };
 
 class Report;
@@ -79,15 +83,19 @@ class Report;
 // How reports come to be inside roofprof (values/profile_data.h, not installed).
 Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
-// From a profiler, or from a file. It needs neither the profiler nor the model any more.
+// From a profiler, or from a file. It needs neither the profiler nor the model any more. What is asked of a report that
+// nobody keeps comes by value: `for (const auto& row : prof.run(x).rows())` is right.
 class Report {
  public:
-  const std::vector<RooflineRow>& rows() const { return rows_; }
+  const std::vector<RooflineRow>& rows() const& { return rows_; }
+  std::vector<RooflineRow> rows() && { return std::move(rows_); }
   // The model, "(outside)" and "(optimizer)", all phases.
-  const RooflineRow& total() const { return total_; }
+  const RooflineRow& total() const& { return total_; }
+  RooflineRow total() && { return std::move(total_); }
   // The row of that path; of a region its bare name will do where no other has it.
   // Throws std::out_of_range, naming the closest paths, where there is no such row.
-  const RooflineRow& row(std::string_view path) const;
+  const RooflineRow& row(std::string_view path) const&;
+  RooflineRow row(std::string_view path) && { return std::as_const(*this).row(path); }
   // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
   std::vector<Siblings> siblings() const;
   // What to do where most time goes, most first; empty where no rule clearly holds, and without times or roofs.
@@ -107,7 +115,8 @@ class Report {
   // A row for each region, outer before inner: path "outer/inner", calls, wall time, and the figures of all that ran in
   // it, whichever module it is of; self figures are those outside of the regions inside it. "(no region)" is last,
   // where something ran outside of all. Empty where no region was opened.
-  const std::vector<RooflineRow>& regions() const { return regions_; }
+  const std::vector<RooflineRow>& regions() const& { return regions_; }
+  std::vector<RooflineRow> regions() && { return std::move(regions_); }
   // The report of what ran while a region of that name was open, regions inside it included: "inner" is every region of
   // that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times. Throws
   // std::out_of_range, naming the closest, where there is none.
@@ -119,19 +128,25 @@ class Report {
   std::optional<FlopsUtilization> flops_utilization() const;
 
   // Longest total first; empty where no device was traced.
-  const std::vector<KernelRow>& kernels() const { return kernels_; }
+  const std::vector<KernelRow>& kernels() const& { return kernels_; }
+  std::vector<KernelRow> kernels() && { return std::move(kernels_); }
   // The longest first; empty where none was called.
   std::vector<Collective> collectives() const;
   // Of a merged report, in order; empty for one process.
-  const std::vector<Rank>& ranks() const;
+  const std::vector<Rank>& ranks() const&;
+  std::vector<Rank> ranks() && { return std::as_const(*this).ranks(); }
   // The own report of a rank that a merged one keeps whole: of the slowest and of the median one. Throws
   // std::out_of_range for others, naming those.
   Report report_of_rank(std::int64_t rank) const;
   // Ranks that were to be merged and whose reports did not come.
-  const std::vector<std::int64_t>& missing_ranks() const;
-  const Coverage& coverage() const { return coverage_; }
-  const Ceilings& ceilings() const;
-  const Environment& environment() const;
+  const std::vector<std::int64_t>& missing_ranks() const&;
+  std::vector<std::int64_t> missing_ranks() && { return std::as_const(*this).missing_ranks(); }
+  const Coverage& coverage() const& { return coverage_; }
+  Coverage coverage() && { return std::move(coverage_); }
+  const Ceilings& ceilings() const&;
+  Ceilings ceilings() && { return std::as_const(*this).ceilings(); }
+  const Environment& environment() const&;
+  Environment environment() && { return std::as_const(*this).environment(); }
   // An exception ended it: only what ran before is in here.
   bool partial() const;
   // How many steps of a block were marked (Block::step, run_steps; prof.step() in Python); empty where none was. Rows
@@ -139,12 +154,15 @@ class Report {
   std::optional<std::int64_t> steps() const;
   // How long each step took by the host's clock, which waits for no device: from the end of the step before it, the
   // first from the block's start. Of the first 10,000; empty where none was marked or nothing was timed.
-  const std::vector<std::int64_t>& step_times_ns() const;
+  const std::vector<std::int64_t>& step_times_ns() const&;
+  std::vector<std::int64_t> step_times_ns() && { return std::as_const(*this).step_times_ns(); }
   std::vector<std::chrono::nanoseconds> step_times() const;
   std::optional<StepStatistics> step_statistics() const;
   // Wall times of the timed runs under observation, and of the same runs without any observer.
-  const std::vector<std::int64_t>& run_times_ns() const;
-  const std::vector<std::int64_t>& bare_times_ns() const;
+  const std::vector<std::int64_t>& run_times_ns() const&;
+  std::vector<std::int64_t> run_times_ns() && { return std::as_const(*this).run_times_ns(); }
+  const std::vector<std::int64_t>& bare_times_ns() const&;
+  std::vector<std::int64_t> bare_times_ns() && { return std::as_const(*this).bare_times_ns(); }
   std::vector<std::chrono::nanoseconds> run_times() const;
   std::vector<std::chrono::nanoseconds> bare_times() const;
   // What the report was made of (values/profile_data.h, not installed).
@@ -155,7 +173,8 @@ class Report {
   // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
   Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
   // Under which options the times were predicted; empty where they were measured.
-  const std::string& prediction() const;
+  const std::string& prediction() const&;
+  std::string prediction() && { return std::as_const(*this).prediction(); }
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
   std::string table(const TableOptions& options = {}) const;

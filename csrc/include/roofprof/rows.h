@@ -118,7 +118,7 @@ struct RooflineRow : Figures {
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call
+  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call; empty where it did not tell
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
   // Bytes above what was allocated before the call; of the total: of all that was called.

@@ -2,7 +2,8 @@
 // Marks in your own code that a profile shows: calls of your own torch::nn modules, regions that are no modules, and
 // work that no operator does.
 //
-//   ROOFPROF_SCOPE(*this);                          // first line of a module's forward: what follows is its call
+//   ROOFPROF_SCOPE(*this);                          // first line of a module's forward: what follows is its call;
+//                                                   // pointers and holders of modules will do as well
 //   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block, and a part of the
 //                                                   // run: Report::within("postprocess") has all that ran in it
 //
@@ -12,6 +13,7 @@
 //
 // Outside a profile they do next to nothing.
 
+#include <memory>
 #include <string_view>
 
 #include "roofprof/work.h"
@@ -22,13 +24,36 @@ class Module;
 
 namespace roofprof {
 
+// Where a mark stands in the source: one that meets itself again inside of what it marks is a call of its own.
+struct SourcePlace {
+  const char* file = nullptr;
+  int line = 0;
+
+  static constexpr SourcePlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 // While it lives, what this thread does is counted in a row of its own.
 class Scope {
  public:
   // A region: a row of that name below the module or region that runs here.
   explicit Scope(std::string_view name);
-  // A call of that module: its row, if the profiled model has it.
-  explicit Scope(const torch::nn::Module& module);
+  // A call of that module: its row, if the profiled model has it. A module that calls itself has as many calls; further
+  // marks inside of a call of the same module (of what its forward calls) are part of that call.
+  explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here()) : Scope(&module, place) {}
+  // Throw std::invalid_argument where there is no module.
+  explicit Scope(const torch::nn::Module* module, SourcePlace place = SourcePlace::here());
+  template <class Module>
+  explicit Scope(const std::shared_ptr<Module>& module, SourcePlace place = SourcePlace::here())
+      : Scope(static_cast<const torch::nn::Module*>(module.get()), place) {}
+  template <class Holder>  // of torch::nn: Linear, Sequential, AnyModule
+    requires requires(const Holder& holder) {
+      holder.is_empty();
+      holder.ptr();
+    }
+  explicit Scope(const Holder& holder, SourcePlace place = SourcePlace::here())
+      : Scope(holder.is_empty() ? nullptr : static_cast<const torch::nn::Module*>(&*holder.ptr()), place) {}
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -52,9 +77,11 @@ class DeclaredWork {
 
 }  // namespace roofprof
 
-// Several may stand on one line, and in whatever namespace.
+// Several may stand on one line, and in whatever namespace. (With parentheses, Scope x(std::string(name)) declares a
+// function.)
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)
 #define ROOFPROF_SCOPE(name_or_module) \
-  const ::roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __COUNTER__)(name_or_module)
-#define ROOFPROF_WORK(name, work) const ::roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __COUNTER__)(name, work)
+  const ::roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __COUNTER__) { name_or_module }
+#define ROOFPROF_WORK(name, work) \
+  const ::roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __COUNTER__) { name, work }

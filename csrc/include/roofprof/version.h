@@ -1,4 +1,10 @@
 #pragma once
+
+#if __cplusplus < 202002L
+#error "roofprof needs C++20: compile with -std=c++20 (in CMake: target_compile_features(... cxx_std_20))"
+#include "roofprof ends here"  // what follows would be hundreds of errors
+#endif
+
 // The version of roofprof that a program is compiled with; the build takes it from here.
 
 // NOLINTBEGIN(modernize-macro-to-enum): for #if

@@ -36,15 +36,16 @@ bool ModuleIndex::may_follow(LastCall last, ModuleId before) const {
 PlacedCall ModuleIndex::by_order(const std::vector<ModuleId>& places, LastCall last) const {
   std::vector<ModuleId> possible;
   for (const auto place : places) {
-    const auto order = before_.find(place);
-    if (order == before_.end()) {  // it may be called at any time
-      possible.push_back(place);
-      continue;
+    const auto order = orders_.find(place);
+    bool is_possible = order == orders_.end() || order->second.is_first;  // it may be called at any time
+    if (order != orders_.end()) {
+      for (const auto& [before, seen] : order->second.before) {
+        const bool follows = may_follow(last, before);
+        if (follows && last.is_certain) return {place, {}};
+        is_possible |= follows || !seen;
+      }
     }
-    const auto [before, seen] = order->second;
-    const bool follows = may_follow(last, before);
-    if (follows && last.is_certain) return {place, {}};
-    if (follows || !seen) possible.push_back(place);
+    if (is_possible) possible.push_back(place);
   }
   if (possible.size() == 1) return {possible.front(), {}};
   return {possible.empty() ? places.front() : possible.front(), places.size() == 1 ? std::vector<ModuleId>{} : places};

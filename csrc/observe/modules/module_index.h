@@ -34,8 +34,10 @@ class ModuleIndex {
   }
 
   // A container whose own calls are not seen calls the module at `before` just before the one at `place`. `seen`:
-  // the former is seen whenever it is called.
-  void set_order(ModuleId place, ModuleId before, bool seen) { before_[place] = {before, seen}; }
+  // the former is seen whenever it is called. One that stands there several times may follow several.
+  void set_order(ModuleId place, ModuleId before, bool seen) { orders_[place].before.push_back({before, seen}); }
+  // It calls the one at `place` first.
+  void set_first(ModuleId place) { orders_[place].is_first = true; }
 
   // The place of that module, called now where these scopes are open, the innermost last: of several, the one whose
   // parent is running, else one below a module that is, else the first. Empty for modules that are not in the tree.
@@ -70,6 +72,10 @@ class ModuleIndex {
     ModuleId place = -1;
     bool seen = false;
   };
+  struct Order {
+    bool is_first = false;
+    std::vector<Before> before;
+  };
   template <class Fits>
   static std::vector<ModuleId> those(const std::vector<ModuleId>& places, Fits&& fits) {
     std::vector<ModuleId> chosen;
@@ -84,7 +90,7 @@ class ModuleIndex {
 
   std::vector<const void*> objects_;  // by place
   std::unordered_map<const void*, std::vector<ModuleId>> places_;
-  std::unordered_map<ModuleId, Before> before_;
+  std::unordered_map<ModuleId, Order> orders_;  // of those that such containers call
   std::vector<ModuleId> parents_;
   std::vector<ModuleId> callers_;  // nearest ancestor that is called itself (containers are not); -1: none
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "observe/operators/record_values.h"
+
 namespace roofprof::observe {
 
 void ParameterOwners::add(const at::Tensor& tensor, Owner owner) {
@@ -38,12 +40,8 @@ const void* ParameterOwners::owner_of(const OpInfo& op, c10::ArrayRef<const c10:
   };
   for (const auto& slot : op.slots) {
     if (slot.position >= inputs.size()) continue;
-    const auto& input = inputs[slot.position];
-    if (input.isTensor()) {
-      look_at(input.toTensor(), slot.written);
-    } else if (input.isTensorList()) {
-      for (const at::Tensor& tensor : input.toTensorList()) look_at(tensor, slot.written);
-    }
+    for_each_tensor_value(inputs[slot.position],
+                          [&](const c10::IValue& tensor, std::size_t) { look_at(tensor.toTensor(), slot.written); });
   }
   return foreign ? nullptr : module;
 }

@@ -15,4 +15,6 @@ enum class ScopeKind : std::uint8_t {
   pause,   // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
 };
 
+constexpr bool is_call(ScopeKind kind) { return kind == ScopeKind::module || kind == ScopeKind::norm; }
+
 }  // namespace roofprof::observe

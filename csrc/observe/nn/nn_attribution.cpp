@@ -3,6 +3,8 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <unordered_map>
+
 #include "observe/interception.h"
 #include "observe/nn/nn_tree.h"
 #include "observe/session.h"
@@ -46,16 +48,22 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
   for (std::size_t place = 0; place < tree.objects.size(); ++place) {
     const auto* module = module_at(tree, place);
     if (module == nullptr || typeid(*module) != typeid(torch::nn::SequentialImpl)) continue;
-    // It calls its children one after the other.
-    const auto parent = static_cast<ModuleId>(place);
-    ModuleId before = -1;
+    // It calls its children one after the other; one of them may stand there several times, and has one place.
+    std::unordered_map<const void*, ModuleId> children;
     for (std::size_t child = place + 1; child < tree.modules.size(); ++child) {
-      if (tree.modules[child].parent != parent) continue;
-      if (before >= 0) {
-        const bool seen = sights_[index_of(before)] == CallSight::intercepted;
-        index.set_order(static_cast<ModuleId>(child), before, seen);
+      if (tree.modules[child].parent == static_cast<ModuleId>(place)) {
+        children[tree.objects[child]] = static_cast<ModuleId>(child);
       }
-      before = static_cast<ModuleId>(child);
+    }
+    ModuleId before = -1;
+    for (const auto& called : module->children()) {
+      const auto child = children.at(called.get());
+      if (before < 0) {
+        index.set_first(child);
+      } else {
+        index.set_order(child, before, sights_[index_of(before)] == CallSight::intercepted);
+      }
+      before = child;
     }
   }
   session.know(std::move(index), std::move(owners));

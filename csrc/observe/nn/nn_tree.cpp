@@ -10,6 +10,7 @@
 #include <mutex>
 #include <typeindex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "observe/modules/parameters.h"
 
@@ -44,7 +45,9 @@ Module describe(const torch::nn::Module& module, std::string path, ModuleId pare
 
 void add_children(const torch::nn::Module& module, ModuleId place, ModelTree& tree,
                   std::unordered_map<const void*, ModuleId>& first_places) {
+  std::unordered_set<const void*> siblings;
   for (const auto& child : module.named_children()) {
+    if (!siblings.insert(child.value().get()).second) continue;  // a second name under the same parent
     auto row = describe(*child.value(), tree.path_below(place, child.key()), place);
     const auto* object = child.value().get();
     if (const auto first = first_places.find(object); first != first_places.end()) row.same_as = first->second;

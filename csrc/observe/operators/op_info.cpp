@@ -19,13 +19,24 @@
 namespace roofprof::observe {
 namespace {
 
+// A list, a dict or a tuple with tensors.
 bool is_tensor_list(const c10::Type& type) {
-  if (type.kind() == c10::TypeKind::ListType) {
-    const auto& element = *type.containedTypes().front();
-    return element.kind() == c10::TypeKind::TensorType || element.kind() == c10::TypeKind::OptionalType ||
-           is_tensor_list(element);
+  const auto holds = [](const c10::TypePtr& item) {
+    return item->kind() == c10::TypeKind::TensorType || is_tensor_list(*item);
+  };
+  switch (type.kind()) {
+    case c10::TypeKind::ListType: {
+      const auto& element = type.containedTypes().front();
+      return element->kind() == c10::TypeKind::OptionalType || holds(element);
+    }
+    case c10::TypeKind::DictType:
+    case c10::TypeKind::TupleType:
+      return std::ranges::any_of(type.containedTypes(), holds);
+    case c10::TypeKind::OptionalType:
+      return is_tensor_list(*type.containedTypes().front());
+    default:
+      return false;
   }
-  return type.kind() == c10::TypeKind::OptionalType && is_tensor_list(*type.containedTypes().front());
 }
 
 bool is_tensor(const c10::Type& type) {

@@ -269,9 +269,10 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
 void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ops::Argument result;
-    if (outputs[i].isList()) result.kind = ops::ArgumentKind::tensor_list;
+    const auto& output = outputs[i];
+    if (output.isList() || output.isGenericDict() || output.isTuple()) result.kind = ops::ArgumentKind::tensor_list;
     result.written = i < info.result_written.size() && info.result_written[i];
-    for_each_tensor(outputs[i], [&](const at::TensorImpl& tensor, std::size_t) {
+    for_each_tensor(output, [&](const at::TensorImpl& tensor, std::size_t) {
       result.tensors.push_back(describe(tensor, nullptr));
     });
     call.results.push_back(std::move(result));

@@ -30,16 +30,29 @@ inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
   return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
 }
 
-// Calls visit(tensor impl, position in the list) for each defined tensor of a slot; what is None in a list has a
-// position there too.
+// Calls visit(value that is a defined tensor, position in the list) for each of a slot; what is None in a list has a
+// position there too. A dict is the list of its values, in its order.
 template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
-  if (const auto* tensor = tensor_in(value)) {
-    visit(*tensor, position);
-  } else if (value.isList()) {
-    position = 0;
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit, position++);
+void for_each_tensor_value(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
+  if (tensor_in(value) != nullptr) {
+    visit(value, position);
+    return;
   }
+  position = 0;
+  if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor_value(item, visit, position++);
+  } else if (value.isGenericDict()) {
+    for (const auto& item : value.toGenericDict()) for_each_tensor_value(item.value(), visit, position++);
+  } else if (value.isTuple()) {
+    for (const c10::IValue& item : value.toTupleRef().elements()) for_each_tensor_value(item, visit, position++);
+  }
+}
+
+// The same, with visit(tensor impl, position).
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  for_each_tensor_value(
+      value, [&](const c10::IValue& tensor, std::size_t position) { visit(*tensor.unsafeToTensorImpl(), position); });
 }
 
 // The first result, where it is a tensor that holds something; null where not.

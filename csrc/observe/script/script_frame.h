@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,10 @@
 
 namespace roofprof::observe {
 
+class ScriptPlaces;
+
+inline constexpr ModuleId kNoModule = -1;  // it is not known; modules around the tree have numbers below
+
 // A method that the interpreter was entered with, the first line of its call stack.
 struct ScriptFrame {
   const void* record = nullptr;   // the RecordFunction that ends it
@@ -19,6 +24,8 @@ struct ScriptFrame {
   std::uint64_t pass = 0;
   std::string line;                // "TOP(ResNet)::forward"
   std::optional<ModuleId> module;  // whose method it is; empty: of no module in the tree
+  // Where it is of a module around some in the tree: what they and it call.
+  std::shared_ptr<const ScriptPlaces> around;
   std::string method;
   ModuleId place = kModel;  // of the ops that it runs itself
   // How often its ops came to one of several modules that only their order tells apart.
@@ -28,7 +35,7 @@ struct ScriptFrame {
 // The call stack of the interpreter at a thread's last TorchScript op, line by line.
 struct KnownScriptPlace {
   struct Step {
-    ModuleId module = -1;  // whose method the line is; -1: not known
+    ModuleId module = kNoModule;  // whose method the line is
     ModuleId place = kModel;
   };
   std::vector<std::string> lines;

@@ -38,6 +38,10 @@ std::vector<std::string> path_from_self(const Value* value) {
   return is_self ? path : std::vector<std::string>{};
 }
 
+struct NoScope {
+  ModuleId module = kNoModule;
+};
+
 template <class Visit>
 void for_each_node(const Block& block, const Visit& visit) {
   for (const Node* node : block.nodes()) {
@@ -93,6 +97,38 @@ void ScriptPlaces::add_below(const torch::jit::Module& module, ModuleId place,
     siblings.emplace_back(child.value, child_place);
     children_[{place, child.name}] = child_place;
     add_below(child.value, child_place, by_path, tree);
+  }
+}
+
+std::shared_ptr<const ScriptPlaces> ScriptPlaces::around(const torch::jit::Module& module) const {
+  const std::lock_guard lock(mutex_);
+  const auto [known, fresh] = around_.try_emplace(module._ivalue().get());
+  if (fresh) {
+    auto places = std::make_shared<ScriptPlaces>();
+    places->modules_ = modules_;
+    places->children_ = children_;
+    places->call_sites_ = call_sites_;
+    places->add_around(module, --places->last_around_, *this);
+    known->second = std::move(places);
+  }
+  const bool has_some = std::ranges::any_of(known->second->children_, [](const auto& child) {
+    return child.first.first < kNoModule && child.second > kNoModule;
+  });
+  if (!has_some) return nullptr;
+  called_from_around_.store(true, std::memory_order_relaxed);
+  return known->second;
+}
+
+void ScriptPlaces::add_around(const torch::jit::Module& module, ModuleId place, const ScriptPlaces& tree) {
+  modules_.emplace(place, module);
+  add_call_sites(module);
+  for (const auto& child : module.named_children()) {
+    auto below = tree.place_of(child.value._ivalue().get(), std::vector<NoScope>{});
+    if (!below) {
+      below = --last_around_;
+      add_around(child.value, *below, tree);
+    }
+    children_[{place, child.name}] = *below;
   }
 }
 
@@ -170,16 +206,16 @@ ModuleId ScriptPlaces::find(ScriptFrame& frame, std::vector<std::string> lines, 
   known.steps.resize(std::min({static_cast<std::size_t>(same), known.certain, known.steps.size()}));
   known.lines = std::move(lines);
   known.certain = known.lines.size();
-  if (known.steps.empty()) known.steps.push_back({frame.module.value_or(-1), frame.place});
+  if (known.steps.empty()) known.steps.push_back({frame.module.value_or(kNoModule), frame.place});
   while (known.steps.size() < known.lines.size()) {
     const auto level = known.steps.size();
     auto step = known.steps.back();
     const Line line(known.lines[level]);
-    if (step.module >= 0 && !line.name.empty()) {  // a function has no place of its own
+    if (step.module != kNoModule && !line.name.empty()) {  // a function has no place of its own
       const auto caller_method = level == 1 ? frame.method : Line(known.lines[level - 1]).method;
       bool by_range = false;
       if (line.name != "SELF") {
-        step.module = callee(frame, step.module, caller_method, line.name, by_range).value_or(-1);
+        step.module = callee(frame, step.module, caller_method, line.name, by_range).value_or(kNoModule);
       }
       if (by_range) known.certain = std::min(known.certain, level);
       if (step.module >= 0 && is_forward(line.method)) step.place = step.module;

@@ -4,8 +4,10 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/source_range.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,14 @@ class ScriptPlaces {
  public:
   // The module at `place` of the tree and all below it.
   void add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree);
+
+  // The same for a module that is none of the tree's but has some of them below it, as the parent of the profiled model
+  // has: modules around the tree have numbers of their own. Null where it has none. Kept: it is asked at each call.
+  std::shared_ptr<const ScriptPlaces> around(const torch::jit::Module& module) const;
+  // Of what around() gives: the module that it was asked of.
+  ModuleId root() const { return kNoModule - 1; }
+  // Whether modules were called by what is around the tree: then nobody knows how often.
+  bool called_from_around() const { return called_from_around_.load(std::memory_order_relaxed); }
 
   // The place of that object, called now on a thread in `state`.
   template <class Scopes>
@@ -48,6 +58,8 @@ class ScriptPlaces {
   };
   using CallSites = std::vector<CallSite>;
 
+  // What is around the tree: `module` and those below it.
+  void add_around(const torch::jit::Module& module, ModuleId place, const ScriptPlaces& tree);
   void add_below(const torch::jit::Module& module, ModuleId place,
                  const std::unordered_map<std::string_view, ModuleId>& by_path, const std::vector<Module>& tree);
   void add_call_sites(const torch::jit::Module& module);
@@ -61,6 +73,11 @@ class ScriptPlaces {
   std::map<std::pair<ModuleId, std::string>, ModuleId> children_;
   std::map<std::pair<const void*, std::string>, CallSites> call_sites_;  // by class and method
   std::optional<ModuleIndex> index_;
+  ModuleId last_around_ = kNoModule;
+  mutable std::atomic<bool> called_from_around_{false};
+  mutable std::mutex mutex_;
+  // By object, which its places keep alive.
+  mutable std::map<const void*, std::shared_ptr<const ScriptPlaces>> around_;
 };
 
 // Whether a call of that method is a call of the module: tracing names its second call forward1, scripting an overload

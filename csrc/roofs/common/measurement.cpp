@@ -1,10 +1,10 @@
 #include "roofs/common/measurement.h"
 
 #include <array>
-#include <cstdio>
 #include <ctime>
 #include <string_view>
 
+#include "values/number_text.h"
 #include "values/phrases.h"
 
 namespace roofprof {
@@ -18,11 +18,7 @@ std::string local_date() {
   return text.data();
 }
 
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), value < 100 ? "%.3g" : "%.0f", value);
-  return text.data();
-}
+std::string number_text(double value) { return value < 100 ? short_text(value, 3) : fixed_text(value, 0); }
 
 std::string bytes_text(std::int64_t bytes) {
   constexpr std::int64_t kMiB = 1 << 20;

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -21,6 +20,7 @@
 
 #include "roofs/common/measurement.h"
 #include "roofs/cpu/torch_threads.h"
+#include "values/number_text.h"
 
 namespace roofprof {
 
@@ -150,11 +150,7 @@ class Contraction {
   at::Tensor result_;
 };
 
-std::string giga(double rate) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", rate / 1e9);
-  return text.data();
-}
+std::string giga(double rate) { return short_text(rate / 1e9, 3); }
 
 struct Rated {
   Shape shape;

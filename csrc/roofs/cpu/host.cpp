@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <functional>
+#include <locale>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -189,6 +190,7 @@ std::optional<double> busy_seconds(const std::vector<int>& cpus) {
   bool found = false;
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
+    fields.imbue(std::locale::classic());
     std::string name;
     fields >> name;
     if (name.size() < 4 || !name.starts_with("cpu")) continue;
@@ -215,6 +217,7 @@ double seconds_of_siblings(const std::filesystem::path& proc) {
     const std::string line = first_line(entry.path() / "stat");
     // "42 (name of any kind) S 1 ...": the parent is the 4th field, user and system time are the 14th and 15th.
     std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+    fields.imbue(std::locale::classic());
     std::string state;
     std::int64_t value = 0, its_parent = 0;
     fields >> state >> its_parent;

@@ -40,11 +40,13 @@ TEST(Shared, IsCalledAfterItsNeighbour) {
   expect_certain(report);
 }
 
-TEST(Shared, MayStandInOneContainerTwice) {
+TEST(Shared, MayStandInOneContainerTwiceAndHasOneRowThere) {
   Linear shared(4, 4);
   const Report report = profiled_pair(Sequential(shared, ReLU(), shared), Sequential(Tanh(), shared, shared));
-  EXPECT_EQ(macs_by_module(report),
-            (Macs{{"a.0", 2 * kShared}, {"a.2", 2 * kShared}, {"b.1", kShared}, {"b.2", kShared}}));
+  EXPECT_EQ(macs_by_module(report), (Macs{{"a.0", 4 * kShared}, {"b.1", 2 * kShared}}));
+  EXPECT_EQ(report.row("a.0").calls, 4);
+  EXPECT_EQ(report.row("b.1").calls, 2);
+  EXPECT_THROW(report.row("a.2"), std::out_of_range);
   expect_certain(report);
 }
 

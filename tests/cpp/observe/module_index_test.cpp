@@ -61,6 +61,7 @@ TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
                        place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
                       {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
   state.scopes = {{.module = 0}};
+  ModuleIndex seen = ordered;
   const auto called = [&](LastCall last) { return *ordered.place_of(&shared, state.scopes, last); };
   EXPECT_EQ(called({}).may_be, (std::vector<ModuleId>{4, 7}));
   ordered.set_order(7, 6, /*seen=*/false);
@@ -68,9 +69,26 @@ TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
   EXPECT_EQ(called({.place = 6}).place, 7);
   EXPECT_TRUE(called({.place = 6}).is_certain());
   EXPECT_FALSE(called({.place = 6, .is_certain = false}).is_certain());
+  seen.set_order(7, 6, /*seen=*/true);
+  const auto elsewhere = *seen.place_of(&shared, state.scopes, LastCall{});
+  EXPECT_EQ(elsewhere.place, 4);
+  EXPECT_TRUE(elsewhere.is_certain());
+}
+
+// One that stands in a container several times follows several, itself among them.
+TEST_F(ModuleIndexTest, InAContainerSeveralTimes) {
+  ModuleIndex ordered{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false),
+                       place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
+                      {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
+  ordered.set_first(4);
   ordered.set_order(7, 6, /*seen=*/true);
-  EXPECT_EQ(called({}).place, 4);
-  EXPECT_TRUE(called({}).is_certain());
+  ordered.set_order(7, 7, /*seen=*/true);
+  state.scopes = {{.module = 0}};
+  for (const auto& [last, expected] : std::vector<std::pair<ModuleId, ModuleId>>{{-1, 4}, {6, 7}, {7, 7}, {4, 4}}) {
+    const auto call = *ordered.place_of(&shared, state.scopes, LastCall{.place = last});
+    EXPECT_EQ(call.place, expected) << last;
+    EXPECT_TRUE(call.is_certain()) << last;
+  }
 }
 
 TEST_F(ModuleIndexTest, ElseTheFirst) {

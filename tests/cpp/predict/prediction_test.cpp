@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "commas.h"
 #include "json/members.h"
 #include "predict/plain_device.h"
 #include "predict/predictor.h"
@@ -47,6 +48,23 @@ struct Net : testing::ProfileBuilder {
     return testing::Derived(predicted(data, published_card(), options, parameters));
   }
 };
+
+TEST(Predicted, TextsFollowNoLocale) {
+  const auto texts = [] {
+    std::string text = Net().on_card({.batch = 1234, .bandwidth = 1.5}).data().prediction;
+    try {
+      Net().on_card({.peak = -1234.5});
+    } catch (const std::invalid_argument& error) {
+      text += error.what();
+    }
+    return text;
+  };
+  const std::string before = texts();
+  EXPECT_NE(before.find("1.5"), std::string::npos) << before;
+  EXPECT_NE(before.find("-1234.5"), std::string::npos) << before;
+  const testing::WithCommas locale;
+  EXPECT_EQ(texts(), before);
+}
 
 TEST(Predicted, TimesAreThoseOfTheRooflineWhereNothingElseIsAdded) {
   const auto report = Net().on_card();

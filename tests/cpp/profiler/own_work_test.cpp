@@ -22,10 +22,15 @@ namespace {
 
 at::Tensor shifted(const at::Tensor& x, std::int64_t by) { return x + by; }
 
+using Batch = c10::Dict<std::string, at::Tensor>;
+using TensorPair = std::tuple<at::Tensor, at::Tensor>;
+at::Tensor gathered(const Batch& batch, const TensorPair& pair) { return batch.at("x") + std::get<0>(pair); }
+
 TORCH_LIBRARY(own_test, library) {
   library.def("shifted(Tensor x, int by) -> Tensor", shifted);
   library.def("program(Tensor x, int by) -> Tensor", shifted);
   library.def("other(Tensor x, int by) -> Tensor", shifted);
+  library.def("gathered(Dict(str, Tensor) batch, (Tensor, Tensor) pair) -> Tensor", gathered);
 }
 
 at::Tensor call(const char* op, const at::Tensor& x, std::int64_t by) {
@@ -64,6 +69,26 @@ TEST(OwnOps, CountByTheirFunctionOncePerShape) {
   EXPECT_EQ(report.total().bytes, 6 * 2 * 24);
   EXPECT_EQ(calls_of(report, "own_test::shifted"), 6);
   EXPECT_EQ(calls_of(report, "aten::add"), 0);
+}
+
+TEST(OwnOps, SeeTheTensorsOfDictsAndTuples) {
+  OpCosts::add("own_test::gathered", [](const OpCall& op, Work& work) {
+    for (const auto* name : {"batch", "pair"}) {
+      for (const auto& tensor : op.tensors(name)) work.add_macs(tensor.numel(), op.compute_dtype());
+    }
+  });
+  const auto op = torch::Dispatcher::singleton()
+                      .findSchemaOrThrow("own_test::gathered", "")
+                      .typed<at::Tensor(const Batch&, const TensorPair&)>();
+  for (const std::int64_t width : {3, 5}) {
+    Batch batch;
+    batch.insert("x", torch::rand({2, width}));
+    batch.insert("y", torch::rand({4, width}));
+    const TensorPair pair{torch::rand({2, width}), torch::rand({width})};
+    const Report report = profile([&] { op.call(batch, pair); });
+    EXPECT_EQ(report.total().macs, (2 + 4 + 2 + 1) * width);
+    EXPECT_EQ(report.total().bytes, 4 * (2 + 4 + 2 + 1 + 2) * width);  // all that goes in, and what comes out
+  }
 }
 
 TEST(OwnOps, MayGetTheirCostAfterTheyWereSeen) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "commas.h"
 #include "report/sample_models.h"
 #include "roofprof/report.h"
 
@@ -16,6 +17,73 @@ namespace {
 
 // Nobody outside makes a report of anything but a file.
 static_assert(!std::is_constructible_v<Report, std::shared_ptr<const ProfileData>>);
+
+// Of a report that nobody keeps nothing is referred to.
+#define ROOFPROF_BY_VALUE(call) static_assert(!std::is_reference_v<decltype(std::declval<Report>().call)>)
+ROOFPROF_BY_VALUE(rows());
+ROOFPROF_BY_VALUE(total());
+ROOFPROF_BY_VALUE(row(""));
+ROOFPROF_BY_VALUE(regions());
+ROOFPROF_BY_VALUE(kernels());
+ROOFPROF_BY_VALUE(ranks());
+ROOFPROF_BY_VALUE(missing_ranks());
+ROOFPROF_BY_VALUE(coverage());
+ROOFPROF_BY_VALUE(ceilings());
+ROOFPROF_BY_VALUE(environment());
+ROOFPROF_BY_VALUE(step_times_ns());
+ROOFPROF_BY_VALUE(run_times_ns());
+ROOFPROF_BY_VALUE(bare_times_ns());
+ROOFPROF_BY_VALUE(prediction());
+
+TEST(Temporaries, GiveWhatTheReportHas) {
+  const Report report = testing::sample_resnet50();
+  std::size_t rows = 0;
+  for (const auto& row : testing::sample_resnet50().rows()) rows += row.depth >= 0 ? 1 : 0;
+  EXPECT_EQ(rows, report.rows().size());
+  EXPECT_EQ(testing::sample_resnet50().total().macs, report.total().macs);
+  EXPECT_EQ(testing::sample_resnet50().row("").macs, report.row("").macs);
+}
+
+TEST(Texts, FollowNoLocale) {
+  const auto texts = [] {
+    const Report report = testing::sample_resnet50();
+    return report.table() + report.table({.by = "op"}) + report.to_json() + report.to_csv();
+  };
+  const std::string before = texts();
+  const testing::WithCommas locale;
+  EXPECT_EQ(texts(), before);
+  EXPECT_EQ(Report::from_json_text(testing::sample_resnet50().to_json()).total().macs,
+            testing::sample_resnet50().total().macs);
+}
+
+TEST(RowsOnly, AreTheRowsOfTheTable) {
+  const Report report = testing::sample_resnet50();
+  for (const auto* by : {"module", "op"}) {
+    const std::string rows = report.table({.by = by, .rows_only = true});
+    EXPECT_NE(report.table({.by = by}).find(rows), std::string::npos) << rows;
+    EXPECT_EQ(rows.find("roofprof"), std::string::npos);
+    EXPECT_EQ(rows.find("columns"), std::string::npos);
+  }
+}
+
+TEST(Names, OfFiguresAreThoseOfColumnsAndOfJson) {
+  const Report report = testing::sample_resnet50();
+  const auto& total = report.total();
+  EXPECT_EQ(total.figure("time"), total.figure("time_ns"));
+  EXPECT_EQ(total.figure("self_time"), total.figure("self_time_ns"));
+  EXPECT_EQ(total.figure("time"), static_cast<double>(total.time_ns.value()));
+  EXPECT_EQ(report.table({.sort = "time_ns"}), report.table({.sort = "time"}));
+  EXPECT_EQ(report.table({.columns = {"self_time_ns"}}), report.table({.columns = {"self_time"}}));
+}
+
+TEST(Suggestions, AreNeverEmpty) {
+  try {
+    static_cast<void>(testing::sample_resnet50().row("x"));
+    FAIL();
+  } catch (const std::out_of_range& error) {
+    EXPECT_EQ(std::string(error.what()).find("''"), std::string::npos) << error.what();
+  }
+}
 
 TEST(Groups, AreNamedByLiteralsAndFoundByTheirKeys) {
   const Report report = testing::sample_resnet50();

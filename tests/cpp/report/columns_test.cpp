@@ -87,7 +87,7 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
   part.op("mylib::free", kModel, {}, 500).costed = false;
   EXPECT_TRUE(contains(legend(part.report()),
                        "lower bound; >=: a lower limit, an op without a known cost is in it; <=: an upper one, "
-                       "likewise; ~: which module ran was inferred\n"));
+                       "likewise; ~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it\n"));
   EXPECT_TRUE(
       contains(legend(part.report(), "op"), "an op without a known cost is in it; <=: an upper one, likewise\n"));
   part.data.ceilings = {};

@@ -199,12 +199,14 @@ TEST(Table, EqualSiblingsAreOneLineWithTheirNumber) {
   options.width = 0;
   EXPECT_TRUE(
       contains(report.table(options),
-               "; x3: the mean of 3 equal modules, under \"most waste in\" their sum, expand=True shows each; "));
+               "; x3: the mean of 3 equal modules, under \"most waste in\" their sum, .expand = true shows each; "));
   options.sort = "time";
   EXPECT_EQ(row_lines(report.table(options)).size(), 60U);  // a flat list has them all
   EXPECT_FALSE(contains(row_lines(report.table(options))[0], " x"));
   options = {};
-  options.for_shell = true;
+  options.speech = Speech::python;
+  EXPECT_TRUE(contains(report.table(options), "expand=True shows each"));
+  options.speech = Speech::shell;
   EXPECT_TRUE(contains(report.table(options), "--expand shows each"));
   options.expand = true;
   EXPECT_FALSE(contains(report.table(options), "1-5 x5  Bottleneck"));

@@ -55,6 +55,8 @@ ARROWS = {
     "profiler": VALUES | {"run", "observe", "observe/nn", "observe/modules", "observe/script", "roofs"},
     # A library of its own, which C++ programs link and Python does not.
     "interpose": VALUES | {"observe"},
+    # A program of its own, with neither Python nor torch.
+    "program": VALUES,
     "python": VALUES
     | {
         "figures",
@@ -79,6 +81,7 @@ STD_ONLY = {
     "values",
     "ops",
     "listing",
+    "program",
     "observe/rule",
     "observe/reuse",
     "join",

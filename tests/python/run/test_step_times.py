@@ -45,7 +45,7 @@ def test_the_header_shows_them():
     table = " ".join(str(report).split())
     assert "a block of 4 steps" in table
     assert "time of a step: median" in table
-    assert f"(step {report.step_statistics.slowest_index + 1})" in table
+    assert f"(step {report.step_statistics.slowest_index} of 0 to 3)" in table
 
 
 def test_they_are_in_the_json():

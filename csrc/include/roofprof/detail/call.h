@@ -2,6 +2,7 @@
 // A call of a C++ model that can be made again and again, with the arguments that the first one got.
 
 #include <concepts>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -9,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "roofprof/version.h"
 
 namespace at {
 class Tensor;
@@ -23,8 +26,10 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // The caller's own: a plain call with what the caller gave.
-  virtual void first() = 0;
+  using Returned = std::function<void(const std::vector<const at::Tensor*>* tensors)>;
+  // The caller's own: a plain call with what the caller gave. `returned` gets the tensors that it returns, before they
+  // are dropped; null where it is not known whether these are all.
+  virtual void first(const Returned& returned) = 0;
   // Whether arguments are left for further calls: what can only be moved is gone after the first.
   virtual bool repeatable() const = 0;
   // Makes arguments for one further call, and then that call: the part that is timed.
@@ -67,6 +72,15 @@ T copy_of(const T& value) {
   }
 }
 
+// torch::nn::utils::rnn::PackedSequence.
+template <class T>
+concept PackedTensors = requires(const T& value) {
+  value.data();
+  value.batch_sizes();
+  value.sorted_indices();
+  value.unsorted_indices();
+};
+
 template <class T>
 void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
@@ -76,6 +90,11 @@ void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
                          *value;
                        }) {
     if (value.has_value()) collect_tensors(*value, found);
+  } else if constexpr (PackedTensors<T>) {
+    for (const auto* tensor :
+         {&value.data(), &value.batch_sizes(), &value.sorted_indices(), &value.unsorted_indices()}) {
+      found.push_back(tensor);
+    }
   } else if constexpr (requires {
                          std::begin(value);
                          std::end(value);
@@ -91,14 +110,54 @@ void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
   }
 }
 
+// Whether collect_tensors finds every tensor that a value of that type holds: in a struct of the user's it may not.
+template <class T>
+constexpr bool finds_all_tensors() {
+  if constexpr (std::is_same_v<T, at::Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> || PackedTensors<T>) {
+    return true;
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return []<std::size_t... i>(std::index_sequence<i...>) {
+      return (finds_all_tensors<std::remove_cvref_t<std::tuple_element_t<i, T>>>() && ...);
+    }(std::make_index_sequence<std::tuple_size<T>::value>());  // NOLINT(modernize-type-traits)
+  } else if constexpr (requires(const T& value) {
+                         { *std::begin(value) } -> std::same_as<const typename T::value_type&>;
+                       }) {
+    if constexpr (!std::is_same_v<typename T::value_type, T>) return finds_all_tensors<typename T::value_type>();
+  } else if constexpr (requires(const T& value) {
+                         value.has_value();
+                         *value;
+                       }) {
+    return finds_all_tensors<typename T::value_type>();
+  }
+  return false;
+}
+
 template <class Function, class... Args>
 class CallOf final : public Call {
  public:
   explicit CallOf(const Function& function, Args&&... args)
       : function_(function), args_(std::forward<Args>(args)...), kept_(keep<Args>(args)...) {}
 
-  void first() override {
-    std::apply([this](auto&... args) { function_(static_cast<Args&&>(args)...); }, args_);
+  void first(const Returned& returned) override {
+    const auto call = [this](auto&... args) -> decltype(auto) { return function_(static_cast<Args&&>(args)...); };
+    using Result = decltype(std::apply(call, args_));
+    std::vector<const at::Tensor*> found;
+    if constexpr (std::is_void_v<Result>) {
+      std::apply(call, args_);
+      returned(&found);
+    } else {
+      auto&& result = std::apply(call, args_);
+      if constexpr (finds_all_tensors<std::remove_cvref_t<Result>>()) {
+        collect_tensors(result, found);
+        returned(&found);
+      } else if constexpr (requires { result.template try_get<at::Tensor>(); }) {  // AnyModule's
+        const at::Tensor* tensor = result.template try_get<at::Tensor>();
+        if (tensor != nullptr) found.push_back(tensor);
+        returned(tensor != nullptr ? &found : nullptr);
+      } else {
+        returned(nullptr);
+      }
+    }
   }
   bool repeatable() const override { return !(is_used_up<Args> || ...); }
   void prepare() override {
