@@ -281,7 +281,7 @@ PYTHON_ARROWS = {
     "_latency": {"_C", "_state", "_model", "_adapters", "_progress", "_run", "_fields", "_files", "_plots"},
     "notebook": {"roofprof", "cli", "_plots", "_script_run"},
     "_migrate": set(),
-    "_script_run": {"profiler", "report", "scopes"},
+    "_script_run": {"_C", "_model", "_adapters", "profiler", "report", "scopes"},
     "cli": {
         "roofprof",
         "_C",
