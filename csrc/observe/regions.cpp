@@ -46,7 +46,11 @@ constexpr std::array<std::string_view, 16> kPrefixesOfTorch = {
     "mpi:",
     "torch.distributed",
 };
-// What their names contain: Optimizer.step#SGD.step, enumerate(DataLoader)#..., ## Call CompiledFxGraph, rpc's.
+// A DataLoader's range around the wait for its next batch,
+// "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", and the name of the region that it opens.
+constexpr std::string_view kRangeOfDataLoading = "enumerate(DataLoader)#";
+constexpr std::string_view kDataLoading = "(data loading)";
+// What their names contain: Optimizer.step#SGD.step, ## Call CompiledFxGraph, rpc's.
 constexpr std::array<std::string_view, 2> kPartsOfTorch = {"#", "(dynamo_timed)"};
 
 bool is_torchs_own(std::string_view name) {
@@ -172,7 +176,11 @@ void close_region(const void* token) {
 
 void open_region(const at::RecordFunction& range) {
   const std::string_view name = range.name();
-  if (!name.empty() && !is_torchs_own(name)) open_region(name, &range);
+  if (name.starts_with(kRangeOfDataLoading)) {
+    open_region(kDataLoading, &range);
+  } else if (!name.empty() && !is_torchs_own(name)) {
+    open_region(name, &range);
+  }
 }
 
 }  // namespace roofprof::observe

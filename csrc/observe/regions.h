@@ -87,7 +87,7 @@ bool name_call(const Session& session, const void* module, std::string_view name
 bool is_region_open(std::string_view name);
 
 // As open_region, for a range of torch's (torch.profiler.record_function, RECORD_USER_SCOPE); its address is the token.
-// Ranges that torch opens itself are no regions.
+// Ranges that torch opens itself are no regions, but for a DataLoader's: that is the region "(data loading)".
 void open_region(const at::RecordFunction& range);
 
 }  // namespace roofprof::observe

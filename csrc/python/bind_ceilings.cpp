@@ -38,6 +38,20 @@ Ceilings from_dict(const py::dict& from) {
   return ceilings;
 }
 
+// Ctrl-C, which only Python's own steps would see.
+void raise_interrupts() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// Measuring takes seconds, in which other threads of Python run; pybind11's callables take the lock where they are
+// called.
+template <class Measure>
+auto unlocked(const Measure& measure) {
+  const py::gil_scoped_release others;
+  return measure();
+}
+
 }  // namespace
 
 void bind_ceilings(py::module_& module) {
@@ -109,14 +123,16 @@ void bind_ceilings(py::module_& module) {
   module.def(
       "measure_ceilings",
       [](const std::string& device, const Progress& progress) {
-        MeasuredCeilings measured = measure_ceilings(device, progress);
+        MeasuredCeilings measured = unlocked([&] { return measure_ceilings(device, progress); });
         return py::make_tuple(std::move(measured.ceilings), std::move(measured.notes));
       },
       py::arg("device"), py::arg("progress") = nullptr);
   module.def(
       "cached_ceilings",
       [](const std::string& device, const Progress& progress, bool again) {
-        CachedCeilings cached = cached_ceilings(device, progress, again);
+        RoofSource source;
+        source.while_waiting = &raise_interrupts;
+        CachedCeilings cached = unlocked([&] { return cached_ceilings(device, progress, again, source); });
         return py::make_tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
       },
       py::arg("device"), py::arg("progress"), py::arg("again"));

@@ -6,10 +6,12 @@
 
 #include "bindings.h"
 #include "fingerprint.h"
+#include "interrupts.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
 #include "observe/regions.h"
 #include "observe/session.h"
+#include "outer_calls.h"
 #include "read_data.h"
 #include "roofs/cpu/environment.h"
 
@@ -77,6 +79,18 @@ void bind_session(py::module_& module) {
            [](ModuleHooks& hooks, const py::object& closure) { return hooks.session()->enter_closure(closure.ptr()); })
       .def("leave_closure",
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
+
+  py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(module, "OuterCalls")
+      .def(py::init<py::object, py::object>(), py::arg("begin"), py::arg("end"))
+      .def("forget", &OuterCalls::forget)
+      .def_property_readonly("enter_hook", [](const py::object& self) { return OuterCalls::enter_hook(self); })
+      .def_property_readonly("leave_hook", [](const py::object& self) { return OuterCalls::leave_hook(self); });
+
+  module.def("uninterrupted", &uninterrupted, py::arg("method"));
+  py::class_<Uninterrupted>(module, "Uninterrupted")
+      .def(py::init<py::object>(), py::arg("inner"))
+      .def("__enter__", &Uninterrupted::enter)
+      .def("__exit__", &Uninterrupted::exit);
 
   module.def("cpu_environment", &cpu_environment);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bound_hook.h"
 #include "fingerprint.h"
 #include "observe/operators/tensor_bytes.h"
 #include "observe/own_calls.h"
@@ -81,31 +82,16 @@ bool is_deferred(PyObject* output) {
   return std::strcmp(name, "Future") == 0 || std::strcmp(name, "Task") == 0;
 }
 
-ModuleHooks& hooks_of(PyObject* capsule) { return *static_cast<ModuleHooks*>(PyCapsule_GetPointer(capsule, nullptr)); }
-
-PyObject* call_enter(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  if (count > 0) hooks_of(self).enter(arguments[0]);
+PyObject* module_enters(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count > 0) bound<ModuleHooks>(self).enter(arguments[0]);
   Py_RETURN_NONE;
 }
 
-PyObject* call_leave(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  if (count == 4) hooks_of(self).leave(arguments[0], arguments[1], arguments[2], arguments[3]);
+PyObject* module_leaves(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count == 4) bound<ModuleHooks>(self).leave(arguments[0], arguments[1], arguments[2], arguments[3]);
   // torch leaves the keywords out where it calls a hook after forward raised.
-  if (count == 3) hooks_of(self).leave(arguments[0], arguments[1], nullptr, arguments[2]);
+  if (count == 3) bound<ModuleHooks>(self).leave(arguments[0], arguments[1], nullptr, arguments[2]);
   Py_RETURN_NONE;
-}
-
-// A C function bound to the hooks through a capsule, which keeps their Python object alive.
-template <auto function>
-py::object make_callable(const char* name, const py::object& owner) {
-  static PyMethodDef definition = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
-                                   METH_FASTCALL, nullptr};
-  auto capsule =
-      py::reinterpret_steal<py::object>(PyCapsule_New(&owner.cast<ModuleHooks&>(), nullptr, [](PyObject* self) {
-        Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(self)));
-      }));
-  PyCapsule_SetContext(capsule.ptr(), owner.inc_ref().ptr());
-  return py::reinterpret_steal<py::object>(PyCFunction_New(&definition, capsule.ptr()));
 }
 
 // Whether a function of that code is under way on this thread.
@@ -299,7 +285,11 @@ void ModuleHooks::tell_reads() {
   session_->tell_reads(std::make_shared<observe::ParameterReads>(parameters));
 }
 
-py::object ModuleHooks::enter_hook(const py::object& owner) { return make_callable<call_enter>("enter", owner); }
-py::object ModuleHooks::leave_hook(const py::object& owner) { return make_callable<call_leave>("leave", owner); }
+py::object ModuleHooks::enter_hook(const py::object& owner) {
+  return bind_hook<ModuleHooks, module_enters>("enter", owner);
+}
+py::object ModuleHooks::leave_hook(const py::object& owner) {
+  return bind_hook<ModuleHooks, module_leaves>("leave", owner);
+}
 
 }  // namespace roofprof::python

@@ -22,6 +22,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "json/members.h"
@@ -163,16 +164,21 @@ BusyRoofs& busy_roofs() {
 }
 
 // The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would
-// measure what they leave each other. Where there can be no lock, they do not wait.
+// measure what they leave each other. Where there can be no lock, or one of them does not go on, they do not wait.
 class MeasuringTurn {
  public:
-  MeasuringTurn() {
+  explicit MeasuringTurn(const RoofSource& source) {
     std::error_code error;
     const fs::path folder = fs::temp_directory_path(error);  // of this host, as the cache may not be
     const auto path = folder / ("roofprof-" + std::to_string(::getuid()) + ".lock");
     constexpr mode_t kOwner = 0600;
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOwner);
-    while (file_ >= 0 && ::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    if (file_ < 0) return;
+    try {
+      wait(source);
+    } catch (...) {
+      ::close(file_);
+      throw;
     }
   }
   ~MeasuringTurn() {
@@ -182,6 +188,33 @@ class MeasuringTurn {
   MeasuringTurn& operator=(const MeasuringTurn&) = delete;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void wait(const RoofSource& source) {
+    constexpr std::chrono::milliseconds kPause{50};
+    auto turn = turn_of_now();
+    auto since = Clock::now();
+    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return;
+      if (auto now = turn_of_now(); now != turn) {
+        turn = std::move(now);
+        since = Clock::now();
+      }
+      if (Clock::now() - since > source.longest_turn) return;
+      source.while_waiting();
+      std::this_thread::sleep_for(kPause);
+    }
+    const auto mine = std::to_string(::getpid()) + ' ' + std::to_string(Clock::now().time_since_epoch().count());
+    if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, mine.data(), mine.size(), 0) < 0) return;  // nobody needs it
+  }
+
+  // What the process that has the turn wrote when it got it.
+  std::string turn_of_now() const {
+    std::array<char, 64> text{};
+    const auto size = ::pread(file_, text.data(), text.size(), 0);
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  }
+
   int file_ = -1;
 };
 
@@ -241,7 +274,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
   const fs::path path = file_for(named, key);
   std::vector<std::string> remarks;
   if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
-  const MeasuringTurn turn;
+  const MeasuringTurn turn(source);
   // Who had the turn before may have kept them.
   remarks.clear();
   if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};

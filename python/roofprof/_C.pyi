@@ -1,10 +1,13 @@
 # The compiled part of roofprof. Use the roofprof package; names in here may change.
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 class Provenance:
     @property
@@ -1028,6 +1031,26 @@ class Session:
     def leave_optimizer(self, optimizer: object) -> None: ...
     def enter_closure(self, closure: object) -> bool: ...
     def leave_closure(self, closure: object) -> None: ...
+
+def uninterrupted(method: _Method) -> _Method:
+    """The same method, in which interrupts wait until it has ended."""
+
+class Uninterrupted:
+    """Another context manager, whose beginning and end are not interrupted."""
+
+    def __init__(self, inner: AbstractContextManager[Any]) -> None: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *raised: object) -> Any: ...
+
+class OuterCalls:
+    """Hooks that ask of each module call that is inside of no other that matters whether it does."""
+
+    def __init__(self, begin: Callable[[Any], bool], end: Callable[[Any], None]) -> None: ...
+    def forget(self) -> None: ...
+    @property
+    def enter_hook(self) -> Callable[..., None]: ...
+    @property
+    def leave_hook(self) -> Callable[..., None]: ...
 
 class RunLimits:
     def __init__(self, warmup: int, repeat: int | None, seconds: float | None = None) -> None: ...

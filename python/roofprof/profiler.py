@@ -239,6 +239,7 @@ class RooflineProfiler(TimesCalls):
 
     # ---- a block
 
+    @_C.uninterrupted
     def __enter__(self) -> Self:
         self._begin("block")
         self._locate(self._known.location(self._device), self._counters)
@@ -251,13 +252,22 @@ class RooflineProfiler(TimesCalls):
             self._block = stack.pop_all()
         return self
 
+    @_C.uninterrupted
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._block is not None
-        self._run.stop_block(raised=error is not None)
+        self._end_block(raised=error is not None)
+
+    def __del__(self) -> None:
+        """A block that nobody can end any more would stay open on its thread."""
+        if getattr(self, "_block", None) is not None:
+            self._end_block(raised=True)
+
+    def _end_block(self, *, raised: bool) -> None:
         block, self._block = self._block, None
-        block.close()
+        assert block is not None
+        with block:
+            self._run.stop_block(raised=raised)
 
     def step(self) -> None:
         """Mark the end of one step of a training or inference loop inside the block."""

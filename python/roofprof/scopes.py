@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -13,6 +13,20 @@ from roofprof.op_costs import Work
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class RegionWatcher(Protocol):
+    """Is told of every region on every thread."""
+
+    def entered(self, region: Region) -> None:
+        """It begins on this thread."""
+
+    def left(self, region: Region) -> None:
+        """It has ended on this thread."""
+
+
+# Read where no compiler looks, as it would compile anew when they change.
+watchers: list[RegionWatcher] = []
 
 
 class Region(contextlib.ContextDecorator):
@@ -26,14 +40,22 @@ class Region(contextlib.ContextDecorator):
 
     def __enter__(self) -> Self:
         if not torch.compiler.is_compiling():
-            _C.open_region(self._name, self)
+            for watcher in watchers:
+                watcher.entered(self)
+            self.open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not torch.compiler.is_compiling():
+            for watcher in watchers:
+                watcher.left(self)
             _C.close_region(self)
+
+    def open(self) -> None:
+        """Begin in a profile that observes this thread; again in one that was opened since."""
+        _C.open_region(self._name, self)
 
 
 class DeclaredWork:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from roofprof import _C
 from roofprof._adapters.dynamo import dynamo, from_its_import_on
+from roofprof._model.hooks import ModuleHooks
 from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
-    from roofprof._model.hooks import ModuleHooks
     from roofprof._model.tree import ModelTree
 
 
@@ -53,8 +54,7 @@ def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
     ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
     A torch without that compiles nothing of theirs, and their calls go on as they were.
     """
-    compiler = dynamo()
-    if compiler is None or not hasattr(compiler.eval_frame.OptimizedModule, "_should_wrap_module_call_impl"):
+    if not _compiles_hooks():
         return []
     compiled = compiled_places(tree)
     wrapped = {place for _, _, place in tree.wrappers}
@@ -62,11 +62,32 @@ def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
         module
         for place, module in enumerate(tree.objects)
         if module is not None
-        and is_compiled(module)
-        and type(module).__module__.startswith("torch.nn.")
+        and _is_compiled_with_hooks(module)
         and place not in wrapped
         and tree.modules[place]["parent"] not in compiled
     ]
+
+
+def _compiles_hooks() -> bool:
+    compiler = dynamo()
+    return compiler is not None and hasattr(compiler.eval_frame.OptimizedModule, "_should_wrap_module_call_impl")
+
+
+def _is_compiled_with_hooks(module: torch.nn.Module) -> bool:
+    return is_compiled(module) and type(module).__module__.startswith("torch.nn.")
+
+
+def _called_with_its_hooks() -> list[torch.nn.Module]:
+    """Those of these modules whose calls are under way on this thread, but for what is replaced already."""
+    found: list[torch.nn.Module] = []
+    frame = sys._getframe() if _compiles_hooks() else None
+    while frame is not None:
+        if frame.f_code is torch.nn.Module._wrapped_call_impl.__code__:
+            module = frame.f_locals["self"]
+            if _is_compiled_with_hooks(module) and not isinstance(module._compiled_call_impl, _CalledWithout):
+                found.append(module)
+        frame = frame.f_back
+    return list({id(module): module for module in found}.values())
 
 
 @contextlib.contextmanager
@@ -86,16 +107,24 @@ class Compilations:
     """Watches the compiler while a profile runs.
 
     The profiler's hooks would become part of what is compiled, and what the compiler tries out is no work of the
-    model's: hooks are off and the session pauses while it runs.
+    model's: hooks are off and the session pauses while it runs. So none is called in the call in which a module is
+    compiled with its hooks: ``missed`` is told of the outermost such module.
     """
 
-    def __init__(self, session: _C.Session, with_hooks: list[torch.nn.Module]) -> None:
+    def __init__(
+        self,
+        session: _C.Session | None = None,
+        with_hooks: Sequence[torch.nn.Module] = (),
+        missed: Callable[[torch.nn.Module], None] | None = None,
+    ) -> None:
         self.count = 0
         self.seconds = 0.0
         self._hooks: ModuleHooks | None = None
         self._with_hooks = with_hooks
+        self._called_without: list[_CalledWithout] = []
         self._eager = False
         self._session = session
+        self._missed = missed
         self._started = 0.0
 
     @contextlib.contextmanager
@@ -111,17 +140,23 @@ class Compilations:
     @contextlib.contextmanager
     def kept_from(self, hooks: ModuleHooks) -> Iterator[None]:
         """In here, compilations and the calls of modules that were compiled with their hooks do not find these."""
-        modules = [] if self._eager else self._with_hooks
-        calls = [vars(module)["_compiled_call_impl"] for module in modules]
         self._hooks = hooks
         try:
-            for module, call in zip(modules, calls, strict=True):
-                vars(module)["_compiled_call_impl"] = _called_without(hooks, module, call)
+            for module in [] if self._eager else self._with_hooks:
+                self._call_without_hooks(module)
             yield
         finally:
             self._hooks = None
-            for module, call in zip(modules, calls, strict=True):
-                vars(module)["_compiled_call_impl"] = call
+            while self._called_without:
+                self._called_without[-1].put_back()
+                self._called_without.pop()
+
+    def _call_without_hooks(self, module: torch.nn.Module) -> None:
+        """From its next call on."""
+        call = vars(module)["_compiled_call_impl"]
+        if not isinstance(call, _CalledWithout):
+            call = _CalledWithout(module, call)
+        self._called_without.append(call.put())
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -153,31 +188,55 @@ class Compilations:
         self.count += 1
         self._started = time.perf_counter()
         if self._hooks is not None:
+            found = _called_with_its_hooks()
+            for module in found:
+                self._call_without_hooks(module)
+            if found and self._missed is not None:
+                self._missed(found[-1])
             self._hooks.suspend()
-            self._session.pause()
+            if self._session is not None:
+                self._session.pause()
 
     def _end(self, *_: object) -> None:
         self.seconds += time.perf_counter() - self._started
         if self._hooks is not None:
-            self._session.resume()
+            if self._session is not None:
+                self._session.resume()
             self._hooks.resume()
 
 
-def _called_without(hooks: ModuleHooks, module: torch.nn.Module, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The module's compiled call, around which the hooks are called instead of in it."""
+class _CalledWithout:
+    """The compiled call of a module that was compiled with its hooks: ours are called around it instead of in it."""
 
-    def observed(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, module: torch.nn.Module, call: Callable[..., Any]) -> None:
+        self._module, self._call = module, call
+        self._users = 0
+
+    def put(self) -> _CalledWithout:
+        """Be in the place of the compiled call, until it is put back as often."""
+        self._users += 1
+        vars(self._module)["_compiled_call_impl"] = self
+        return self
+
+    def put_back(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            vars(self._module)["_compiled_call_impl"] = self._call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         result = None
-        hooks.enter(module)
-        hooks.suspend()
+        for hooks in list(ModuleHooks.registered):
+            hooks.enter(self._module, args)
+        around = list(ModuleHooks.registered)  # a window of `roofprof run` may have opened a block
+        for hooks in around:
+            hooks.suspend()
         try:
-            result = call(*args, **kwargs)
+            result = self._call(*args, **kwargs)
         finally:
-            hooks.resume()
-            hooks.leave(module, args, kwargs, result)
+            for hooks in around:
+                hooks.resume()
+                hooks.leave(self._module, args, kwargs, result)
         return result
-
-    return observed
 
 
 _forced_eager = SharedChange(lambda: torch.compiler.set_stance("force_eager"))

@@ -8,12 +8,13 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch._library import custom_ops
 from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
 
 from roofprof._state.shared_change import SharedChange
 
@@ -23,22 +24,36 @@ if TYPE_CHECKING:
 
 
 class ModuleHooks:
-    """The session's hooks around every call of a module, on while this is not suspended."""
+    """Hooks around every call of a module: from :meth:`register` to :meth:`remove`, but for where they are suspended.
 
-    def __init__(self, session: _C.Session, tokens: TokenCalls) -> None:
-        self.enter, self.leave = session.enter_hook, session.leave_hook
-        self._before = nn_module.register_module_forward_pre_hook(self.enter)
-        self._tokens = nn_module.register_module_forward_pre_hook(tokens.hook) if tokens else None
-        self._after = nn_module.register_module_forward_hook(self.leave, with_kwargs=True, always_call=True)
-        self._tables: list[tuple[dict[int, Any], int]] = [
-            (nn_module._global_forward_pre_hooks, self._before.id),
-            (nn_module._global_forward_hooks, self._after.id),
-            (nn_module._global_forward_hooks_with_kwargs, self._after.id),
-            (nn_module._global_forward_hooks_always_called, self._after.id),
-        ]
-        if self._tokens:
-            self._tables.append((nn_module._global_forward_pre_hooks, self._tokens.id))
+    also_before: a further one before the call.
+    """
+
+    registered: ClassVar[list[ModuleHooks]] = []
+
+    def __init__(
+        self, enter: Callable[..., Any], leave: Callable[..., Any], also_before: Callable[..., Any] | None = None
+    ) -> None:
+        self.enter, self.leave = enter, leave
+        self._also_before = also_before
+        self._handles: list[RemovableHandle] = []
+        self._tables: list[tuple[dict[int, Any], int]] = []
         self._suspended: list[list[tuple[dict[int, Any], int, Any]]] = []
+
+    def register(self) -> None:
+        """Put the hooks where torch looks for them."""
+        self.registered.append(self)
+        for hook in filter(None, (self.enter, self._also_before)):
+            before = nn_module.register_module_forward_pre_hook(hook)
+            self._handles.append(before)
+            self._tables.append((nn_module._global_forward_pre_hooks, before.id))
+        after = nn_module.register_module_forward_hook(self.leave, with_kwargs=True, always_call=True)
+        self._handles.append(after)
+        self._tables += [
+            (nn_module._global_forward_hooks, after.id),
+            (nn_module._global_forward_hooks_with_kwargs, after.id),
+            (nn_module._global_forward_hooks_always_called, after.id),
+        ]
 
     def suspend(self) -> None:
         """Take the hooks off, until as many resume()."""
@@ -46,14 +61,16 @@ class ModuleHooks:
 
     def resume(self) -> None:
         """Put the hooks back that the last suspend() took off."""
-        for table, key, entry in self._suspended.pop():
+        entries = self._suspended.pop()
+        for table, key, entry in entries if self in self.registered else []:
             table[key] = entry
 
     def remove(self) -> None:
         """Remove the hooks and leave nothing behind, as torch's own handles would."""
-        for handle in (self._before, self._tokens, self._after):
-            if handle:
-                handle.remove()
+        if self in self.registered:
+            self.registered.remove(self)
+        for handle in self._handles:
+            handle.remove()
         for table, key in self._tables:
             table.pop(key, None)
 
@@ -94,18 +111,17 @@ def global_hooks(
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
-    modules = ModuleHooks(session, tokens)
-    handles = [
-        register_optimizer_step_pre_hook(enter_optimizer),
-        register_optimizer_step_post_hook(leave_optimizer),
-    ]
-    try:
-        with _unwarned(), _through_the_dispatcher(), _room_for_deep_models(), kept_from_compiler(modules):
-            yield
-    finally:
-        modules.remove()
-        for handle in handles:
-            handle.remove()
+    modules = ModuleHooks(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
+    with contextlib.ExitStack() as made:
+        made.callback(modules.remove)
+        modules.register()
+        made.callback(register_optimizer_step_pre_hook(enter_optimizer).remove)
+        made.callback(register_optimizer_step_post_hook(leave_optimizer).remove)
+        made.enter_context(unwarned())
+        made.enter_context(_through_the_dispatcher())
+        made.enter_context(_room_for_deep_models())
+        made.enter_context(kept_from_compiler(modules))
+        yield
 
 
 @SharedChange
@@ -148,7 +164,7 @@ def _room_for_deep_models() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
+def unwarned() -> Iterator[None]:
     """Without torch's warning that a compiled module calls global hooks twice: ours know."""
     before = list(warnings.filters)
     warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)

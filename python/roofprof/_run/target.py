@@ -100,16 +100,18 @@ class Target:
 
     def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
         """The counting call: the caller's own. What is compiled is counted as it was before."""
-        with (
-            self._observer.recording_shapes(),
-            self.compilations.as_eager(),
-            self._observer.scripts.counted() if self.of_model else contextlib.nullcontext(),
-        ):
+        with _C.Uninterrupted(self._around_counting()):
             if self._holds_data:
                 observed(self.args, self.kwargs)
             else:
                 _, notes = call_without_data(observed, self.model, self.args, self.kwargs)
                 self.notes += notes
+
+    @contextlib.contextmanager
+    def _around_counting(self) -> Iterator[None]:
+        scripts = self._observer.scripts.counted() if self.of_model else contextlib.nullcontext()
+        with self._observer.recording_shapes(), self.compilations.as_eager(), scripts:
+            yield
 
     @property
     def why_only_once(self) -> str:
@@ -119,9 +121,14 @@ class Target:
     def undoing(self, further: Callable[[], None]) -> int:
         """Undo what further calls change, and say how many tensors could not be put back."""
         assert self._snapshot is not None
-        with self._snapshot.undoing(), self._observer.scripts.undoing(), self.compilations.watched():
+        with _C.Uninterrupted(self._around_further(self._snapshot)):
             further()
         return self._snapshot.lost
+
+    @contextlib.contextmanager
+    def _around_further(self, snapshot: StateSnapshot) -> Iterator[None]:
+        with snapshot.undoing(), self._observer.scripts.undoing(), self.compilations.watched():
+            yield
 
     def prepare(self) -> None:
         """Give the next further call what the first one got."""
@@ -158,5 +165,5 @@ class Target:
 
     def hooked(self, body: Callable[[], None]) -> None:
         """What is observed happens in here."""
-        with self._observer.hooked():
+        with _C.Uninterrupted(self._observer.hooked()):
             body()

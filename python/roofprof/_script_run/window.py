@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-import re
 import sys
 import threading
 import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from roofprof import scopes
+from roofprof._script_run.names import Names
+from roofprof._script_run.outer_calls import outer_calls
 from roofprof._script_run.program import Stop
 from roofprof.profiler import RooflineProfiler
 from roofprof.report import Report
@@ -25,6 +29,15 @@ if TYPE_CHECKING:
 
 # Without a wish, so many calls warm up. They are profiled one by one, so that a program with fewer has a report.
 WARM_UP = 3
+# Where calls of another phase come in between, so many windows begin; the longest is taken.
+MOST_TRIES = 3
+
+TRAIN, EVAL = "train", "eval"
+
+
+def phase_of(module: torch.nn.Module) -> str:
+    """What a call of the module that begins now is for: training computes gradients, in training mode."""
+    return TRAIN if module.training and torch.is_grad_enabled() else EVAL
 
 
 @dataclass
@@ -36,6 +49,17 @@ class Seen:
     has_parameters: bool
     calls: int = 0
     seconds: float = 0.0
+    calls_of_phase: Counter[str | None] = field(default_factory=Counter)
+
+
+class Taken(NamedTuple):
+    """What was profiled. The better of two is the larger: warm, of training, longer."""
+
+    is_warm: bool
+    trains: bool
+    steps: int
+    phase: str | None
+    profiler: RooflineProfiler
 
 
 class Window:
@@ -44,9 +68,11 @@ class Window:
     name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
     None: the module with parameters and the most time in calls that are inside of no other module's. skip: calls before
     the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step lasts from one call to
-    the next. stop: end the program then. whole: where no calls are skipped the window begins with the module's first,
-    and begins anew only where another module has taken more time before either was called WARM_UP times. variables:
-    the program's; None: those of `__main__`.
+    the next. phase: of its calls, TRAIN or EVAL; None: of one phase, TRAIN if the program trains. complete: called once
+    there is a report to write, perhaps again with a better one. stop: end the program after the window. whole: calls of
+    all phases; where no calls are skipped the window begins with the module's first, and begins anew only where another
+    module has taken more time before either was called WARM_UP times. variables: the program's; None: those of
+    `__main__`.
     """
 
     def __init__(
@@ -55,6 +81,8 @@ class Window:
         skip: int | None,
         steps: int | None,
         *,
+        phase: str | None = None,
+        complete: Callable[[], object] = lambda: None,
         stop: bool = False,
         whole: bool = False,
         variables: Mapping[str, Any] | None = None,
@@ -62,58 +90,44 @@ class Window:
         self.name = name
         self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
         self._steps = sys.maxsize if steps is None else steps
+        self.phase = phase
+        self._complete = complete
         self._stop = stop
-        self._whole = whole and skip is None
-        self._variables = variables
+        self._whole = whole
+        self._names = Names(variables)
         self._lock = threading.RLock()
-        self._inside = threading.local()
-        self._original: Callable[..., Any] | None = None
+        self._local = threading.local()
+        self._undo = contextlib.ExitStack()
         self._profiler: RooflineProfiler | None = None
+        self._open_phase: str | None = None
         self._thread = 0
         self._left = 0  # steps of the open block
+        self._profiled = 0  # those before
+        self._warms_up = False
+        self._tries: Counter[str | None] = Counter()
+        self._best: Taken | None = None
         self._process = os.getpid()
         self.seen: dict[int, Seen] = {}
         self.not_named: Counter[str] = Counter()  # calls by type
         self.model: Seen | None = None
-        self.profiled = 0  # steps
         self.met_another = False  # profiler, of the program's own
-        self._places: dict[str, list[weakref.ref[torch.nn.Module]]] = {}  # by class, as they were first called
         self._done = False
-        self._begin_of_any = RooflineProfiler._begin
-        self._enter_of_any, self._exit_of_any = Region.__enter__, Region.__exit__
-        self._regions = threading.local()
 
     def __enter__(self) -> Self:
-        """From here on, calls of modules are noticed: by their type, as a hook would be compiled into the model."""
-        self._original = torch.nn.Module.__call__
-        original = self._original
-
-        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True  # IPython's tracebacks are of the user's code
-            if not self._counts(module):
-                return original(module, *args, **kwargs)
-            return self._outermost(original, module, args, kwargs)
-
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+        """From here on, calls of modules are noticed."""
+        self._undo.callback(setattr, RooflineProfiler, "_begin", RooflineProfiler._begin)
+        begin_of_any = RooflineProfiler._begin
 
         def begin(profiler: RooflineProfiler, scope: str) -> None:
             if profiler is not self._profiler:
                 self.met_another = not self._done or self.met_another
                 self.end()  # the program profiles by itself, and profilers do not nest
-            self._begin_of_any(profiler, scope)
+            begin_of_any(profiler, scope)
 
         RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
-
-        def enter(region: Region) -> Region:
-            self._open_regions().append(region)
-            return self._enter_of_any(region)
-
-        def leave(region: Region, *raised: Any) -> None:
-            if region in self._open_regions():  # else it was entered before the window was made
-                self._open_regions().remove(region)
-            self._exit_of_any(region, *raised)
-
-        Region.__enter__, Region.__exit__ = enter, leave  # type: ignore[method-assign, assignment]
+        self._undo.callback(scopes.watchers.remove, self)
+        scopes.watchers.append(self)
+        self._undo.enter_context(outer_calls(self._call_begins, self._call_ends, self._call_missed))
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -124,121 +138,143 @@ class Window:
         """Close what is open, and leave nothing behind."""
         with self._lock:
             self._done = True
-            if self._original is not None:
-                torch.nn.Module.__call__ = self._original  # type: ignore[method-assign]
-                RooflineProfiler._begin = self._begin_of_any  # type: ignore[method-assign]
-                Region.__enter__, Region.__exit__ = self._enter_of_any, self._exit_of_any  # type: ignore[method-assign]
-                self._original = None
-            self._close(error)
+            self._undo.close()
+            if self.is_ours:
+                self._close(error)
+
+    @property
+    def is_ours(self) -> bool:
+        """This process began the window: a child has a copy, of which it shall do nothing."""
+        return os.getpid() == self._process
 
     def report(self) -> Report | None:
         """Of the window; None where nothing was called in it."""
-        return self._profiler.report() if self._profiler is not None and self.profiled else None
+        return None if self._best is None else self._best.profiler.report()
+
+    @property
+    def profiled(self) -> int:
+        """Steps in the report."""
+        return 0 if self._best is None else self._best.steps
+
+    @property
+    def profiled_phase(self) -> str | None:
+        """Of all its calls; None: of any."""
+        return None if self._best is None else self._best.phase
 
     @property
     def calls(self) -> int:
         """Of the profiled module from outside of others, with those before and after the window."""
-        profiled = None if self._profiler is None else self._profiler.model
-        return sum(seen.calls for seen in self.seen.values() if seen.module() is profiled)
+        return sum(seen.calls for seen in self.seen.values() if self._is_profiled(seen))
 
     def others(self) -> list[Seen]:
         """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
-        profiled = None if self._profiler is None else self._profiler.model
-        others = [seen for seen in self.seen.values() if seen.has_parameters and seen.module() is not profiled]
+        others = [seen for seen in self.seen.values() if seen.has_parameters and not self._is_profiled(seen)]
         return sorted(others, key=lambda seen: -seen.seconds)
+
+    def _is_profiled(self, seen: Seen) -> bool:
+        return self._best is not None and seen.module() is self._best.profiler.model
 
     # ---- calls
 
-    def _counts(self, module: torch.nn.Module) -> bool:
-        """It is called from outside, or by the name that was given."""
-        if self._done or getattr(self._inside, "call", False) or os.getpid() != self._process:
+    def _call_begins(self, module: torch.nn.Module) -> bool:
+        if not self._call_is_one(module):
             return False
-        if self.name is None or self._is_named(module):
-            return True
-        self.not_named[type(module).__name__] += 1
-        return False
-
-    def _outermost(
-        self,
-        original: Callable[..., Any],
-        module: torch.nn.Module,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        __tracebackhide__ = True
-        seen = self._note(module)
-        begin = time.perf_counter()
-        self._inside.call = True
-        try:
+        with self._lock:
+            seen = self._note(module)
             self._begin(seen, module)
-            return original(module, *args, **kwargs)
-        finally:
-            self._inside.call = False
-            seen.seconds += time.perf_counter() - begin
+        self._local.call = seen, time.perf_counter()
+        return not self._done
+
+    def _call_missed(self, module: torch.nn.Module) -> None:
+        if self._local.__dict__.get("call") is None and self._call_is_one(module):
+            with self._lock:
+                self._note(module).calls_of_phase[None if self._whole else phase_of(module)] += 1
+
+    def _call_ends(self, module: torch.nn.Module) -> None:  # noqa: ARG002
+        seen, begin = self._local.call
+        self._local.call = None
+        seen.seconds += time.perf_counter() - begin
+
+    def _call_is_one(self, module: torch.nn.Module) -> bool:
+        """Whether it is one from outside, or by the name that was given."""
+        if self._done or not self.is_ours:
+            return False
+        if self.name is not None and not self._names.is_named(module, self.name):
+            self.not_named[type(module).__name__] += 1
+            return False
+        return True
 
     def _note(self, module: torch.nn.Module) -> Seen:
-        with self._lock:
-            seen = self.seen.get(id(module))
-            if seen is None or seen.module() is not module:
-                seen = self.seen[id(module)] = Seen(
-                    weakref.ref(module), type(module).__name__, next(module.parameters(), None) is not None
-                )
-            seen.calls += 1
-            return seen
+        seen = self.seen.get(id(module))
+        if seen is None or seen.module() is not module:
+            seen = self.seen[id(module)] = Seen(
+                weakref.ref(module), type(module).__name__, next(module.parameters(), None) is not None
+            )
+        seen.calls += 1
+        return seen
 
     def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
         """A call begins, and with it perhaps the window, a step of it, or what comes after."""
-        with self._lock:
-            if self._done or (self._is_open and threading.get_ident() != self._thread):
-                return
-            if self.model is None:
-                # Without parameters are losses, and what prepares inputs.
-                wanted = [one for one in self.seen.values() if one.has_parameters or self.name is not None]
-                most = max(wanted, key=lambda one: one.seconds, default=None)
-                if most is not seen or (self._patient and seen.calls <= self._skip):
-                    return
-                if seen.calls > self._skip:
-                    self.model = seen
-                goes_on = self._whole and self._profiler is not None and self._profiler.model is module
-                if not goes_on:
-                    self._open(module)  # anew with each call while it warms up
-                    return
-            elif self.model is not seen:
-                return
-            if self._left > 1:
-                self._left -= 1
-                self._step()
-            else:
-                self.end()
-                if self._stop and threading.current_thread() is threading.main_thread():
-                    raise Stop
+        if self._is_open and threading.get_ident() != self._thread:
+            return
+        phase = None if self._whole else phase_of(module)
+        seen.calls_of_phase[phase] += 1
+        goes_on = self._is_open and self._profiler is not None and self._profiler.model is module
+        if goes_on and phase != self._open_phase:
+            goes_on = False
+            self._end_window()
+        if self._done or phase not in self._phases() or not self._is_wanted(seen):
+            return
+        warms_up = seen.calls_of_phase[phase] <= self._skip
+        if warms_up and self._patient:
+            return
+        if not warms_up:
+            self.model = seen
+        if not goes_on or self._warms_up:
+            self._open(module, phase)
+            self._warms_up = warms_up and not self._whole  # if so, it begins anew with the next call
+        elif self._left > 1:
+            self._left -= 1
+            self._step()
+        else:
+            self._end_window()
+            if self._done and self._stop and threading.current_thread() is threading.main_thread():
+                raise Stop
+
+    def _phases(self) -> set[str | None]:
+        """Those of which there is no window yet."""
+        wished = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
+        return {phase for phase in wished if self._tries[phase] < MOST_TRIES}
+
+    def _is_wanted(self, seen: Seen) -> bool:
+        if self.model is not None:
+            return self.model is seen
+        # Without parameters are losses, and what prepares inputs.
+        wanted = [one for one in self.seen.values() if one.has_parameters or self.name is not None]
+        return max(wanted, key=lambda one: one.seconds, default=None) is seen
 
     # ---- the block
 
     @property
     def _is_open(self) -> bool:
-        return self._profiler is not None and self._left > 0
+        return self._left > 0
 
-    def _open(self, module: torch.nn.Module) -> None:
-        self._close(None)
+    def _open(self, module: torch.nn.Module, phase: str | None) -> None:
+        self._close(None, keep=False)
+        self._open_phase = phase
+        self._thread = threading.get_ident()
         self._profiler = RooflineProfiler(module)
+        self._left, self._profiled = self._steps, 1
         self._profiler.__enter__()
         for region in self._open_regions():  # what they are around begins now
-            self._enter_of_any(region)
-        self._thread = threading.get_ident()
-        self._left, self.profiled = self._steps, 1
-
-    def _open_regions(self) -> list[Region]:
-        """On this thread, the outer before the inner."""
-        regions: list[Region] = self._regions.__dict__.setdefault("open", [])
-        return regions
+            region.open()
 
     def _step(self) -> None:
         assert self._profiler is not None
         self._profiler.step()
-        self.profiled += 1
+        self._profiled += 1
 
-    def _close(self, error: BaseException | None) -> None:
+    def _close(self, error: BaseException | None, *, keep: bool = True) -> None:
         if not self._is_open:
             return
         assert self._profiler is not None
@@ -246,29 +282,42 @@ class Window:
         if error is None:
             self._profiler.step()
         self._profiler.__exit__(type(error) if error is not None else None, error, None)
+        phase = self._open_phase
+        taken = Taken(not self._warms_up, phase == TRAIN, self._profiled, phase, self._profiler)
+        if keep and (self._best is None or taken[:3] >= self._best[:3]):
+            self._best = taken
 
-    # ---- names
+    def _end_window(self) -> None:
+        """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""
+        phase = self._open_phase
+        is_warm, has_all = not self._warms_up, self._left == 1
+        self._close(None)
+        if not is_warm:
+            return
+        self._tries[phase] += MOST_TRIES if has_all else 1
+        if self._tries[phase] < MOST_TRIES:
+            return
+        if phase != EVAL or self.phase == EVAL or not _may_train():
+            self.end()
+        self._complete()
 
-    def _is_named(self, module: torch.nn.Module) -> bool:
-        assert self.name is not None
-        if found := re.fullmatch(r"(\w+)\[(\d+)\]", self.name):
-            return type(module).__name__ == found[1] and self._place(module) == int(found[2])
-        return type(module).__name__ == self.name or self._variable(self.name) is module
+    # ---- regions
 
-    def _variable(self, name: str) -> object:
-        """What a dotted name is in the program; None where it has none."""
-        first, *rest = name.split(".")
-        variables = vars(sys.modules["__main__"]) if self._variables is None else self._variables
-        value = variables.get(first)
-        for part in rest:
-            value = getattr(value, part, None)
-        return value
+    def entered(self, region: Region) -> None:
+        """A region begins on this thread."""
+        self._open_regions().append(region)
 
-    def _place(self, module: torch.nn.Module) -> int:
-        """Among the objects of its class that were called, in the order of their first calls."""
-        places = self._places.setdefault(type(module).__name__, [])
-        for place, known in enumerate(places):
-            if known() is module:
-                return place
-        places.append(weakref.ref(module))
-        return len(places) - 1
+    def left(self, region: Region) -> None:
+        """It has ended."""
+        if region in self._open_regions():  # else it was entered before the window was made
+            self._open_regions().remove(region)
+
+    def _open_regions(self) -> list[Region]:
+        """On this thread, the outer before the inner."""
+        regions: list[Region] = self._local.__dict__.setdefault("regions", [])
+        return regions
+
+
+def _may_train() -> bool:
+    """Whether the program has an optimizer."""
+    return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())

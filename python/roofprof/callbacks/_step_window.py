@@ -42,7 +42,6 @@ class StepWindow:
             raise OSError(f"the report cannot be written to {path}: {why}")
         RooflineProfiler(None, **options)  # wrong options are told now
         self._profiler: RooflineProfiler | None = None
-        self._open = False
         self._failed = False
         self._done = False
         self._seen = 0  # steps that ended
@@ -56,7 +55,7 @@ class StepWindow:
     @property
     def is_open(self) -> bool:
         """Steps are profiled now."""
-        return self._open
+        return self._profiler is not None and self._profiler._block is not None
 
     def restart_if_failed(self) -> None:
         """Training begins: after one that raised, the window is still to come."""
@@ -66,16 +65,15 @@ class StepWindow:
 
     def begin_step(self, model: Any) -> None:
         """A step of this model begins, and with it perhaps the window."""
-        if self._done or self._open or self._seen < self._skip:
+        if self._done or self.is_open or self._seen < self._skip:
             return
         self._profiler = RooflineProfiler(model, **self._options)
         self._profiler.__enter__()
-        self._open = True
 
     def end_step(self) -> bool:
         """A step ended; whether it was the window's last, so that :meth:`close` is due."""
         self._seen += 1
-        if not self._open:
+        if not self.is_open:
             return False
         assert self._profiler is not None
         self._profiler.step()
@@ -87,10 +85,9 @@ class StepWindow:
 
         Warns where it cannot be written. rank: of this process among several, each of which writes a file.
         """
-        if not self._open:
+        if not self.is_open:
             return None
         assert self._profiler is not None
-        self._open = False
         self._done = True
         self._profiler.__exit__(None, None, None)
         report = self._profiler.report()
@@ -101,15 +98,14 @@ class StepWindow:
 
     def fail(self, error: BaseException) -> None:
         """Training raised: leave nothing behind. Whoever asks for :meth:`report` gets what ran before."""
-        if self._open:
+        if self.is_open:
             assert self._profiler is not None
-            self._open = False
             self._failed = self._done = True
             self._profiler.__exit__(type(error), error, error.__traceback__)
 
     def report(self) -> Report | None:
         """Of the window; marked partial after an exception; None before its end, and where it never opened."""
-        return self._profiler.report() if self._profiler is not None and not self._open else None
+        return self._profiler.report() if self._profiler is not None and not self.is_open else None
 
     def warn_if_empty(self) -> None:
         """Training ended: say where that left nothing to profile."""

@@ -8,16 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofprof._files import of_rank
-from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say, whole_number
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_output_options,
+    check_output,
+    print_text,
+    say,
+    table,
+    whole_number,
+    write_files,
+)
 
 if TYPE_CHECKING:
+    from roofprof._script_run.window import Window
     from roofprof.report import Report
 
 _DESCRIPTION = """\
 Runs a program unchanged, as `python SCRIPT ARGUMENTS` does, and profiles some steps of the torch.nn module that does
 the work: that with the most time in calls from outside of all modules. A step lasts from one call of it to the next,
 so it has the backward and the optimizer too. Then the program goes on at full speed. The exit code is the program's;
-the report comes when it has ended, also by an exception or an interrupt. Options of roofprof stand before the script.
+the report is written as soon as these steps are over, else when the program has ended, also by an exception or an
+interrupt. All steps are of one phase, training or evaluation. Options of roofprof stand before the script.
 """
 
 
@@ -34,6 +46,11 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         "--steps", type=whole_number, default=10, metavar="N", help="how many are profiled (default: 10)"
+    )
+    parser.add_argument(
+        "--phase",
+        choices=("train", "eval"),
+        help="calls in training mode with gradients, or others (default: training, if the program trains)",
     )
     parser.add_argument("--stop", action="store_true", help="end the program after them")
     add_output_options(parser)
@@ -56,24 +73,58 @@ def run(arguments: argparse.Namespace) -> int:
     from roofprof._script_run.said import named, why_nothing
     from roofprof._script_run.window import Window
 
-    folder = Path.cwd()
-    window = Window(arguments.model, arguments.skip, arguments.steps, stop=arguments.stop)
+    written = _Written(arguments, rank)
+    window = Window(
+        arguments.model,
+        arguments.skip,
+        arguments.steps,
+        phase=arguments.phase,
+        complete=lambda: written.write(window),
+        stop=arguments.stop,
+    )
     with window:
         code = run_program(arguments.script, arguments.arguments, window.end, as_module=arguments.as_module)
-    if not _is_here(folder):  # files are named from where the command was given
-        arguments.json, arguments.csv = folder / arguments.json, arguments.csv and folder / arguments.csv
-    report = window.report()
+    if not window.is_ours:  # a child of the program's that came here as its parent will
+        return code
+    report = written.write(window)
     if report is None:
         say(why_nothing(window, arguments.skip))
         return code or 2
-    calls = "call" if window.profiled == 1 else "calls"
-    say(f"profiled {window.profiled} {calls} of {report.model}" + ("" if rank is None else f" on rank {rank}"))
     if others := window.others():
         say(
             f"{named(others)} ran beside it: their work is in (outside), or on another thread not counted; --model "
             "chooses another module"
         )
-    return _written(report, arguments, rank) or code
+    if not rank:  # of several tables, which are alike, one is printed
+        print_text(table(report, arguments))
+    return written.code or code
+
+
+class _Written:
+    """The files of a window's report, which are written as soon as there is one: the program may end in any way."""
+
+    def __init__(self, arguments: argparse.Namespace, rank: int | None) -> None:
+        self._arguments = arguments
+        self._rank = rank
+        self._folder = Path.cwd()
+        self._report: Report | None = None
+        self.code = 0
+
+    def write(self, window: Window) -> Report | None:
+        """Write the window's report, if there is one that was not written, and return it."""
+        report = window.report()
+        if report is None or report is self._report:
+            return report
+        self._report = report
+        calls = "call" if window.profiled == 1 else "calls"
+        phase = "training" if window.profiled_phase == "train" else "evaluation"
+        rank = "" if self._rank is None else f" on rank {self._rank}"
+        say(f"profiled {window.profiled} {calls} of {report.model} in {phase}{rank}")
+        files = argparse.Namespace(**vars(self._arguments))
+        if not _is_here(self._folder):  # they are named from where the command was given
+            files.json, files.csv = self._folder / files.json, files.csv and self._folder / files.csv
+        self.code = write_files(report, files)
+        return report
 
 
 def _is_here(folder: Path) -> bool:
@@ -81,12 +132,3 @@ def _is_here(folder: Path) -> bool:
         return Path.cwd() == folder
     except FileNotFoundError:  # the program removed it
         return False
-
-
-def _written(report: Report, arguments: argparse.Namespace, rank: int | None) -> int:
-    if not rank:
-        return output(report, arguments)
-    report.to_json(arguments.json)  # of several tables, which are alike, one is printed
-    if arguments.csv:
-        report.to_csv(arguments.csv)
-    return 0

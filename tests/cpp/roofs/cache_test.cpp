@@ -1,13 +1,17 @@
 #include "roofs/cache.h"
 
 #include <ATen/Parallel.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,6 +107,42 @@ TEST_F(CeilingsCache, OneMeasuresWhileTheOthersWait) {
   for (auto& rank : ranks) rank.join();
   EXPECT_EQ(measured, 1);
   EXPECT_EQ(fresh, 1);
+}
+
+// Somebody else has the turn for as long as this is there. In a folder of its own, as other tests measure, too.
+class ATurnOfSomebody {
+ public:
+  explicit ATurnOfSomebody(const fs::path& folder) {
+    fs::create_directories(folder);
+    setenv("TMPDIR", folder.c_str(), 1);
+    file_ = ::open((folder / ("roofprof-" + std::to_string(::getuid()) + ".lock")).c_str(), O_RDWR | O_CREAT, 0600);
+    EXPECT_EQ(::flock(file_, LOCK_EX), 0);
+  }
+  ~ATurnOfSomebody() {
+    ::close(file_);
+    before_ ? setenv("TMPDIR", before_->c_str(), 1) : unsetenv("TMPDIR");
+  }
+
+ private:
+  std::optional<std::string> before_ =
+      std::getenv("TMPDIR") != nullptr ? std::optional<std::string>(std::getenv("TMPDIR")) : std::nullopt;
+  int file_ = -1;
+};
+
+TEST_F(CeilingsCache, NobodyWaitsForOneThatDoesNotGoOn) {
+  const ATurnOfSomebody turn(folder_);
+  source_.longest_turn = std::chrono::milliseconds(1);
+  EXPECT_TRUE(cached().is_new);
+}
+
+TEST_F(CeilingsCache, TheWaitCanBeEnded) {
+  const ATurnOfSomebody turn(folder_);
+  int asked = 0;
+  source_.while_waiting = [&] {
+    if (++asked == 3) throw std::runtime_error("an interrupt");
+  };
+  EXPECT_THROW(cached(), std::runtime_error);
+  EXPECT_TRUE(measured_.empty());
 }
 
 TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {

@@ -303,7 +303,7 @@ PYTHON_ARROWS = {
     },
     "notebook": {"roofprof", "cli", "_plots", "_script_run"},
     "_migrate": set(),
-    "_script_run": {"profiler", "report", "scopes"},
+    "_script_run": {"_C", "_model", "_adapters", "profiler", "report", "scopes"},
     "cli": {
         "roofprof",
         "_C",

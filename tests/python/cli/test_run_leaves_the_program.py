@@ -1,0 +1,140 @@
+"""``roofprof run`` and compiled code: as many compilations as in the plain program, and nothing is left in it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import roofprof
+from roofprof.cli import main
+
+PROGRAM = """
+import torch
+from torch import nn
+from torch.nn.modules import module as nn_module
+
+frames = []
+
+
+def backend(graph, inputs):
+    frames.append(len(frames))
+    return graph.forward
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+class Broken(Net):
+    def forward(self, x):
+        x = self.first(x)
+        torch._dynamo.graph_break()
+        return self.second(x)
+
+
+def wrapped(model):
+    return model, torch.compile(model, backend=backend)
+
+
+def in_place(model):
+    model.compile(backend=backend)
+    return model, model
+
+
+def in_parts(model):
+    model.first.compile(backend=backend)
+    model.second.compile(backend=backend)
+    return model, model
+
+
+def step_of(model):
+    return model, torch.compile(lambda x: model(x), backend=backend)
+
+
+def state():
+    tables = [value for name, value in sorted(vars(nn_module).items()) if name.startswith("_global_")]
+    return nn.Module.__call__, nn.Module.__dict__.copy(), [dict(each) for each in tables if isinstance(each, dict)]
+
+
+before = state()
+model, call = MAKE
+inside = [dict(vars(module)) for module in model.modules()]
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20):
+    call(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+assert state() == before
+assert [dict(vars(module)) for module in model.modules()] == inside
+assert call is model or "roofprof" not in repr(vars(call))
+counters = torch._dynamo.utils.counters
+print([len(frames), dict(counters["frames"]), dict(counters["stats"]), dict(counters["recompiles"])])
+"""
+KINDS = [
+    "wrapped(Net())",
+    "wrapped(nn.Sequential(nn.Linear(8, 8)))",
+    "wrapped(nn.Linear(8, 8))",
+    "wrapped(Broken())",
+    "in_place(Net())",
+    "in_place(nn.Sequential(nn.Linear(8, 8)))",
+    "in_parts(Net())",
+    "step_of(Net())",
+]
+
+
+def compilations(printed):
+    return ast.literal_eval(printed.strip().splitlines()[-1])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROOFPROF_CEILINGS", "off")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_are_as_many_compilations_as_without(here, kind):
+    (here / "program.py").write_text(PROGRAM.replace("MAKE", kind))
+    plain = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "roofprof", "run", "--no-legend", "--steps", "4", "program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "hooks" not in done.stderr
+    printed = next(line for line in done.stdout.splitlines() if line.startswith("["))
+    assert compilations(printed) == compilations(plain.stdout)
+    if not kind.startswith("step_of"):  # whose model nobody calls
+        report = roofprof.Report.from_json("program.roofprof.json")
+        assert report.steps == 4
+        assert report.row("").calls == 4
+
+
+def test_the_program_goes_on_without_anything_of_the_window(here, capsys):
+    (here / "program.py").write_text(
+        textwrap.dedent("""
+        import gc, sys, warnings, weakref
+        import torch
+        from torch import nn
+        finders, filters = list(sys.meta_path), list(warnings.filters)
+        class Big(nn.Linear):
+            pass
+        model = Big(4, 4)
+        for step in range(20):
+            x = torch.ones(2, 4)
+            model(x)
+        x = weakref.ref(x)
+        gc.collect()
+        print(x() is None, [each for each in sys.meta_path if each not in finders])
+        print([each for each in warnings.filters if each not in filters])
+        """)
+    )
+    assert main(["run", "program.py"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["True []", "[]"]
