@@ -4,7 +4,10 @@
 #include <array>
 #include <string>
 
+#include "figures/communication/exposed.h"
 #include "figures/derived_figures.h"
+#include "figures/rows.h"
+#include "values/collective_kinds.h"
 
 namespace roofprof {
 
@@ -12,16 +15,48 @@ namespace {
 
 constexpr std::int64_t kSeenIn = 100;  // one part in so many of the total's time is seen
 
+GroupRow in_place_of_op(const std::string& module, std::string_view what, std::int64_t time_ns,
+                        std::int64_t wasted_ns) {
+  GroupRow row;
+  row.module = module;
+  row.op = std::string(what);
+  row.keys = {module, *row.op};
+  row.time_ns = time_ns;
+  row.wasted_time_ns = wasted_ns;
+  return row;
+}
+
 // What the module spent outside of its ops; nothing is known of it where ops have no times.
-GroupRow outside_ops(const RooflineRow& row, bool on_device) {
-  GroupRow outside;
-  outside.module = row.path;
-  outside.op = "(outside ops)";
-  outside.keys = {row.path, *outside.op};
-  outside.time_ns = row.self.time_ns.value_or(0) - row.self.op_time_ns.value_or(row.self.time_ns.value_or(0));
-  outside.wasted_time_ns = outside.time_ns;
+GroupRow outside_ops(const RooflineRow& row, std::int64_t communication_ns, bool on_device) {
+  const std::int64_t own_ns = row.self.time_ns.value_or(0);
+  const std::int64_t outside_ns =
+      row.self.op_time_ns ? own_ns - *row.self.op_time_ns + communication_ns : std::int64_t{0};
+  auto outside = in_place_of_op(row.path, kOutsideOps, outside_ns, outside_ns);
   if (!on_device) outside.bound = {BoundKind::overhead, ""};
   return outside;
+}
+
+GroupRow exposed_communication(const std::string& module, const Exposed& exposed) {
+  const auto needed_ns = std::min(exposed.needed_ns, exposed.time_ns);
+  auto row = in_place_of_op(module, kExposedCommunication, exposed.time_ns, exposed.time_ns - needed_ns);
+  row.lower_bound_time_ns = needed_ns;
+  if (exposed.time_ns > 0) {
+    row.percent_of_roof = 100 * static_cast<double>(needed_ns) / static_cast<double>(exposed.time_ns);
+  }
+  row.bound = {BoundKind::network, exposed.backend};
+  return row;
+}
+
+// By module: the time of its collectives' ops less that in which communication was exposed, in these ops or outside of
+// them. What a device's kernels were launched by is its ops' time.
+std::vector<std::int64_t> communication_left(const ProfileData& data, const std::vector<Exposed>& exposed) {
+  std::vector<std::int64_t> left(data.modules.size());
+  if (data.device_timed) return left;
+  for (std::size_t id = 0; id < left.size(); ++id) left[id] = -exposed[id].time_ns;
+  for (const auto& bucket : data.ops) {
+    if (is_communication(bucket.op)) left[index_of(bucket.module)] += bucket.time_ns.value_or(0);
+  }
+  return left;
 }
 
 }  // namespace
@@ -31,7 +66,16 @@ std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<Roo
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto wasters = group_rows(data, total, keys);
-  for (const auto& row : rows) wasters.push_back(outside_ops(row, data.device_timed));
+  const auto exposed = exposed_by_module(data);
+  const auto communication =
+      exposed ? communication_left(data, *exposed) : std::vector<std::int64_t>(data.modules.size());
+  const auto ids = row_modules(data);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    wasters.push_back(outside_ops(rows[i], communication[index_of(ids[i])], data.device_timed));
+    if (exposed) wasters.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
+  }
+  // Which of their time is waste is in what was exposed.
+  if (exposed) std::erase_if(wasters, [](const GroupRow& row) { return is_communication(*row.op); });
   // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
   const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
   std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });

@@ -3,15 +3,22 @@
 
 #include <cstddef>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "values/profile_data.h"
 
 namespace roofprof {
 
+// In place of an op: what a module spent between its ops, and of it while collectives were under way and no op
+// computed.
+inline constexpr std::string_view kOutsideOps = "(outside ops)";
+inline constexpr std::string_view kExposedCommunication = "(exposed communication)";
+
 // The `most` pairs of module and op with the most wasted time, the largest first; their time is the module's own. Ops
 // without a roof stand where all of their time would be wasted. Empty where nothing has a roof. What a module spends
-// outside of its ops stands beside them, under the op "(outside ops)".
+// outside of its ops stands beside them, and apart from it what of that, or in ops of collectives, was exposed
+// communication.
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most);
 

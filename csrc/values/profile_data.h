@@ -13,6 +13,7 @@
 #include "roofprof/report.h"
 #include "values/collective_data.h"
 #include "values/device_data.h"
+#include "values/ids.h"
 #include "values/note_codes.h"
 
 namespace roofprof {
@@ -20,24 +21,8 @@ namespace roofprof {
 // Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kReportSchemaVersion = 4;
 
-enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
-inline constexpr std::size_t kPhaseCount = 4;
-inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
-                                                                          "optimizer"};
-
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
-
-// Index into ProfileData::modules.
-using ModuleId = std::int32_t;
-inline constexpr ModuleId kModel = 0;      // path ""
-inline constexpr ModuleId kOutside = 1;    // path "(outside)"
-inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
-constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
-
-// In which region something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
-using RegionId = std::int32_t;
-inline constexpr RegionId kNoRegion = 0;
 
 // Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
 // forward.
@@ -89,6 +74,8 @@ struct OpBucket {
   std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
+  // A convolution or pooling of images none of which is channels_last, in its first call.
+  bool channels_first = false;
 
   bool operator==(const OpBucket&) const = default;
 };
