@@ -78,6 +78,7 @@ struct Pass {
     DType dtype = DType::other;
     bool costed = true;
     std::string shapes;
+    bool channels_first = false;
     std::int64_t calls = 0;
     Work work;
     std::int64_t time_ns = 0;
