@@ -34,6 +34,9 @@ std::vector<ModuleSums> sum_regions(const ProfileData& data) {
   std::vector<ModuleSums> sums(data.regions.size() + 1);
   const auto exists = existing_rows(data);
   for (const auto& bucket : data.ops) sums[at(bucket.region)].tally.add(bucket, data.ceilings);
+  if (const auto parts = exposed_parts(data)) {
+    for (const auto& part : *parts) sums[at(part.region)].tally.exposed += part.exposed;
+  }
   for (const auto& time : data.times) {
     if (!exists[index_of(time.module)]) continue;
     sums[at(time.region)].times.add(time.self_ns);

@@ -8,11 +8,14 @@
 
 #include "figures/memory_time.h"
 
+#include "values/collective_kinds.h"
+
 namespace roofprof {
 
 namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
+constexpr double kRoofBounds = 3;  // percent of the time: where the roofs explain less, none of them bounds
 
 void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
   if (part) sum = saturating_add(sum.value_or(0), *part);
@@ -64,6 +67,7 @@ std::optional<double> attainable_rate(const Figures& figures, const RoofShares& 
 
 Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures) {
   if (!figures.time_ns) return {};
+  if (2 * tally.exposed.time_ns > *figures.time_ns) return {BoundKind::network, tally.exposed.backend};
   Bound overhead{BoundKind::overhead, ""};
   if (timing.device && timing.device->idle_ns > timing.device->busy_ns) return overhead;
   if (!has_work(tally.work)) {
@@ -75,7 +79,11 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   const bool mostly_outside_ops = figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns;
   if (!timing.of_device && mostly_outside_ops) return overhead;
   if (tally.floor_ns > *figures.time_ns / 2) return overhead;  // predicted
-  return tally.roof.known ? largest_share(tally.roof) : Bound{};
+  if (!tally.roof.known) return {};
+  if (tally.communicates && largest_share(tally.roof) == Bound{}) return {BoundKind::network, ""};
+  // What is so far from every roof would take as long under a higher one.
+  if (figures.percent_of_roof.value_or(100) < kRoofBounds) return {BoundKind::latency, ""};
+  return largest_share(tally.roof);
 }
 
 }  // namespace
@@ -89,7 +97,9 @@ std::string to_string(const Bound& bound) {
     case BoundKind::overhead:
       return "overhead";
     case BoundKind::network:
-      return "network " + bound.resource;
+      return bound.resource.empty() ? "network" : "network " + bound.resource;
+    case BoundKind::latency:
+      return "latency/code";
     case BoundKind::unknown:
       break;
   }
@@ -116,6 +126,7 @@ bool needs_roof(const Work& work, DType dtype) {
 
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   RoofShares shares;
+  if (is_communication(bucket.op)) return shares;
   const Work& work = bucket.work;
   double compute_seconds = 0;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
@@ -173,6 +184,7 @@ void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
   }
   work += bucket.work;
   roof += roof_shares(bucket, ceilings);
+  communicates = communicates || is_communication(bucket.op);
 }
 
 Tally& Tally::operator+=(const Tally& other) {
@@ -182,6 +194,8 @@ Tally& Tally::operator+=(const Tally& other) {
   add_known(low_ns, other.low_ns);
   add_known(high_ns, other.high_ns);
   floor_ns = saturating_add(floor_ns, other.floor_ns);
+  exposed += other.exposed;
+  communicates = communicates || other.communicates;
   incomplete = incomplete || other.incomplete;
   buckets += other.buckets;
   return *this;
@@ -227,13 +241,15 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   if (tally.roof.known && !only_uncosted) {
     figures.compute_time_ns = tally.roof.compute_time_ns;
     figures.memory_time_ns = tally.roof.memory_time_ns;
-    figures.lower_bound_time_ns = tally.roof.lower_bound_time_ns;
+    figures.lower_bound_time_ns = saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns);
   }
   // Work that took no time at all was not timed here.
   const bool not_timed = figures.time_ns == 0 && figures.lower_bound_time_ns > 0;
   if (figures.time_ns && figures.lower_bound_time_ns && !not_timed) {
     figures.wasted_time_ns = *figures.time_ns - *figures.lower_bound_time_ns;
-    if (has_work(work) && *figures.time_ns > 0) {
+    // The network's roof holds collectives, not the calls that begin them.
+    const bool begins_collectives = tally.communicates && *figures.lower_bound_time_ns == 0;
+    if (has_work(work) && *figures.time_ns > 0 && !begins_collectives) {
       figures.percent_of_roof =
           100.0 * static_cast<double>(*figures.lower_bound_time_ns) / static_cast<double>(*figures.time_ns);
     }

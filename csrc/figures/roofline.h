@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "figures/communication/exposed.h"
 #include "figures/memory_time.h"
 #include "values/profile_data.h"
 
@@ -36,6 +37,7 @@ struct RoofShares {
 // floating-point work, or a contraction in any type, has no roof. Integer work without multiply-accumulates (counters,
 // indices, comparisons) needs only its bytes' roof: it is never bound by arithmetic, and peaks for such types are not
 // measured. `needs_roof` tells the two apart.
+// Collectives need nothing by these: the network's roof holds them, and only while no op computes.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
@@ -51,6 +53,8 @@ struct Tally {
   std::optional<std::int64_t> low_ns;      // of those with predicted times, their interval; empty: none was
   std::optional<std::int64_t> high_ns;
   std::int64_t floor_ns = 0;
+  Exposed exposed;  // communication in the time; its bytes have no other roof
+  bool communicates = false;
   bool incomplete = false;  // holds an uncosted bucket
   std::int64_t buckets = 0;
 

@@ -62,7 +62,7 @@ void keep_inside(std::vector<Item>& items, const std::vector<bool>& inside) {
 }
 
 // Which part of the time in which any was under way was the region's is not known.
-void keep_collectives(CollectiveData& data, const std::vector<std::int64_t>& new_op) {
+void keep_collectives(CollectiveData& data, const std::vector<std::int64_t>& new_op, const std::vector<bool>& inside) {
   std::vector<std::int64_t> new_index;
   std::int64_t kept = 0;
   for (auto& collective : data.collectives) {
@@ -70,6 +70,11 @@ void keep_collectives(CollectiveData& data, const std::vector<std::int64_t>& new
     new_index.push_back(collective.bucket < 0 ? -1 : kept++);
   }
   for (auto& call : data.calls) call.collective = new_index[static_cast<std::size_t>(call.collective)];
+  // What was called before the region may be waited for in it: then its figures are not among the region's.
+  for (auto& exposed : data.exposed_in) exposed.collective = new_index[static_cast<std::size_t>(exposed.collective)];
+  std::erase_if(data.exposed_in, [&](const ExposedIn& exposed) {
+    return exposed.collective < 0 || !inside[static_cast<std::size_t>(exposed.region)];
+  });
   std::erase_if(data.collectives, [](const CollectiveBucket& collective) { return collective.bucket < 0; });
   std::erase_if(data.calls, [](const CollectiveCall& call) { return call.collective < 0; });
   data.time_ns.reset();
@@ -93,7 +98,7 @@ void keep_ops(ProfileData& data, const std::vector<bool>& inside) {
     if (launch.bucket >= 0) launch.bucket = new_index[static_cast<std::size_t>(launch.bucket)];
   }
   keep_inside(data.ops, inside);
-  keep_collectives(data.collectives, new_index);
+  keep_collectives(data.collectives, new_index, inside);
 }
 
 // Shapes are those of a module's last call, which may have been outside.

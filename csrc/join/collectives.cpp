@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "values/collective_kinds.h"
@@ -67,6 +68,7 @@ class Timed {
     data_.time_ns = length_of(under_way);
     const bool all_known = calls.empty() || under_way.back().end_ns <= pass.computed_until;
     if (all_known) data_.exposed_ns = std::llround(all);
+    if (all_known && pass.all_ran) data_.exposed_in = exposed_by_place(calls, pass);
     data_.calls = calls;
     std::ranges::stable_sort(data_.calls, {}, &CollectiveCall::begin_ns);
   }
@@ -95,6 +97,64 @@ std::vector<double> exposed_shares(const Intervals& under_way, Intervals compute
   shares.reserve(under_way.size());
   for (const auto& one : under_way) shares.push_back(shared.at(one.end_ns) - shared.at(one.begin_ns));
   return shares;
+}
+
+std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls, const PassCollectives& pass) {
+  using Place = std::tuple<ModuleId, Phase, RegionId>;
+  struct Step {
+    std::int64_t at_ns = 0;
+    int change = 0;  // +1: it begins, -1: it ends
+    std::int64_t collective = -1;
+    const RanIn* ran = nullptr;
+  };
+  Intervals computed = pass.computed;
+  unite(computed);
+  std::vector<Step> steps;
+  for (const auto& call : calls) {
+    steps.push_back({call.begin_ns, 1, call.collective});
+    steps.push_back({call.end_ns, -1, call.collective});
+  }
+  for (const auto& ran : pass.ran) {
+    steps.push_back({ran.begin_ns, 1, -1, &ran});
+    steps.push_back({ran.end_ns, -1, -1, &ran});
+  }
+  for (const auto& one : computed) {
+    steps.push_back({one.begin_ns, 1});
+    steps.push_back({one.end_ns, -1});
+  }
+  std::ranges::stable_sort(steps, {}, &Step::at_ns);
+
+  std::map<std::int64_t, int> under_way;
+  std::map<Place, int> running;
+  std::map<std::pair<std::int64_t, Place>, double> sums;
+  int all = 0, computing = 0;
+  std::int64_t since = 0;
+  const auto add_to = [](auto& counts, const auto& key, int change) {
+    if ((counts[key] += change) == 0) counts.erase(key);
+  };
+  for (const auto& step : steps) {
+    const auto lasted = static_cast<double>(step.at_ns - since);
+    since = step.at_ns;
+    if (computing == 0 && lasted > 0) {
+      for (const auto& [collective, calls_of_it] : under_way) {
+        for (const auto& [place, threads] : running) sums[{collective, place}] += threads * lasted * calls_of_it / all;
+      }
+    }
+    if (step.ran != nullptr) {
+      add_to(running, Place{step.ran->module, step.ran->phase, step.ran->region}, step.change);
+    } else if (step.collective >= 0) {
+      add_to(under_way, step.collective, step.change);
+      all += step.change;
+    } else {
+      computing += step.change;
+    }
+  }
+  std::vector<ExposedIn> exposed;
+  for (const auto& [key, ns] : sums) {
+    const auto& [module, phase, region] = key.second;
+    if (std::llround(ns) > 0) exposed.push_back({key.first, module, phase, region, std::llround(ns)});
+  }
+  return exposed;
 }
 
 CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<OpKey>& keys) {
@@ -131,7 +191,10 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
   std::map<std::int64_t, std::int64_t> by_op;  // the collective of an op; -1: of several groups
   for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
     const auto& collective = data.collectives[static_cast<std::size_t>(i)];
-    if (collective.timed_calls > 0) return data;  // the host tells
+    if (collective.timed_calls > 0) {  // the host tells, whose time is none of rows with times of a device
+      data.exposed_in.clear();
+      return data;
+    }
     const auto [place, fresh] = by_op.try_emplace(collective.bucket, i);
     if (!fresh) place->second = -1;
   }
@@ -160,6 +223,15 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
   if (calls.empty()) return data;
   data.time_ns = time_ns;
   data.exposed_ns = exposed_ns;
+  // Rows have the times of their own kernels.
+  data.exposed_in.clear();
+  for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
+    const auto& collective = data.collectives[static_cast<std::size_t>(i)];
+    const auto& op = ops[static_cast<std::size_t>(collective.bucket)];
+    if (collective.exposed_ns > 0) {
+      data.exposed_in.push_back({i, op.module, op.phase, op.region, collective.exposed_ns});
+    }
+  }
   // A collective may have launched several kernels.
   for (auto& collective : data.collectives) {
     if (collective.timed_calls > 0) collective.timed_calls = collective.calls;

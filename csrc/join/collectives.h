@@ -15,6 +15,10 @@ namespace roofprof {
 // several are under way at once they share it equally: the sum is the whole. `computed` need not be in order.
 std::vector<double> exposed_shares(const Intervals& under_way, Intervals computed);
 
+// Of each collective and each place where code ran meanwhile the exposed time that passed there, shared likewise. Calls
+// know their collectives by index.
+std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls, const PassCollectives& pass);
+
 // `keys`: of the profile's ops (host_profile.h). Counts are those of `counting`, times those of `timed`; null: no call
 // was timed.
 CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<OpKey>& keys);

@@ -66,6 +66,7 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
     OpBucket bucket{op.name,   op.key.module, op.key.phase, op.key.region, op.dtype,
                     op.shapes, op.costed,     op.calls,     op.work,       {}};
     bucket.reuse = op.reuse;
+    bucket.channels_first = op.channels_first;
     if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;
     host.ops.push_back(std::move(bucket));
     host.inputs.push_back(op.inputs_key());

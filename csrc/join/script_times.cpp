@@ -21,6 +21,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     bucket.region = op.key.region;
     bucket.dtype = op.dtype;
     bucket.shapes = op.shapes;
+    bucket.channels_first = op.channels_first;
     bucket.time_ns = op.time_ns;
     others.ops.push_back(std::move(bucket));
     others.inputs.push_back(op.inputs_key());

@@ -37,6 +37,7 @@ Pass::Op op_of(const Bucket& bucket) {
   op.without_data = bucket.key.without_data;
   op.dtype = bucket.dtype;
   op.shapes = bucket.shapes;
+  op.channels_first = bucket.channels_first;
   op.inputs = bucket.inputs;
   return op;
 }
@@ -86,6 +87,7 @@ BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, 
     bucket.key = stored;
     bucket.dtype = costed.dtype;
     bucket.costed = costed.costed;
+    bucket.channels_first = costed.channels_first;
     bucket.per_call = shared;
     bucket.inputs = shared ? kAnyInputs : inputs;
     bucket.shapes = shared && !costed.shapes.empty() ? "other shapes" : costed.shapes;

@@ -48,6 +48,7 @@ struct Bucket {
   BucketKey key;
   DType dtype = DType::other;
   bool costed = true;
+  bool channels_first = false;
   bool per_call = false;     // many shapes in one bucket: costed call by call into work_sum
   std::uint64_t inputs = 0;  // the signature of the inputs that led here; kAnyInputs: of several
   std::string shapes;

@@ -19,6 +19,21 @@ std::int64_t first_elements(const std::vector<ops::Argument>& arguments) {
   return 0;
 }
 
+// One tensor that is channels_last is enough for torch to compute so.
+bool gets_channels_first(const ops::OpCall& call) {
+  constexpr int kImage = 4;  // dimensions: batch, channels, height, width
+  if (call.name.find("conv") == std::string::npos && call.name.find("pool") == std::string::npos) return false;
+  bool any = false;
+  for (const auto& argument : call.arguments) {
+    for (const auto& tensor : argument.tensors) {
+      if (tensor.dim() < kImage) continue;
+      if (tensor.channels_last) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
 }  // namespace
 
 Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
@@ -27,6 +42,7 @@ Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
   result.dtype = call.compute_dtype();
   if (op.kind != OpKind::counted) return result;
   result.shapes = shapes_of(call);
+  result.channels_first = gets_channels_first(call);
   std::optional<at::RecordFunctionGuard> unobserved;
   if (op.cost != nullptr && op.cost->own != nullptr) unobserved.emplace(false);
   try {

@@ -15,7 +15,8 @@ struct Costed {
   Work work;
   DType dtype = DType::other;
   std::string shapes;
-  std::string failure;  // why the cost could not be computed; empty: it could, or there is none
+  bool channels_first = false;  // of a convolution or pooling: it gets images, and none of them is channels_last
+  std::string failure;          // why the cost could not be computed; empty: it could, or there is none
 };
 
 // Runs users' cost functions, which may wait for other threads (for Python's interpreter lock): not to be called with a

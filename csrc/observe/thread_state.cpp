@@ -19,7 +19,11 @@ ThreadState& thread_state() {
 
 void ThreadState::charge(Ticks now) {
   if (!scopes.empty()) {
-    table->clock(owner_of(scopes.back())).self_ticks += now - last_switch;
+    const auto owner = owner_of(scopes.back());
+    table->clock(owner).self_ticks += now - last_switch;
+    if (collectives->any_since(last_switch)) {
+      collectives->ran(owner.module, owner.phase, owner.region, last_switch, now);
+    }
   }
   last_switch = now;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "figures/communication/exposed.h"
 #include "figures/rows.h"
 #include "values/collective_kinds.h"
 
@@ -32,9 +33,7 @@ void add_times(const CollectiveBucket& bucket, double share, double factor, Coll
   row.bus_bandwidth = *row.algorithm_bandwidth * factor;
 }
 
-void add_bound(const NetworkCeiling& roof, double share, Collective& row) {
-  const double sent_ns = static_cast<double>(row.wire_bytes) * share / roof.bytes_per_second * 1e9;
-  const double bound_ns = roof.latency_ns * static_cast<double>(row.timed_calls) + sent_ns;
+void add_bound(double bound_ns, Collective& row) {
   row.lower_bound_ns = std::llround(bound_ns);
   row.bound = {BoundKind::network, row.backend};
   if (!row.time_ns || *row.time_ns <= 0) return;
@@ -43,14 +42,6 @@ void add_bound(const NetworkCeiling& roof, double share, Collective& row) {
 }
 
 }  // namespace
-
-const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group) {
-  if (collective == name_of(CollectiveKind::recv)) collective = name_of(CollectiveKind::send);
-  const auto found = std::ranges::find_if(ceilings.network, [&](const NetworkCeiling& roof) {
-    return roof.collective == collective && roof.backend == group.backend && roof.ranks == group.ranks;
-  });
-  return found == ceilings.network.end() || found->bytes_per_second <= 0 ? nullptr : &*found;
-}
 
 std::vector<Collective> collective_rows(const ProfileData& data) {
   std::vector<Collective> rows;
@@ -82,7 +73,7 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
     row.direct_bytes = bytes_by(Algorithm::direct, *kind, row);
     const double share = static_cast<double>(bucket.timed_calls) / static_cast<double>(bucket.calls);
     if (bucket.timed_calls > 0) add_times(bucket, share, factor, row);
-    if (const auto* roof = network_roof(data.ceilings, row.name, group)) add_bound(*roof, share, row);
+    if (const auto bound_ns = network_bound_ns(data, bucket)) add_bound(*bound_ns, row);
     rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(rows, std::ranges::greater{},
@@ -92,33 +83,33 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
 
 void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
   struct Sum {
-    std::int64_t time_ns = 0;
+    bool any = false;  // collectives that it caused
+    std::int64_t caused_ns = 0;
     std::int64_t exposed_ns = 0;
-    bool any = false;
-    bool exposed_known = true;
-    std::string_view backend;
-  };
-  const auto add_to_row = [](const Sum& sum, RooflineRow& row) {
-    if (!sum.any) return;
-    row.communication_ns = sum.time_ns;
-    if (!sum.exposed_known) return;
-    row.exposed_communication_ns = sum.exposed_ns;
-    if (row.time_ns && 2 * sum.exposed_ns > *row.time_ns) row.bound = {BoundKind::network, std::string(sum.backend)};
   };
   std::vector<Sum> sums(data.modules.size() + 1);  // the last one is of all
+  const auto add = [&](ModuleId module, auto add_to) {
+    add_to(sums.back());
+    for (; module >= 0; module = data.modules[index_of(module)].parent) add_to(sums[index_of(module)]);
+  };
+  bool any = false;
   for (const auto& bucket : data.collectives.collectives) {
     if (bucket.timed_calls == 0) continue;
-    const auto add_to_sum = [&](Sum& sum) {
+    any = true;
+    add(data.ops[static_cast<std::size_t>(bucket.bucket)].module, [&](Sum& sum) {
       sum.any = true;
-      sum.time_ns = saturating_add(sum.time_ns, bucket.time_ns);
-      sum.exposed_ns = saturating_add(sum.exposed_ns, bucket.exposed_ns);
-      sum.exposed_known = sum.exposed_known && bucket.exposed_known;
-      sum.backend = data.collectives.groups[static_cast<std::size_t>(bucket.group)].backend;
-    };
-    add_to_sum(sums.back());
-    auto module = data.ops[static_cast<std::size_t>(bucket.bucket)].module;
-    for (; module >= 0; module = data.modules[index_of(module)].parent) add_to_sum(sums[index_of(module)]);
+      sum.caused_ns = saturating_add(sum.caused_ns, bucket.time_ns);
+    });
   }
+  const auto exposed = any ? exposed_by_module(data) : std::nullopt;
+  for (std::size_t id = 0; exposed && id < exposed->size(); ++id) {
+    add(static_cast<ModuleId>(id),
+        [&](Sum& sum) { sum.exposed_ns = saturating_add(sum.exposed_ns, (*exposed)[id].time_ns); });
+  }
+  const auto add_to_row = [&](const Sum& sum, RooflineRow& row) {
+    if (sum.any) row.communication_ns = sum.caused_ns;
+    if (exposed && row.time_ns) row.exposed_communication_ns = sum.exposed_ns;
+  };
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) add_to_row(sums[index_of(ids[i])], rows[i]);
   add_to_row(sums.back(), total);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "figures/communication/exposed.h"
 #include "values/collective_kinds.h"
 
 namespace roofprof {
@@ -41,7 +42,8 @@ std::int64_t MergedCollectives::collective_of_bucket(std::int64_t bucket, std::i
   return place->second;
 }
 
-void MergedCollectives::add(const ProfileData& data, const std::vector<std::int64_t>& buckets, const std::string& host,
+void MergedCollectives::add(const ProfileData& data, const MergedIndices& indices,
+                            const std::vector<std::int64_t>& buckets, const std::string& host,
                             const std::optional<ClockOffset>& clock) {
   std::vector<std::int64_t> places;
   for (const auto& own : data.collectives.collectives) {
@@ -55,6 +57,12 @@ void MergedCollectives::add(const ProfileData& data, const std::vector<std::int6
     sum.time_ns = saturating_add(sum.time_ns, own.time_ns);
     sum.exposed_ns = saturating_add(sum.exposed_ns, own.exposed_ns);
     sum.exposed_known = sum.exposed_known && own.exposed_known;
+  }
+  places_known_ = places_known_ && exposed_by_module(data).has_value();
+  for (const auto& part : data.collectives.exposed_in) {
+    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.module(part.module),
+                                part.phase, indices.region(part.region)}];
+    sum_ns = saturating_add(sum_ns, part.exposed_ns);
   }
   time_.add(data.collectives.time_ns);
   exposed_.add(data.collectives.exposed_ns);
@@ -102,6 +110,10 @@ void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::
     if (!hosts_[i].contains("")) data.collectives.groups[i].hosts = std::ssize(hosts_[i]);
   }
   data.collectives.collectives = collectives_;
+  for (const auto& [place, exposed_ns] : exposed_in_) {
+    const auto& [collective, module, phase, region] = place;
+    if (places_known_) data.collectives.exposed_in.push_back({collective, module, phase, region, exposed_ns});
+  }
   data.collectives.time_ns = time_.value();
   data.collectives.exposed_ns = exposed_.value();
   std::vector<Intervals> waits(static_cast<std::size_t>(ranks_));

@@ -6,10 +6,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "ranks/known_sum.h"
+#include "ranks/merged_tree.h"
 #include "values/interval.h"
 #include "values/profile_data.h"
 
@@ -26,8 +28,8 @@ struct ClockOffset {
 class MergedCollectives {
  public:
   // `buckets`: by the index of each of its ops the merged one. `host`: empty where it is not known, as `clock`.
-  void add(const ProfileData& data, const std::vector<std::int64_t>& buckets, const std::string& host,
-           const std::optional<ClockOffset>& clock);
+  void add(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
+           const std::string& host, const std::optional<ClockOffset>& clock);
   // Into a profile that has the merged ops; `waiting` gets how long each rank waited in any collective, in the order of
   // add(). Empty where none of its calls was found on all ranks.
   void write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting);
@@ -65,6 +67,9 @@ class MergedCollectives {
   std::int64_t ranks_ = 0;
   std::int64_t error_ns_ = 0;
   KnownSum time_, exposed_;
+  using Place = std::tuple<std::int64_t, ModuleId, Phase, RegionId>;
+  std::map<Place, std::int64_t> exposed_in_;
+  bool places_known_ = true;  // on all ranks
 };
 
 }  // namespace roofprof

@@ -89,7 +89,7 @@ struct RankMerger::Merged {
   void add_facts(const ProfileData& data, std::int64_t rank);
   void add_notes_of(const ProfileData& data);
   void compare_roofs(const ProfileData& data, std::int64_t rank);
-  void add_collectives(const ProfileData& data, const std::vector<std::int64_t>& buckets,
+  void add_collectives(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
                        std::optional<ClockOffset> clock, const std::string& host, std::int64_t rank);
   std::vector<std::int64_t> missing() const;
   void write_notes(ProfileData& data) const;
@@ -129,13 +129,14 @@ void RankMerger::Merged::compare_roofs(const ProfileData& data, std::int64_t ran
   }
 }
 
-void RankMerger::Merged::add_collectives(const ProfileData& data, const std::vector<std::int64_t>& buckets,
-                                         std::optional<ClockOffset> clock, const std::string& host, std::int64_t rank) {
+void RankMerger::Merged::add_collectives(const ProfileData& data, const MergedIndices& indices,
+                                         const std::vector<std::int64_t>& buckets, std::optional<ClockOffset> clock,
+                                         const std::string& host, std::int64_t rank) {
   const auto boot = text_in(data.environment, "boot");
   const bool is_first = ranks.empty();
   if (!clock && (is_first || (!boot.empty() && boot == text_in(first.environment, "boot")))) clock = ClockOffset{};
   if (!clock && !data.collectives.calls.empty()) other_clocks.push_back(rank);
-  collectives.add(data, buckets, host.empty() ? text_in(data.environment, "host") : host, clock);
+  collectives.add(data, indices, buckets, host.empty() ? text_in(data.environment, "host") : host, clock);
 }
 
 void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
@@ -239,7 +240,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
   }
   const auto indices = merged.tree.add(data);
   const auto buckets = merged.sums.add(data, indices);
-  merged.add_collectives(data, buckets, clock, host, rank);
+  merged.add_collectives(data, indices, buckets, clock, host, rank);
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].time_ns) continue;

@@ -173,6 +173,7 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(of_modules && total.time_max_ns, facts::ranks);
   add(of_modules && total.communication_ns, facts::collectives);
   add(total.time_low_ns.has_value(), facts::predicted);
+  add(any([](const auto& row) { return row.bound.kind == BoundKind::latency; }), facts::latency);
   return known;
 }
 

@@ -40,6 +40,12 @@ void check_collectives(const ProfileData& data) {
       throw std::invalid_argument("more calls of a collective are timed than were made");
     }
   }
+  for (const auto& exposed : data.collectives.exposed_in) {
+    if (!is_in(exposed.collective, data.collectives.collectives) || !is_in(exposed.module, data.modules) ||
+        exposed.region < 0 || exposed.region > std::ssize(data.regions) || exposed.exposed_ns < 0) {
+      throw std::invalid_argument("exposed communication belongs to no collective or module, or is negative");
+    }
+  }
   for (const auto& call : data.collectives.calls) {
     if (!is_in(call.collective, data.collectives.collectives) || call.end_ns < call.begin_ns) {
       throw std::invalid_argument("a call of a collective belongs to none, or ends before it begins");

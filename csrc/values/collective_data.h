@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "values/ids.h"
 #include "values/interval.h"
 
 namespace roofprof {
@@ -36,6 +37,15 @@ struct CollectiveCall {
   bool operator==(const CollectiveCall&) const = default;
 };
 
+// A stretch in which a thread ran code of one module, phase and region.
+struct RanIn {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
 // What a pass saw of them.
 struct PassCollectives {
   // All calls of an operator with one signature in one group.
@@ -50,6 +60,8 @@ struct PassCollectives {
   std::int64_t left_out = 0;          // for which there was no room
   std::int64_t unfinished = 0;        // still under way when the pass ended, or failed
   std::int64_t untold = 0;            // whose backend does not tell when they end
+  std::vector<RanIn> ran;             // where they overlap collectives
+  bool all_ran = true;                // false: there was no room for some
   Intervals computed;                 // ops that compute, where they overlap collectives
   std::int64_t computed_until = std::numeric_limits<std::int64_t>::max();  // later ones were not kept
 };
@@ -71,9 +83,22 @@ struct CollectiveBucket {
   bool operator==(const CollectiveBucket&) const = default;
 };
 
+// Of a collective's exposed time that which a module's own time has: what ran there when it was waited for, whichever
+// module caused it.
+struct ExposedIn {
+  std::int64_t collective = -1;  // index into CollectiveData::collectives
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  std::int64_t exposed_ns = 0;
+
+  bool operator==(const ExposedIn&) const = default;
+};
+
 struct CollectiveData {
   std::vector<ProcessGroup> groups;
   std::vector<CollectiveBucket> collectives;
+  std::vector<ExposedIn> exposed_in;  // empty: nothing was exposed, or it is not known where
   std::vector<CollectiveCall> calls;  // in the order of their begins; none in a merged profile
   // While any was under way, and of it, while no op computed; empty: not known.
   std::optional<std::int64_t> time_ns;

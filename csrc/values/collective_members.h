@@ -40,9 +40,19 @@ void for_each_member(Of<CollectiveBucket>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<ExposedIn>, Visitor&& visit) {
+  visit("collective", &ExposedIn::collective, Written::always);
+  visit("module", &ExposedIn::module, Written::always);
+  visit("phase", &ExposedIn::phase, Written::always);
+  visit("region", &ExposedIn::region, Written::unless_default);
+  visit("exposed_ns", &ExposedIn::exposed_ns, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<CollectiveData>, Visitor&& visit) {
   visit("groups", &CollectiveData::groups, Written::always);
   visit("collectives", &CollectiveData::collectives, Written::always);
+  visit("exposed_in", &CollectiveData::exposed_in, Written::unless_default);
   visit("calls", &CollectiveData::calls, Written::unless_default);
   visit("time_ns", &CollectiveData::time_ns, Written::unless_default);
   visit("exposed_ns", &CollectiveData::exposed_ns, Written::unless_default);

@@ -23,7 +23,7 @@ struct FigureTraits {
   Facts needs = 0;
   Limit limit = Limit::none;
   Sentence legend = {};
-  std::array<Sentence, 2> hints = {};
+  std::array<Sentence, 3> hints = {};
 };
 
 template <class Member>
@@ -78,11 +78,13 @@ inline constexpr std::tuple kFigures{
                  {.aliases = {"flops/s"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("achieved_bandwidth", "B/s", Unit::bytes_per_second, &Figures::achieved_bandwidth,
                  {.aliases = {"bandwidth"}, .needs = facts::time, .limit = Limit::lower}),
-    figure_entry("bound", "bound", Unit::bound, &Figures::bound,
-                 {.needs = facts::time,
-                  .legend = {"bound: the roof behind most of it", facts::roofs},
-                  .hints = {{{"overhead: most time is outside ops", 0, facts::device},
-                             {"overhead: it mostly waited", facts::device | facts::intervals}}}}),
+    figure_entry(
+        "bound", "bound", Unit::bound, &Figures::bound,
+        {.needs = facts::time,
+         .legend = {"bound: the roof behind most of it", facts::roofs},
+         .hints = {{{"overhead: most time is outside ops", 0, facts::device},
+                    {"overhead: it mostly waited", facts::device | facts::intervals},
+                    {"latency/code: roofs explain under 3%, latency or the ops' own code the rest", facts::latency}}}}),
     figure_entry("compute_time", "FLOPs need", Unit::nanoseconds, &Figures::compute_time_ns,
                  {.needs = facts::roofs, .limit = Limit::lower}),
     figure_entry("memory_time", "bytes need", Unit::nanoseconds, &Figures::memory_time_ns,
@@ -163,7 +165,7 @@ inline constexpr std::tuple kRowFields{
                  {.needs = facts::collectives, .legend = {"comm.: its collectives, from their calls to their ends"}}),
     figure_entry(
         "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
-        {.needs = facts::collectives, .legend = {"exposed: communication that it causes while no op computes"}}),
+        {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
 };
 
 // What a group has beside its keys and figures.

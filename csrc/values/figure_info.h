@@ -63,7 +63,7 @@ constexpr std::string_view unit_name(Unit unit) {
     case Unit::blocks:
       return "count in x, y and z";
     case Unit::bound:
-      return "compute <dtype>, memory <level>, overhead or unknown";
+      return "compute <dtype>, memory <level>, network <backend>, overhead, latency/code or unknown";
   }
   return "";
 }
@@ -95,10 +95,11 @@ inline constexpr Facts inferred = 1U << 8U;
 inline constexpr Facts ranks = 1U << 9U;         // the report is merged of several ranks', with times
 inline constexpr Facts collectives = 1U << 10U;  // some were called, with times
 inline constexpr Facts predicted = 1U << 11U;    // times are predicted
+inline constexpr Facts latency = 1U << 12U;      // no roof is near what some rows reach
 
-inline constexpr std::array<std::string_view, 12> kNames = {"integers", "time",  "device",      "intervals",
-                                                            "counters", "roofs", "regions",     "incomplete",
-                                                            "inferred", "ranks", "collectives", "predicted"};
+inline constexpr std::array<std::string_view, 13> kNames = {
+    "integers",   "time",     "device", "intervals",   "counters",  "roofs",  "regions",
+    "incomplete", "inferred", "ranks",  "collectives", "predicted", "latency"};
 }  // namespace facts
 
 // What a figure is where an op without a known cost is in it.
@@ -126,7 +127,7 @@ struct FigureInfo {
   Facts needs = 0;
   Limit limit = Limit::none;
   Sentence legend = {};                // what it is: below every table of a report that can fill it
-  std::array<Sentence, 2> hints = {};  // what else its column may hold
+  std::array<Sentence, 3> hints = {};  // what else its column may hold
 
   // The same of a row's figure, or of its self figure.
   std::string name_in(bool of_self) const { return std::string(of_self ? kSelf : "").append(name); }

@@ -80,6 +80,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
   visit("reuse", &OpBucket::reuse, Written::unless_default);
+  visit("channels_first", &OpBucket::channels_first, Written::unless_default);
 }
 
 template <class Visitor>

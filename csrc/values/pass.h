@@ -80,6 +80,7 @@ struct Pass {
     bool costed = true;
     bool without_data = false;  // its tensors are on the meta device, or fake
     std::string shapes;
+    bool channels_first = false;
     std::int64_t calls = 0;
     Work work;
     Reuse reuse;  // of all calls; empty: not known

@@ -13,6 +13,7 @@
 #include "roofprof/report.h"
 #include "values/collective_data.h"
 #include "values/device_data.h"
+#include "values/ids.h"
 #include "values/note_codes.h"
 #include "values/reuse.h"
 
@@ -21,27 +22,11 @@ namespace roofprof {
 // Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kReportSchemaVersion = 4;
 
-enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
-inline constexpr std::size_t kPhaseCount = 4;
-inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
-                                                                          "optimizer"};
-
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
 // The op of a call of an AOTInductor package, whose code is compiled, too. No module of the model runs inside.
 inline constexpr std::string_view kCompiledPackage = "AOTInductor package";
 constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledRegion || op == kCompiledPackage; }
-
-// Index into ProfileData::modules.
-using ModuleId = std::int32_t;
-inline constexpr ModuleId kModel = 0;      // path ""
-inline constexpr ModuleId kOutside = 1;    // path "(outside)"
-inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
-constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
-
-// In which region something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
-using RegionId = std::int32_t;
-inline constexpr RegionId kNoRegion = 0;
 
 // Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
 // forward.
@@ -96,6 +81,8 @@ struct OpBucket {
   // From how far the bytes of `work` come, all calls together. Where less is known than they are, the rest is as far as
   // one call's footprint.
   Reuse reuse = {};
+  // A convolution or pooling of images none of which is channels_last, in its first call.
+  bool channels_first = false;
 
   bool operator==(const OpBucket&) const = default;
 };

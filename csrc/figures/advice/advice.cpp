@@ -46,7 +46,7 @@ std::map<ModuleAndOp, const KernelBucket*> older_kernels(const ProfileData& data
   return older;
 }
 
-// Time of the user's own code around the model is no module's.
+// Code around the model is the user's own: few rules speak of it.
 bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
 
 // The device as a whole, where it waited: no module is told apart by that.
@@ -74,12 +74,10 @@ Advice describe(const AdviceRule& rule, std::vector<Held> held) {
   }
   std::size_t others = 0;
   for (const auto& [module, count] : members) others += module == advice.module ? 0 : count;
-  std::string subject = listed(advice.ops, kNamed) + " in " + display_path(advice.module);
-  if (largest.members > 1) subject += " x" + std::to_string(largest.members);
-  if (others > 0) subject += " and " + counted(static_cast<std::int64_t>(others), "more module", "more modules");
-  if (advice.ops.front().starts_with('(')) {
-    subject =
-        largest.where.ops->op == kIdleDevice ? "the device" : "code outside ops in " + display_path(advice.module);
+  std::string subject = rule.about.empty() ? listed(advice.ops, kNamed) : std::string(rule.about);
+  if (rule.names_modules) {
+    subject += " in " + display_path(advice.module);
+    if (largest.members > 1) subject += " x" + std::to_string(largest.members);
     if (others > 0) subject += " and " + counted(static_cast<std::int64_t>(others), "more module", "more modules");
   }
 
@@ -117,9 +115,9 @@ std::vector<Advice> advice_on(const ProfileData& data, const Figures& total) {
   // Each case is spoken of once, by the first rule that holds for it.
   std::map<const AdviceRule*, std::vector<Held>> held;
   for (const auto& row : cases) {
-    if (!is_of_model(row)) continue;
     const AdviceCase where{&folding.data, &row, found_in(buckets, row), found_in(older, row), &total};
     for (const auto& rule : advice_rules()) {
+      if (!rule.around_model && !is_of_model(row)) continue;
       if (auto reason = rule.reason(where)) {
         held[&rule].push_back({where, std::move(*reason), members[*row.module]});
         break;

@@ -37,9 +37,15 @@ std::optional<ConvolutionSizes> convolution(const AdviceCase& where) {
   return where.bucket == nullptr ? std::nullopt : convolution_sizes(*where.bucket);
 }
 
+bool ran_on_cpu(const AdviceCase& where) { return !where.data->device_timed && where.data->device.starts_with("cpu"); }
+
 bool ran_compiled(const ProfileData& data) {
   return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
          std::ranges::any_of(data.ops, [](const OpBucket& op) { return is_compiled_code(op.op); });
 }
+
+bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought; }
+
+bool may_compile(const ProfileData& data) { return !is_of_cpp(data) && !ran_compiled(data); }
 
 }  // namespace roofprof::cases

@@ -6,7 +6,9 @@
 #include <cstdio>
 
 #include "figures/advice/advice_case.h"
+#include "figures/advice/code_rules.h"
 #include "figures/advice/op_sizes.h"
+#include "figures/advice/program_rules.h"
 #include "figures/advice/sentence_figures.h"
 #include "figures/kernel_arch.h"
 #include "figures/roofline.h"
@@ -18,9 +20,11 @@ namespace {
 
 using cases::convolution;
 using cases::is_bound;
+using cases::kFarFromRoof;
+using cases::may_compile;
 using cases::of_roof;
 using cases::part_of;
-using cases::ran_compiled;
+using cases::ran_on_cpu;
 using cases::ridge_of;
 using cases::time_of;
 using cases::under_the_ridge;
@@ -29,87 +33,7 @@ using cases::wasted_in;
 using sentences::number;
 using sentences::percent_of_roof;
 using sentences::text_of;
-using sentences::text_of_microseconds;
 using sentences::value_of;
-
-// ---- kernels, and time between them
-
-std::optional<AdviceReason> built_for_older(const AdviceCase& where) {
-  if (where.older == nullptr) return std::nullopt;
-  const auto built_for = architecture_in_name(where.older->name);
-  const auto device = architecture_of_device(where.data->compute_capability);
-  if (!built_for || !device) return std::nullopt;
-  return AdviceReason{where.older->total_ns,
-                      {{"built_for", static_cast<double>(*built_for)}, {"device", static_cast<double>(*device)}}};
-}
-
-std::string say_built_for_older(const AdviceCase& where, const NamedFigures& figures) {
-  constexpr std::size_t kNameLength = 60;
-  const std::string& name = where.older->name;
-  return "the kernel " + (name.size() > kNameLength ? name.substr(0, kNameLength) + "..." : name) +
-         " was built for sm_" + text_of(figures, "built_for") + ", this device is sm_" + text_of(figures, "device") +
-         ": another shape, layout, type or library version may get a newer one";
-}
-
-// A device that is busy for most of the time has no gaps to fill.
-std::optional<AdviceReason> device_waits(const AdviceCase& where) {
-  constexpr double kBusy = 70;
-  if (where.ops->op != kIdleDevice || !where.ops->utilization || *where.ops->utilization >= kBusy) return std::nullopt;
-  return AdviceReason{time_of(where), {{"utilization", *where.ops->utilization}}};
-}
-
-std::string say_device_waits(const AdviceCase& where, const NamedFigures& figures) {
-  const std::string how = ran_compiled(*where.data) ? "larger batches or CUDA graphs give"
-                                                    : "larger batches, torch.compile or CUDA graphs give";
-  return "busy for " + percent(value_of(figures, "utilization") / 100) +
-         " of its time, it waited for launches in the rest: " + how + " it more at once";
-}
-
-std::optional<AdviceReason> outside_ops(const AdviceCase& where) {
-  if (where.ops->op != "(outside ops)" || where.data->device_timed || ran_compiled(*where.data)) return std::nullopt;
-  // Where most of it may be waiting for other ranks, the host's code is not what to look at.
-  if (2 * where.data->collectives.exposed_ns.value_or(0) > where.ops->time_ns.value_or(0)) return std::nullopt;
-  return AdviceReason{time_of(where), {}};
-}
-
-std::string say_outside_ops(const AdviceCase&, const NamedFigures&) {
-  return "it is spent in the host's code between ops: larger batches give each op more to do, torch.compile takes that "
-         "code out";
-}
-
-// ---- code that reaches no roof
-
-// What is reached by ordinary code is a tenth at least, once a call is long against the start of an op or a kernel.
-constexpr double kFarFromRoof = 10;
-// Where all is far from the roofs, something else is slow: a machine that others use, or a model of short calls.
-constexpr double kOthersReach = 20;
-constexpr double kLongCall = 20e3;        // ns, on the host
-constexpr double kLongDeviceCall = 10e3;  // ns
-
-std::optional<AdviceReason> far_from_roof(const AdviceCase& where) {
-  if (where.bucket == nullptr || !where.ops->percent_of_roof || of_roof(where) >= kFarFromRoof) return std::nullopt;
-  if (where.ops->incomplete || where.ops->calls <= 0) return std::nullopt;
-  if (where.total->percent_of_roof.value_or(0) < kOthersReach) return std::nullopt;
-  const double call_ns = static_cast<double>(time_of(where)) / static_cast<double>(where.ops->calls);
-  if (call_ns < (where.data->device_timed ? kLongDeviceCall : kLongCall)) return std::nullopt;
-  return AdviceReason{wasted_in(where), {{"percent_of_roof", of_roof(where)}, {"time_per_call_us", call_ns / 1e3}}};
-}
-
-std::string say_far_from_roof(const AdviceCase&, const NamedFigures& figures) {
-  return percent_of_roof(figures) + " in calls of " + text_of_microseconds(value_of(figures, "time_per_call_us")) +
-         ", so its code bounds it, not the machine: try another memory format, type or implementation";
-}
-
-std::optional<AdviceReason> slow_max_pooling(const AdviceCase& where) {
-  if (where.ops->op->find("max_pool") == std::string::npos || where.data->device_timed) return std::nullopt;
-  return far_from_roof(where);
-}
-
-std::string say_slow_max_pooling(const AdviceCase&, const NamedFigures& figures) {
-  return percent_of_roof(figures) +
-         ", so its code bounds it, not the machine: on a CPU it is vectorised along the channels in "
-         "memory_format=torch.channels_last alone";
-}
 
 // ---- shapes that cost bytes
 
@@ -130,11 +54,12 @@ std::optional<AdviceReason> split_convolution(const AdviceCase& where, bool dept
 
 std::optional<AdviceReason> depthwise_convolution(const AdviceCase& where) { return split_convolution(where, true); }
 
-std::string say_depthwise_convolution(const AdviceCase&, const NamedFigures& figures) {
+std::string say_depthwise_convolution(const AdviceCase& where, const NamedFigures& figures) {
   const bool slow = value_of(figures, "percent_of_roof") < kGoodForConvolution;
+  const std::string layout = where.bucket->channels_first ? "try channels_last, or " : "try ";
   return "depthwise, so few FLOPs for the bytes, " + under_the_ridge_text(figures) + ", at " +
          percent_of_roof(figures) +
-         (slow ? ": try channels_last, or full convolutions where time counts, as Fused-MBConv has them"
+         (slow ? ": " + layout + "full convolutions where time counts, as Fused-MBConv has them"
                : ": full convolutions may take less time with more FLOPs, as in Fused-MBConv");
 }
 
@@ -251,10 +176,10 @@ std::optional<AdviceReason> elementwise(const AdviceCase& where) {
   return AdviceReason{time_of(where), *under};
 }
 
-std::string say_elementwise(const AdviceCase&, const NamedFigures& figures) {
+std::string say_elementwise(const AdviceCase& where, const NamedFigures& figures) {
   return under_the_ridge_text(figures) +
-         ", so the time is that of passes over memory: fuse them with the ops beside them (torch.compile), or work in "
-         "place";
+         ", so the time is that of passes over memory: fuse them with the ops beside them" +
+         (may_compile(*where.data) ? " (torch.compile)" : "") + ", or work in place";
 }
 
 // The highest roof of a type that is narrower than this one; null where none is higher.
@@ -269,19 +194,48 @@ const ComputeCeiling* higher_roof(const AdviceCase& where) {
   return best == nullptr || best->dtype == dtype ? nullptr : best;
 }
 
+// Autocast casts weights in each call. Of the models that were tried (docs/advice.md) vgg11, with 57 MACs for each
+// weight, took longer, and those with 128 and more, at like distances from the roof, did not.
+bool are_weights_worth_a_cast(const ProfileData& data) {
+  constexpr std::int64_t kMacsForEach = 100;
+  std::int64_t macs = 0;
+  std::int64_t weights = 0;
+  for (const auto& bucket : data.ops) {
+    if (bucket.phase != Phase::forward) continue;
+    const auto linear = linear_sizes(bucket);
+    const auto convolution = convolution_sizes(bucket);
+    if (!linear && !convolution) continue;
+    macs = saturating_add(macs, bucket.work.macs);
+    weights =
+        saturating_add(weights, saturating_multiply(linear ? linear->weights() : convolution->weights, bucket.calls));
+  }
+  return macs / kMacsForEach >= weights;
+}
+
+// Where the arithmetic takes half of the op's time at the least, and a third of all: far from its roof something else
+// does, and types are changed for a whole model, whose other ops get casts between them.
 std::optional<AdviceReason> lower_precision(const AdviceCase& where) {
   constexpr double kClearlyHigher = 1.5;
+  constexpr double kMostOfOp = 0.5;
+  constexpr double kMuchOfAll = 0.33;
   if (where.bucket == nullptr || !is_bound(where, BoundKind::compute) || where.bucket->work.macs == 0)
     return std::nullopt;
   const DType dtype = where.bucket->dtype;
   const bool wide = dtype == DType::fp64 || dtype == DType::fp32 || dtype == DType::tf32;
   const auto* best = wide && where.ops->bound.resource == name_of(dtype) ? higher_roof(where) : nullptr;
-  if (best == nullptr) return std::nullopt;
+  const auto takes = [](const Figures& figures, double part) {
+    return figures.compute_time_ns.value_or(0) >= part_of(figures.time_ns.value_or(0), part);
+  };
+  if (best == nullptr || !takes(*where.ops, kMostOfOp) || !takes(*where.total, kMuchOfAll)) return std::nullopt;
+  if (!are_weights_worth_a_cast(*where.data)) return std::nullopt;
   const double ratio = best->operations_per_second / where.data->ceilings.compute_for(dtype)->operations_per_second;
   if (ratio < kClearlyHigher) return std::nullopt;
   return AdviceReason{part_of(where.ops->lower_bound_time_ns.value_or(0), 1 - 1 / ratio),
                       {{"percent_of_roof", of_roof(where)}, {"ratio_of_roofs", ratio}}};
 }
+
+// On a CPU, with one thread (docs/advice.md).
+constexpr std::string_view kSeenOfAutocast = ", which made 13 models that ran as near to it 1.1 to 1.8 times as fast";
 
 std::string say_lower_precision(const AdviceCase& where, const NamedFigures& figures) {
   const DType narrower = higher_roof(where)->dtype;
@@ -290,7 +244,8 @@ std::string say_lower_precision(const AdviceCase& where, const NamedFigures& fig
                           : narrower == DType::fp32 ? "fp32"
                                                     : "autocast to " + name;
   return "compute-bound in " + std::string(name_of(where.bucket->dtype)) + " at " + percent_of_roof(figures) +
-         ", while the roof of " + name + " is " + text_of(figures, "ratio_of_roofs") + " times as high: try " + how;
+         ", while the roof of " + name + " is " + text_of(figures, "ratio_of_roofs") + " times as high: try " + how +
+         (ran_on_cpu(where) ? std::string(kSeenOfAutocast) : "");
 }
 
 std::optional<AdviceReason> at_the_compute_roof(const AdviceCase& where) {
@@ -308,25 +263,40 @@ std::string say_at_the_compute_roof(const AdviceCase& where, const NamedFigures&
 constexpr std::string_view kShuffleNet1 = "ShuffleNet V2 G1, arXiv:1807.11164";
 constexpr std::string_view kShuffleNet2 = "ShuffleNet V2 G2, arXiv:1807.11164";
 constexpr std::string_view kShuffleNet4 = "ShuffleNet V2 G4, arXiv:1807.11164";
+constexpr std::string_view kMeasured = "this report's %roof; docs/advice.md";
 constexpr std::string_view kRoofline = "Williams et al. 2009, doi:10.1145/1498765.1498785";
 
 // From the most special to the most general: the first that holds speaks.
-constexpr std::array<AdviceRule, 13> kRules = {{
-    {"older-kernel", built_for_older, say_built_for_older, "this report's kernels (built for)"},
-    {"idle-device", device_waits, say_device_waits, "this report's utilization"},
+constexpr std::array<AdviceRule, 19> kRules = {{
+    {"older-kernel", rules::built_for_older, rules::say_built_for_older, "this report's kernels (built for)"},
+    {"idle-device", rules::device_waits, rules::say_device_waits, "this report's utilization", 0.05, false,
+     "the device", false},
+    {"exposed-communication", rules::exposed_communication, rules::say_exposed_communication,
+     "this report's exposed communication; PyTorch DDP, arXiv:2006.15704; PyTorch FSDP, arXiv:2304.11277", 0.05, true,
+     "exposed communication"},
+    {"data-loading", rules::data_loading, rules::say_data_loading, "this report's time in (data loading)", 0.05, true,
+     "data loading", false},
+    {"optimizer-op-by-op", rules::optimizer_op_by_op, rules::say_optimizer_op_by_op, "this report's ops of (optimizer)",
+     0.05, true, "the optimizer", false},
     // Of calls on a host a tenth between ops is usual.
-    {"outside-ops", outside_ops, say_outside_ops, "this report's time outside ops", 0.2},
-    {"max-pooling", slow_max_pooling, say_slow_max_pooling, "ATen/native/cpu/MaxPoolKernel.cpp; this report's %roof"},
+    {"outside-ops", rules::outside_ops, rules::say_outside_ops, "this report's time outside ops", 0.2, false,
+     "code outside ops"},
+    {"casts", rules::casts, rules::say_casts, "this report's casts"},
+    {"attention-op-by-op", rules::attention_op_by_op, rules::say_attention_op_by_op,
+     "FlashAttention, arXiv:2205.14135"},
+    {"max-pooling", rules::slow_max_pooling, rules::say_slow_max_pooling,
+     "ATen/native/cpu/MaxPoolKernel.cpp; this report's %roof"},
+    {"channels-last", rules::channels_first, rules::say_channels_first, kMeasured},
     {"depthwise-convolution", depthwise_convolution, say_depthwise_convolution,
      "ShuffleNet V2 G2, arXiv:1807.11164; EfficientNetV2, arXiv:2104.00298"},
     {"grouped-convolution", grouped_convolution, say_grouped_convolution, kShuffleNet2},
     {"tensor-core-multiples", off_multiples, say_off_multiples,
      "NVIDIA, Matrix Multiplication Background User's Guide, 'Requirements to use Tensor Cores'"},
-    {"far-from-roof", far_from_roof, say_far_from_roof, "this report's %roof"},
+    {"far-from-roof", rules::far_from_roof, rules::say_far_from_roof, "this report's %roof"},
     {"weights-read-again", weights_again, say_weights_again, "LLM Inference Unveiled, arXiv:2402.16363"},
     {"unequal-channels", unequal_channels, say_unequal_channels, kShuffleNet1},
     {"element-wise", elementwise, say_elementwise, kShuffleNet4},
-    {"lower-precision", lower_precision, say_lower_precision, "this report's roofs"},
+    {"lower-precision", lower_precision, say_lower_precision, kMeasured},
     // What cannot be helped by a change of code is said where it is most of the time.
     {"compute-bound", at_the_compute_roof, say_at_the_compute_roof, kRoofline, 0.25},
 }};

@@ -37,12 +37,18 @@ struct AdviceRule {
   std::optional<AdviceReason> (*reason)(const AdviceCase&);
   std::string (*sentence)(const AdviceCase& largest, const NamedFigures& figures);
   std::string_view source;
-  double least_share = 0.05;  // of the total's time: less is not spoken of
+  double least_share = 0.05;    // of the total's time: less is not spoken of
+  bool around_model = false;    // it holds for what ran outside of the model too
+  std::string_view about = {};  // what stands before its sentence; empty: the ops that it holds for
+  bool names_modules = true;
 };
 
 std::span<const AdviceRule> advice_rules();
 
 // "(outside ops)" is where code on the host is between ops; "(idle device)" where a device waited for it.
 inline constexpr std::string_view kIdleDevice = "(idle device)";
+
+// The region in which a program waits for its data.
+inline constexpr std::string_view kDataLoading = "(data loading)";
 
 }  // namespace roofprof

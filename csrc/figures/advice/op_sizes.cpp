@@ -67,6 +67,8 @@ std::optional<ConvolutionSizes> convolution_sizes(const OpBucket& bucket) {
   ConvolutionSizes sizes;
   sizes.in_channels = input[channel];
   sizes.out_channels = weight[0];
+  sizes.weights = 1;
+  for (const auto size : weight) sizes.weights = saturating_multiply(sizes.weights, size);
   if (weight[1] <= 0 || sizes.in_channels % weight[1] != 0) return std::nullopt;
   sizes.groups = sizes.in_channels / weight[1];
   if (op->input == 1 && (shapes[0].size() <= channel || shapes[0][channel] != weight[0])) return std::nullopt;

@@ -12,6 +12,7 @@ struct ConvolutionSizes {
   std::int64_t in_channels = 0;
   std::int64_t out_channels = 0;
   std::int64_t groups = 1;
+  std::int64_t weights = 0;
   bool pointwise = false;  // 1x1
 
   bool depthwise() const { return groups > 1 && groups == in_channels; }
@@ -25,6 +26,8 @@ struct LinearSizes {
   std::int64_t rows = 0;
   std::int64_t inner = 0;
   std::int64_t columns = 0;
+
+  std::int64_t weights() const { return saturating_multiply(inner, columns); }
 };
 
 // Of linear and addmm, whose second factor is a weight; empty for other ops.

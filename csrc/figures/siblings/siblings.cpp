@@ -152,6 +152,7 @@ Folding fold_siblings(const ProfileData& data) {
   move_to(folding.data.kernels, new_ids);
   move_to(folding.data.device_times, new_ids);
   move_to(folding.data.module_counters, new_ids);
+  move_to(folding.data.collectives.exposed_in, new_ids);
   folding.data.device_times = added_up(folding.data.device_times);
   return folding;
 }

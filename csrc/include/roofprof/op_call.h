@@ -23,6 +23,8 @@ struct TensorDesc {
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
+  // Channels are innermost in memory (torch.channels_last, channels_last_3d).
+  bool channels_last = false;
   // Its index in the list of tensors that it came in; a None there has an index too.
   std::size_t place = 0;
   // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.

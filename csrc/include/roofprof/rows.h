@@ -15,17 +15,18 @@
 namespace roofprof {
 
 // compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops; network:
-// most of the time is communication that no computing hides, or the row is a collective;
-// unknown: no time, or no roof for the dtype.
-enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead, network };
+// most of the time is communication that no computing hides, or the row is a collective; latency: the roofs explain
+// less than 3% of the time, so that it is the latency of calls or the ops' own code; unknown: no time, or no roof for
+// the dtype.
+enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead, network, latency };
 
 struct Bound {
   BoundKind kind = BoundKind::unknown;
-  std::string resource;  // the dtype, memory level or backend that bounds; empty for overhead and unknown
+  std::string resource;  // the dtype, memory level or backend that bounds; empty for overhead, latency and unknown
   bool operator==(const Bound&) const = default;
 };
 
-// "compute fp32", "memory L2", "network gloo", "overhead", "unknown"
+// "compute fp32", "memory L2", "network gloo", "overhead", "latency/code", "unknown"
 std::string to_string(const Bound& bound);
 
 namespace detail {
@@ -135,9 +136,10 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> time_max_ns;
   std::optional<std::int64_t> slowest_rank;
   std::optional<double> imbalance;
-  // Of the collectives that it and the modules below it caused: from their calls to their ends, and of it, while no op
-  // computed. Collectives may be under way while others compute: neither is a part of the row's time.
+  // Of the collectives that it and the modules below it caused: from their calls to their ends. They may be under way
+  // while others compute: it is no part of the row's time.
   std::optional<std::int64_t> communication_ns;
+  // The part of its time in which collectives were under way, whichever module caused them, and no op computed.
   std::optional<std::int64_t> exposed_communication_ns;
   Figures self;
 

@@ -102,6 +102,12 @@ void CollectiveLog::computed(Ticks start, Ticks end) {
   }
 }
 
+void CollectiveLog::ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end) {
+  const std::lock_guard lock(mutex_);
+  seen_.all_ran = seen_.all_ran && seen_.ran.size() < kComputedKept;
+  if (seen_.all_ran) seen_.ran.push_back({module, phase, region, start, end});
+}
+
 CollectiveLog::Seen CollectiveLog::seen() const {
   const std::lock_guard lock(mutex_);
   return seen_;
@@ -133,6 +139,10 @@ PassCollectives CollectiveLog::collect(const std::function<std::int64_t(Place)>&
       pass.calls.push_back({count->second, call.sequence, to_ns(call.begin), to_ns(call.end)});
     }
   }
+  for (const auto& ran : seen.ran) {
+    pass.ran.push_back({ran.module, ran.phase, ran.region, to_ns(ran.start), to_ns(ran.end)});
+  }
+  pass.all_ran = seen.all_ran;
   for (const auto& [start, end] : seen.computed) pass.computed.push_back({to_ns(start), to_ns(end)});
   if (seen.computed_until != std::numeric_limits<Ticks>::max()) pass.computed_until = to_ns(seen.computed_until);
   return pass;

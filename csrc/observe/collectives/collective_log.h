@@ -52,6 +52,8 @@ class CollectiveLog {
   void settle(Ticks now);
   // An op that overlaps a call computed meanwhile.
   void computed(Ticks start, Ticks end);
+  // A thread ran code of that module meanwhile.
+  void ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end);
 
   // What was seen so far; what ends later is not in it. `op_of`: the index into Pass::ops, -1 where it is in none.
   PassCollectives collect(const std::function<std::int64_t(Place)>& op_of,
@@ -68,11 +70,20 @@ class CollectiveLog {
     bool counted = false;
     Place place{nullptr, 0};
   };
+  struct Ran {
+    ModuleId module = kModel;
+    Phase phase = Phase::forward;
+    RegionId region = kNoRegion;
+    Ticks start = 0;
+    Ticks end = 0;
+  };
   struct Seen {
     std::vector<ProcessGroup> groups;
     std::map<std::pair<Place, std::int64_t>, std::int64_t> calls;  // by place and group
     std::vector<Call> timed;
     std::int64_t left_out = 0;
+    std::vector<Ran> ran;
+    bool all_ran = true;
     std::vector<std::pair<Ticks, Ticks>> computed;
     Ticks computed_until = std::numeric_limits<Ticks>::max();
   };

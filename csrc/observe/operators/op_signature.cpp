@@ -183,6 +183,9 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
     any_expanded |= desc.expanded.back();
   });
   if (!any_expanded) desc.expanded.clear();
+  if (has_plain_strides(tensor)) {
+    desc.channels_last = tensor.is_strides_like_channels_last() || tensor.is_strides_like_channels_last_3d();
+  }
   return desc;
 }
 

@@ -216,5 +216,18 @@ TEST(Figures, TheTextOfABoundNamesItsResource) {
   EXPECT_EQ(to_string(Bound{}), "unknown");
 }
 
+// 3,000 ns of FLOPs in 100,000 ns are 3%: a higher roof would take next to nothing from the time of less.
+TEST(Bound, NeedsARoofThatTheTimeIsNear) {
+  const auto bound_in = [](std::int64_t time_ns) {
+    auto bucket = bucket_of(work_of(3'000'000, 10));
+    bucket.time_ns = time_ns;
+    return to_string(figures_of({bucket}, time_ns).bound);
+  };
+  EXPECT_EQ(bound_in(3'000), "compute fp32");
+  EXPECT_EQ(bound_in(100'000), "compute fp32");
+  EXPECT_EQ(bound_in(100'100), "latency/code");
+  EXPECT_EQ(bound_in(100'000'000), "latency/code");
+}
+
 }  // namespace
 }  // namespace roofprof

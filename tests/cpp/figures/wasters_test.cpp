@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "support/profile_builder.h"
 
 namespace roofprof {
@@ -50,6 +52,35 @@ TEST(Wasters, AddUpToTheWasteOfTheTotal) {
   std::int64_t sum = 0;
   for (const auto& row : Wasteful().top(100)) sum += *row.wasted_time_ns;
   EXPECT_EQ(sum, Wasteful().derived().total().wasted_time_ns);
+}
+
+// 700 of the model's 7,000 and all of what `slow` spent outside of computing.
+TEST(Wasters, ExposedCommunicationIsApart) {
+  Wasteful net;
+  net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
+  net.time(net.slow, {1'000});  // 100 outside of its ops
+  net.data.collectives.groups = {{"0", "gloo", 2}};
+  net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
+                                       .group = 0,
+                                       .calls = 1,
+                                       .timed_calls = 1,
+                                       .time_ns = 2'000,
+                                       .exposed_ns = 1'700,
+                                       .exposed_known = true}};
+  net.data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 700},
+                                     {0, net.slow, Phase::forward, kNoRegion, 1'000}};
+  std::int64_t sum = 0;
+  std::map<std::pair<std::string, std::string>, std::int64_t> wasted;
+  for (const auto& row : net.top(100)) {
+    wasted[{*row.module, *row.op}] = *row.wasted_time_ns;
+    sum += *row.wasted_time_ns;
+  }
+  EXPECT_EQ((wasted[{"", "(outside ops)"}]), 6'300);
+  EXPECT_EQ((wasted[{"", "(exposed communication)"}]), 700);
+  EXPECT_EQ((wasted[{"slow", "(exposed communication)"}]), 1'000);
+  EXPECT_FALSE(wasted.contains({"slow", "(outside ops)"}));
+  EXPECT_FALSE(wasted.contains({"slow", "c10d::allreduce_"}));
+  EXPECT_EQ(sum, net.derived().total().wasted_time_ns);
 }
 
 TEST(Wasters, AreNoneWithoutTimesOrRoofs) {

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "support/device_builder.h"
 
@@ -59,6 +62,47 @@ TEST(ExposedShares, SumToTheUnionWithoutComputing) {
   }
 }
 
+// At each moment in which a call is under way and nothing is computed, its share goes to where the thread is.
+TEST(ExposedByPlace, IsWhatRanMeanwhile) {
+  std::uint64_t state = 7;
+  const auto next = [&](std::int64_t below) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::int64_t>((state >> 33U) % static_cast<std::uint64_t>(below));
+  };
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<CollectiveCall> calls;
+    PassCollectives pass;
+    for (std::int64_t i = next(8); i >= 0; --i) {
+      const auto begin = next(900);
+      calls.push_back({next(3), -1, begin, begin + next(100)});
+    }
+    for (std::int64_t i = next(8); i >= 0; --i) {
+      const auto begin = next(900);
+      pass.computed.push_back({begin, begin + next(100)});
+    }
+    for (std::int64_t at = 0; at < 1'000;) {  // one thread, always somewhere
+      const auto end = at + 1 + next(200);
+      pass.ran.push_back({static_cast<ModuleId>(next(3)), Phase::forward, kNoRegion, at, end});
+      at = end;
+    }
+    std::map<std::pair<std::int64_t, ModuleId>, double> truth;
+    for (std::int64_t at = 0; at < 1'000; ++at) {
+      const auto is_at = [at](const auto& one) { return one.begin_ns <= at && at < one.end_ns; };
+      if (std::ranges::any_of(pass.computed, is_at)) continue;
+      const auto under_way = std::ranges::count_if(calls, is_at);
+      const auto place = std::ranges::find_if(pass.ran, is_at);
+      for (const auto& call : calls) {
+        if (is_at(call)) truth[{call.collective, place->module}] += 1.0 / static_cast<double>(under_way);
+      }
+    }
+    std::map<std::pair<std::int64_t, ModuleId>, double> found;
+    for (const auto& part : exposed_by_place(calls, pass)) {
+      found[{part.collective, part.module}] = static_cast<double>(part.exposed_ns);
+    }
+    for (const auto& [key, ns] : truth) EXPECT_NEAR(found[key], ns, 0.5 + 1e-9);
+  }
+}
+
 // One op in two groups of other sizes.
 Pass pass_of(std::vector<CollectiveCall> calls, Intervals computed = {}) {
   Pass pass;
@@ -95,6 +139,18 @@ TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
   EXPECT_EQ(data.time_ns, 100);
   EXPECT_EQ(data.exposed_ns, 80);
   EXPECT_TRUE(notes_on_collectives(data, pass.collectives).empty());
+}
+
+TEST(CollectiveData, ExposedTimeIsWhereItWasWaitedFor) {
+  auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}}, {{140, 170}});
+  pass.collectives.ran = {{3, Phase::backward, 1, 90, 120}, {kOutside, Phase::forward, kNoRegion, 120, 300}};
+  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  const std::vector<ExposedIn> places = {{0, kOutside, Phase::forward, kNoRegion, 20},
+                                         {0, 3, Phase::backward, 1, 20},
+                                         {1, kOutside, Phase::forward, kNoRegion, 30}};
+  EXPECT_EQ(data.exposed_in, places);
+  pass.collectives.all_ran = false;
+  EXPECT_TRUE(collective_data(pass, &pass, {pass.ops[0].key}).exposed_in.empty());
 }
 
 TEST(CollectiveData, WhatWasComputedAndNotKeptMakesExposureUnknown) {

@@ -41,7 +41,7 @@ TEST(Columns, AreFoundByNameHeadingAndAlias) {
 // A model with an op without a cost beside one with a cost.
 struct Part : testing::ProfileBuilder {
   Part() {
-    op("aten::linear", kModel, testing::work_of(2'000, 500), 4'000);
+    op("aten::linear", kModel, testing::work_of(1'000'000, 500), 4'000);
     time(kModel, {5'000, 5'100});
   }
 };
@@ -90,6 +90,10 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
                        "likewise; ~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it\n"));
   EXPECT_TRUE(
       contains(legend(part.report(), "op"), "an op without a known cost is in it; <=: an upper one, likewise\n"));
+  EXPECT_FALSE(contains(legend(part.report()), "latency/code"));
+  part.data.ops.front().work = testing::work_of(2'000, 500);
+  EXPECT_TRUE(
+      contains(legend(part.report()), "latency/code: roofs explain under 3%, latency or the ops' own code the rest"));
   part.data.ceilings = {};
   EXPECT_FALSE(contains(legend(part.report()), "lower bound"));
   testing::ProfileBuilder counted;

@@ -69,6 +69,24 @@ def test_every_rank_is_there_and_nothing_is_lost(reports, ranks):
                 assert row.wait + row.transfer == pytest.approx(row.time, abs=1e-12), (name, row)
 
 
+def test_exposed_communication_is_a_part_of_the_time(reports):
+    """Of each row's own; the ranks' own sums are made of their collectives alone, and know no modules."""
+    for name, report in reports.items():
+        if not report.collectives:
+            continue
+        for row in report.rows:
+            assert 0 <= (row.exposed_communication or 0) <= row.time, (name, row.path)
+        of_ranks = sum(rank.exposed for rank in report.ranks)
+        # But for rounding, and for what began before the thread was observed.
+        assert report.total.exposed_communication == pytest.approx(of_ranks, rel=0.01, abs=1e-4), name
+        assert report.total.exposed_communication > 0, name
+        exposed = [row for row in report._compiled.most_wasting() if row.op == "(exposed communication)"]
+        if report.total.wasted_time is not None:  # every dtype has a roof
+            assert sum(row.wasted_time for row in exposed) <= report.total.wasted_time
+        assert not any(row.op.startswith(("c10d::", "_c10d")) for row in report._compiled.most_wasting()), name
+        assert not [note for note in report.coverage.notes if "all" in note.text and "above its roof" in note.text]
+
+
 def test_data_parallel(reports, ranks):
     """Each rank has a batch of its own, and all gradients are summed."""
     report = reports["ddp"]

@@ -1,0 +1,27 @@
+#pragma once
+// Where something ran: the phase, and the numbers of modules and regions.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace roofprof {
+
+enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
+inline constexpr std::size_t kPhaseCount = 4;
+inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
+                                                                          "optimizer"};
+
+// Index into ProfileData::modules.
+using ModuleId = std::int32_t;
+inline constexpr ModuleId kModel = 0;      // path ""
+inline constexpr ModuleId kOutside = 1;    // path "(outside)"
+inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
+constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
+
+// In which region something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
+using RegionId = std::int32_t;
+inline constexpr RegionId kNoRegion = 0;
+
+}  // namespace roofprof
