@@ -272,6 +272,8 @@ class RooflineProfiler(TimesCalls):
         tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
+        if not self._run.counted and self._observer.session.is_of_parent:
+            raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         notes += observer.compilations.note(timed=self._scope == "block")
         roofs, notes_on_roofs = self._roofs(self._location.device) if self._run.timed else (_C.Ceilings(), [])
         for place, facts in changed_facts(self._tree, tree_now).items():
