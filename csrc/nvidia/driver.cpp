@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "values/forks.h"
+
 namespace roofprof::cuda {
 namespace {
 
@@ -142,7 +144,7 @@ Driver open_driver() {
 }
 
 const Driver& driver() {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static std::unique_ptr<const Driver> found;
   const std::lock_guard lock(mutex);
   if (!found) found = std::make_unique<const Driver>(open_driver());

@@ -22,15 +22,12 @@ struct StartedBy {
 };
 
 struct OwnCalls {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<std::shared_ptr<const OwnCallData>> running;
   std::unordered_map<pthread_t, StartedBy> threads;
 };
 
-OwnCalls& own_calls() {
-  static auto* instance = new OwnCalls;  // outlives every thread
-  return *instance;
-}
+OwnCalls& own_calls();
 
 // What others' threads read without a lock: whether there is anything to look up.
 constinit std::atomic<int> calls_running{0};
@@ -39,6 +36,24 @@ constinit std::atomic<std::uint64_t> calls_made{0};
 
 constinit thread_local const Session* run_here = nullptr;
 constinit thread_local const OwnCallData* made_here = nullptr;
+
+// In a child no call of the parent's is under way, and none of its threads is there.
+void leave_calls() {
+  own_calls().running.clear();
+  own_calls().threads.clear();
+  calls_running = 0;
+  threads_started = false;
+  run_here = nullptr;
+  made_here = nullptr;
+}
+
+OwnCalls& own_calls() {
+  static auto* instance = [] {
+    handle_forks({.in_child = &leave_calls});
+    return new OwnCalls;  // outlives every thread
+  }();
+  return *instance;
+}
 
 struct WorksFor {
   std::shared_ptr<const OwnCallData> call;  // null: it has ended, or there is none
@@ -97,8 +112,7 @@ OwnCall::~OwnCall() {
   made_here = outer_;
   auto& calls = own_calls();
   const std::lock_guard lock(calls.mutex);
-  std::erase(calls.running, call_);
-  --calls_running;
+  if (std::erase(calls.running, call_) > 0) --calls_running;  // not in a child that was forked in the call
 }
 
 Caller caller_for(const Session& session) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "values/forks.h"
 #include "values/profile_data.h"
 
 namespace roofprof::observe {
@@ -83,7 +84,7 @@ class ThreadStart {
 
  private:
   std::shared_ptr<const OwnCallData> call_;
-  std::unique_lock<std::mutex> lock_;  // the new thread waits for it before it asks who it is
+  std::unique_lock<ForkMutex> lock_;  // the new thread waits for it before it asks who it is
 };
 
 // ---- calls that tell of themselves, on this thread, whether a profile runs or not

@@ -180,7 +180,8 @@ void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
 
 std::shared_ptr<Session> session_of_fork() {
   const auto* info = forks_info();
-  return info == nullptr ? nullptr : info->session.lock();
+  auto session = info == nullptr ? nullptr : info->session.lock();
+  return session && !session->is_of_parent() ? session : nullptr;
 }
 
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {

@@ -7,24 +7,11 @@
 #include <utility>
 
 #include "observe/module_calls.h"
-#include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
 namespace {
-
-// The callback is installed while at least one pass is active.
-struct ActivePasses {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Session>> sessions;
-  at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
-};
-
-ActivePasses& active_passes() {
-  static auto* instance = new ActivePasses;  // outlives every thread
-  return *instance;
-}
 
 // Starts of passes so far, and the latest of them that an op ran elsewhere after.
 std::atomic<std::uint64_t> starts{0};
@@ -70,16 +57,17 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   }
   event_ids_.start_pass();
   pass_.fetch_add(1, std::memory_order_relaxed);
-  auto& passes = active_passes();
+  auto& passes = ActivePasses::instance();
   {
     const std::lock_guard lock(passes.mutex);
     may_mute_ = passes.sessions.empty() && !at::hasGlobalCallbacks();
     for (const auto& other : passes.sessions) other->may_mute_ = false;
-    if (passes.sessions.empty()) passes.callback = at::addGlobalCallback(op_observer_callback());
+    if (passes.sessions.empty()) passes.install();
     passes.sessions.push_back(shared_from_this());
   }
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
+  process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   auto memory = memory_wanted_ ? std::make_shared<Allocations>() : nullptr;
   if (memory) memory->begin(&place_of_thread);
@@ -110,14 +98,11 @@ Pass Session::stop() {
   if (memory) memory->end();
   forks_.reset();
   marker_.store(nullptr, std::memory_order_relaxed);
-  auto& passes = active_passes();
+  auto& passes = ActivePasses::instance();
   {
     const std::lock_guard lock(passes.mutex);
     std::erase_if(passes.sessions, [this](const auto& session) { return session.get() == this; });
-    if (passes.sessions.empty() && passes.callback != at::INVALID_CALLBACK_HANDLE) {
-      at::removeCallback(passes.callback);
-      passes.callback = at::INVALID_CALLBACK_HANDLE;
-    }
+    if (passes.sessions.empty() && passes.callback != at::INVALID_CALLBACK_HANDLE) passes.remove();
   }
   collectives()->settle(ended);
   const double scale = ns_per_tick();
@@ -338,12 +323,6 @@ void Session::note_op_elsewhere() {
   if (op_elsewhere_after.load(std::memory_order_relaxed) < now) {
     op_elsewhere_after.store(now, std::memory_order_relaxed);
   }
-}
-
-std::vector<std::shared_ptr<Session>> Session::active_sessions() {
-  auto& passes = active_passes();
-  const std::lock_guard lock(passes.mutex);
-  return passes.sessions;
 }
 
 }  // namespace roofprof::observe

@@ -3,6 +3,7 @@
 
 #include <ATen/record_function.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@
 #include "observe/reuse/reuse_log.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
+#include "values/forks.h"
 #include "values/pass.h"
 
 namespace roofprof::observe {
@@ -68,6 +70,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
   Pass stop();
   bool active() const { return active_.load(std::memory_order_acquire); }
+  // This process was forked since the pass began: it is the parent's, which alone sees it end. Nothing is observed
+  // here.
+  bool is_of_parent() const { return process_ != forks_so_far(); }
 
   // Scopes on the calling thread; ignored while no pass is active. `token` identifies the scope to leave().
   bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
@@ -159,6 +164,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static std::vector<std::shared_ptr<Session>> active_sessions();
 
  private:
+  friend struct ActivePasses;
   Pass collect(double ns_per_tick);
   PassEvents take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick);
   bool observes_this_thread() const;
@@ -188,8 +194,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Ticks started_ = 0;
   std::int64_t started_steady_ns_ = 0;  // the same by std::chrono::steady_clock
   std::atomic<std::uint64_t> pass_{0};
-  std::uint64_t start_ = 0;  // which of all sessions' starts its pass began with
-  std::mutex mutex_;         // guards what follows; never taken per op
+  std::uint32_t process_ = forks_so_far();  // that the pass began in
+  std::uint64_t start_ = 0;                 // which of all sessions' starts its pass began with
+  std::mutex mutex_;                        // guards what follows; never taken per op
   std::shared_ptr<Allocations> memory_;
   std::shared_ptr<ReuseLog> reuse_;
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
@@ -197,6 +204,23 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<BucketTable*> free_tables_;
   // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.
   std::map<std::uint64_t, std::shared_ptr<SequenceRing>> rings_;
+};
+
+// The passes of all sessions that are under way in this process. The observer's callback is
+// installed while there is at least one.
+struct ActivePasses {
+  ForkMutex mutex;  // guards what follows
+  std::vector<std::shared_ptr<Session>> sessions;
+  at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+  std::chrono::steady_clock::time_point changed;  // when it was installed or removed
+
+  static ActivePasses& instance();
+  void install();
+  void remove();
+
+ private:
+  static void before_fork();
+  static void leave_to_parent();
 };
 
 }  // namespace roofprof::observe

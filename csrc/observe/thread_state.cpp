@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "observe/operators/operands.h"
 #include "observe/session.h"
@@ -212,16 +213,8 @@ LaunchId ThreadState::launch_of(const BucketKey& key) {
 }
 
 void ThreadState::abandon() {
-  abandon_ops();
-  scopes.clear();
   marks.end_all();
-  handover.end_all();
-  region = kNoRegion;
-  nodes = 0;
-  functions.clear();
-  norm.reset();
-  handovers.forget(0);
-  evidence = 0;
+  forget_open();
   if (!session) return;
   session->return_table(table);
   table = nullptr;
@@ -232,6 +225,32 @@ void ThreadState::abandon() {
   ring.reset();
   last_session = session;
   session.reset();
+}
+
+std::shared_ptr<Session> ThreadState::leave_to_parent() {
+  marks = {};
+  forget_open();
+  table = nullptr;
+  event_ids = nullptr;
+  reads = nullptr;
+  memory.reset();  // the session has these too
+  collectives.reset();
+  reuse.reset();
+  ring.reset();
+  last_session.reset();
+  return std::exchange(session, nullptr);
+}
+
+void ThreadState::forget_open() {
+  abandon_ops();
+  scopes.clear();
+  handover.end_all();
+  region = kNoRegion;
+  nodes = 0;
+  functions.clear();
+  norm.reset();
+  handovers.forget(0);
+  evidence = 0;
 }
 
 void ThreadState::abandon_ops() {

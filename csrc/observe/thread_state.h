@@ -141,6 +141,8 @@ struct ThreadState {
   // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
+  // In a child of a fork: forgets everything, and touches nothing of the session, which is given back.
+  std::shared_ptr<Session> leave_to_parent();
 
   // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
   void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
@@ -191,6 +193,7 @@ struct ThreadState {
   void note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls);
 
  private:
+  void forget_open();
   // Under the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();

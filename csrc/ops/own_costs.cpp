@@ -3,11 +3,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
+#include "values/forks.h"
 
 namespace roofprof {
 namespace ops {
@@ -21,7 +21,7 @@ struct OwnCost {
 };
 
 struct OwnCosts {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<std::string, const OwnCost*, std::less<>> by_name;
   // Those that were replaced as well: another thread may be evaluating one.
   std::vector<std::unique_ptr<const OwnCost>> all;
@@ -39,7 +39,7 @@ const OpCost* find_own_cost(std::string_view op, std::string_view overload) {
   auto& costs = own();
   if (costs.generation.load(std::memory_order_acquire) == 0) return nullptr;
   const std::string name(op);
-  const std::scoped_lock lock(costs.mutex);
+  const std::lock_guard lock(costs.mutex);
   auto found = costs.by_name.find(name + "." + (overload.empty() ? "default" : std::string(overload)));
   if (found == costs.by_name.end()) found = costs.by_name.find(name);
   return found == costs.by_name.end() ? nullptr : &found->second->line;
@@ -47,7 +47,7 @@ const OpCost* find_own_cost(std::string_view op, std::string_view overload) {
 
 std::vector<OpCost> own_costs() {
   auto& costs = own();
-  const std::scoped_lock lock(costs.mutex);
+  const std::lock_guard lock(costs.mutex);
   std::vector<OpCost> lines;
   lines.reserve(costs.by_name.size());
   for (const auto& [name, cost] : costs.by_name) lines.push_back(cost->line);
@@ -67,7 +67,7 @@ void OpCosts::add(const std::string& op, Function function, std::string formula)
   auto cost = std::make_unique<ops::OwnCost>(ops::OwnCost{op, std::move(function), std::move(formula), {}});
   cost->line = {cost->op, ops::no_operations, 0, nullptr, "*", cost->formula, "", &cost->function};
   auto& costs = ops::own();
-  const std::scoped_lock lock(costs.mutex);
+  const std::lock_guard lock(costs.mutex);
   costs.by_name[op] = cost.get();
   costs.all.push_back(std::move(cost));
   costs.generation.fetch_add(1, std::memory_order_acq_rel);
@@ -75,7 +75,7 @@ void OpCosts::add(const std::string& op, Function function, std::string formula)
 
 void OpCosts::remove(const std::string& op) {
   auto& costs = ops::own();
-  const std::scoped_lock lock(costs.mutex);
+  const std::lock_guard lock(costs.mutex);
   if (costs.by_name.erase(op) > 0) costs.generation.fetch_add(1, std::memory_order_acq_rel);
 }
 

@@ -13,23 +13,27 @@
 #include "profiler/model_snapshot.h"
 #include "roofs/cache.h"
 #include "run/finish_report.h"
+#include "values/forks.h"
 
 namespace roofprof::detail {
 namespace {
 
 // The roofs of this machine for as many threads as torch uses now; none, and why, where they cannot be measured.
 MeasuredCeilings measured_ceilings(const std::string& device, const Progress& progress) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, int>, MeasuredCeilings> measured;
-  const std::lock_guard lock(mutex);
+  static auto& mutex = *new ForkMutex;
+  static auto& measured = *new std::map<std::pair<std::string, int>, MeasuredCeilings>;
   const std::pair key(device, at::get_num_threads());
-  if (const auto found = measured.find(key); found != measured.end()) return found->second;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = measured.find(key); found != measured.end()) return found->second;
+  }
   MeasuredCeilings roofs;
   try {
     roofs = cached_ceilings(device, progress).roofs;
   } catch (const std::invalid_argument& error) {
     roofs.notes.emplace_back(error.what());
   }
+  const std::lock_guard lock(mutex);  // not while they are measured, which takes long
   if (roofs.ceilings.busy_share == 0) measured.emplace(key, roofs);
   return roofs;
 }

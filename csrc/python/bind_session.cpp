@@ -48,6 +48,7 @@ void bind_session(py::module_& module) {
              hooks.session()->leave(&hooks);
            })
       .def_property_readonly("deferred", &ModuleHooks::deferred)
+      .def_property_readonly("is_of_parent", [](const ModuleHooks& hooks) { return hooks.session()->is_of_parent(); })
       .def(
           "add_wrapper",
           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {

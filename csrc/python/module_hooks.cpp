@@ -178,6 +178,7 @@ void ModuleHooks::add_wrapper(const py::object& wrapper, const py::object& modul
 }
 
 void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
+  if (session_->is_of_parent()) return;
   if (!others_calls_.empty()) {
     const auto call = others_calls_.find({at::RecordFunction::currentThreadId(), module});
     if (call != others_calls_.end()) others_calls_.erase(call);

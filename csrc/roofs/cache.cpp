@@ -28,6 +28,7 @@
 #include "json/members.h"
 #include "roofs/cpu/environment.h"
 #include "roofs/file.h"
+#include "values/forks.h"
 
 namespace roofprof {
 
@@ -154,13 +155,13 @@ class BusyRoofs {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::map<std::string, std::pair<Clock::time_point, MeasuredCeilings>> kept_;
 };
 
 BusyRoofs& busy_roofs() {
-  static BusyRoofs roofs;
-  return roofs;
+  static auto* roofs = new BusyRoofs;
+  return *roofs;
 }
 
 // The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would

@@ -18,6 +18,7 @@
 #include "roofs/cpu/environment.h"
 #include "roofs/gpu/environment.h"
 #include "roofs/gpu/target.h"
+#include "values/forks.h"
 
 namespace roofprof {
 namespace {
@@ -26,7 +27,7 @@ bool is_cuda(const std::string& device) { return device == "cuda" || device.star
 
 // Kept for the life of the process: threads of the user's may still tell their launches when a trace is over.
 DeviceCollector& collector_of(const std::string& device) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);  // the driver is looked up under it
   static auto* collectors = new std::map<std::string, DeviceCollector*>;
   const std::lock_guard lock(mutex);
   auto& collector = (*collectors)[device.substr(0, device.find(':'))];

@@ -1,6 +1,7 @@
 #include "run/observed_run.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 namespace roofprof::run {
@@ -30,6 +31,7 @@ void ObservedRun::start_block() {
 }
 
 void ObservedRun::stop_block(bool raised) {
+  if (session_->is_of_parent()) return;
   result_.partial = raised;
   result_.counting = device_.stop(*session_, raised);
   settle();
@@ -76,13 +78,18 @@ void SessionTarget::observe(const std::function<void()>& call, std::optional<Pas
     try {
       call();
     } catch (...) {
-      waiting([&] { pass = device.stop(session, /*raised=*/true); });
+      if (!session.is_of_parent()) waiting([&] { pass = device.stop(session, /*raised=*/true); });
       throw;
     }
     waiting([&] { pass = device.stop(session); });
   });
 }
 
+    if (session.is_of_parent()) {
+      throw std::logic_error(
+          "roofprof: this process was forked inside of a call that is profiled, and the profile is its parent's: end "
+          "it by os._exit, in C++ by _exit, before the call returns");
+    }
 Pass SessionTarget::observed() {
   std::optional<Pass> pass;
   observe([this] { call_in_scope(); }, pass);

@@ -47,7 +47,8 @@ class ObservedRun {
   RunResult& result() { return result_; }
   const RunResult& result() const { return result_; }
 
-  // A block: one pass, which is counted, and timed unless the setting says otherwise.
+  // A block: one pass, which is counted, and timed unless the setting says otherwise. In a child that was forked inside
+  // of it, its end gives nothing.
   void start_block();
   void stop_block(bool raised);
   // A step of it has ended.

@@ -8,6 +8,8 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from roofprof._state.forks import lock_of_process
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -29,7 +31,7 @@ class Progress:
         self._made = 0
         self._timer = threading.Timer(QUIET_SECONDS, self._begin)
         self._timer.daemon = True
-        self._lock = threading.Lock()
+        self._lock = lock_of_process()
         self._line: Any = None  # tqdm's, once the quiet time is over
         self._over = not (_in_terminal() or _in_notebook())
 

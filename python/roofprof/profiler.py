@@ -294,6 +294,8 @@ class RooflineProfiler(TimesCalls):
         tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
+        if not self._run.counted and self._observer.session.is_of_parent:
+            raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
         notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
         notes += observer.compilations.note(timed=self._scope == "block")

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 
+#include "values/forks.h"
+
 namespace roofprof::observe {
 
 // Who listens, and the lock of all ledgers: taken per allocation, and only while somebody listens.
 struct AllocationHub {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<Allocations*> listeners;
   std::atomic<int> count{0};
   std::atomic<Allocations::OfThread> of_thread{nullptr};
@@ -34,10 +36,7 @@ struct AllocationHub {
 
 namespace {
 
-AllocationHub& hub() {
-  static auto* instance = new AllocationHub;  // outlives every tensor
-  return *instance;
-}
+AllocationHub& hub();
 
 constexpr c10::DeviceType type_of(Allocations::Of device) {
   return device == Allocations::Of::cpu ? c10::DeviceType::CPU : c10::DeviceType::Meta;
@@ -110,6 +109,26 @@ class ListeningAllocator final : public c10::Allocator {
 using CpuAllocator = ListeningAllocator<Allocations::Of::cpu>;
 using MetaAllocator = ListeningAllocator<Allocations::Of::meta>;
 
+void uninstall() {
+  CpuAllocator::instance().uninstall();
+  MetaAllocator::instance().uninstall();
+}
+
+// Those who listen are the parent's.
+void leave_listeners() {
+  hub().listeners.clear();
+  hub().count = 0;
+  uninstall();
+}
+
+AllocationHub& hub() {
+  static auto* instance = [] {
+    handle_forks({.in_child = &leave_listeners});
+    return new AllocationHub;  // outlives every tensor
+  }();
+  return *instance;
+}
+
 }  // namespace
 
 void Allocations::begin(OfThread of_thread) {
@@ -133,9 +152,7 @@ void Allocations::end() {
   std::erase(all.listeners, this);
   all.count.store(static_cast<int>(all.listeners.size()), std::memory_order_relaxed);
   listening_ = false;
-  if (!all.listeners.empty()) return;
-  CpuAllocator::instance().uninstall();
-  MetaAllocator::instance().uninstall();
+  if (all.listeners.empty()) uninstall();
 }
 
 Allocations::Call Allocations::enter(ModuleId module, bool keeps) {

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "observe/modules/parameters.h"
+#include "values/forks.h"
 
 namespace roofprof::observe {
 namespace {
@@ -27,7 +28,7 @@ bool has_forward(const torch::nn::Module& module) {
 
 // A module makes up its name when it is first asked, for which several profiles of one model must take turns.
 std::string name_of(const torch::nn::Module& module) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   const std::lock_guard lock(mutex);
   return module.name();
 }

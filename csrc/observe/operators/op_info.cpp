@@ -14,6 +14,7 @@
 
 #include "observe/operators/packed_weight.h"
 #include "values/collective_kinds.h"
+#include "values/forks.h"
 #include "values/profile_data.h"
 
 namespace roofprof::observe {
@@ -175,7 +176,7 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
 
 // All operators met so far, by the address of their schema's name, which is stable and distinct for each overload.
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex{ForkMutex::Nesting::outer};  // costs are looked up under it
   std::unordered_map<const char*, std::unique_ptr<OpInfo>> by_name;
   // An operator that was removed from the dispatcher may leave its address to another, and its cost may be replaced:
   // the old ones are kept, because buckets and other threads still point to them.

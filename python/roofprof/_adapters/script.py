@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
+from roofprof._state.forks import lock_of_process
 
 if TYPE_CHECKING:
     from roofprof._model.tree import ModelTree
@@ -89,7 +90,7 @@ class Scripts:
 class _Replacement:
     """Stands for a module's method while profiles on some threads have it replaced: there, and nowhere else."""
 
-    lock = threading.Lock()
+    lock = lock_of_process()
     here = threading.local()
 
     def __init__(self, module: torch.jit.ScriptModule, name: str) -> None:

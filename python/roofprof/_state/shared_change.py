@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
+
+from roofprof._state.forks import lock_of_process
 
 
 class SharedChange:
@@ -12,7 +13,7 @@ class SharedChange:
 
     def __init__(self, change: Callable[[], contextlib.AbstractContextManager[object]]) -> None:
         self._change = change
-        self._lock = threading.Lock()
+        self._lock = lock_of_process()
         self._users = 0
         self._made = contextlib.ExitStack()
 

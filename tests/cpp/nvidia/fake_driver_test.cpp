@@ -5,6 +5,7 @@
 
 #include "nvidia/driver.h"
 #include "support/fake_libraries.h"
+#include "support/forked.h"
 
 namespace roofprof::cuda {
 namespace {
@@ -79,13 +80,22 @@ TEST_F(FakeDriver, IsFoundByItsNameWhereNoneIsAskedFor) {
   EXPECT_EQ(open_driver().devices, 1);
 }
 
+// In a process of its own, as this one would keep it for the tests that follow.
 TEST_F(FakeDriver, TheProcessKeepsTheOneThatWorked) {
-  fake_fail("cuInit", 34, 0);
-  EXPECT_THROW(driver(), CollectorError);
-  fake_fail("cuInit", 0, 0);
-  const Driver& first = driver();
-  use("ROOFPROF_CUDA_LIB", "/nowhere/libcuda.so.1");
-  EXPECT_EQ(&driver(), &first);
+  EXPECT_EQ(testing::in_child([&] {
+              fake_fail("cuInit", 34, 0);
+              bool refused = false;
+              try {
+                driver();
+              } catch (const CollectorError&) {
+                refused = true;
+              }
+              fake_fail("cuInit", 0, 0);
+              const Driver& first = driver();
+              use("ROOFPROF_CUDA_LIB", "/nowhere/libcuda.so.1");
+              return refused && &driver() == &first;
+            }),
+            "");
 }
 
 class Synchronizing : public FakeDriver {

@@ -1,0 +1,25 @@
+"""Locks that a child of a fork finds free: the threads that held them in its parent are not in it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def lock_of_process() -> threading.Lock:
+    """A lock of what all threads of this process share, as ``threading.Lock()``, and free in each child."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
+
+
+def _free() -> None:
+    for lock in list(_locks):
+        lock._at_fork_reinit()
+
+
+os.register_at_fork(after_in_child=_free)
