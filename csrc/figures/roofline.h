@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "figures/memory_time.h"
+#include "values/memory_time.h"
 #include "values/profile_data.h"
 
 namespace roofprof {
