@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "figures/memory_time.h"
+#include "values/memory_time.h"
 
 #include "values/collective_kinds.h"
 

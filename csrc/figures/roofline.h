@@ -9,7 +9,7 @@
 #include <string>
 
 #include "figures/communication/exposed.h"
-#include "figures/memory_time.h"
+#include "values/memory_time.h"
 #include "values/profile_data.h"
 
 namespace roofprof {

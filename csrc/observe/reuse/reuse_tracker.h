@@ -72,8 +72,8 @@ class ReuseTracker {
   std::size_t op_ = 1;
   std::int64_t total_ = 0;
   std::int64_t of_this_op_ = 0;  // of the total; in the tree when the op is over
-  // A Fenwick tree: bytes by the op that touched them last, from 1 on.
-  std::vector<std::int64_t> sums_ = std::vector<std::int64_t>((1 << 12) + 1);
+  // A Fenwick tree: bytes by the op that touched them last, from 1 on. Small, so that it stays near between two ops.
+  std::vector<std::int64_t> sums_ = std::vector<std::int64_t>((1 << 8) + 1);
   bool forgot_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "figures/memory_time.h"
+#include "values/memory_time.h"
 
 #include <gtest/gtest.h>
 
