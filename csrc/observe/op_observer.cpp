@@ -231,7 +231,10 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     const auto& bucket = (*state.table)[index];
     running.inside.add(bucket.per_call ? work : bucket.work);
     running.inside.uncosted |= !bucket.costed;
-    if (!bucket.costed) state.handovers.forget_inside(state.ops.size());  // listed as a whole
+    if (!bucket.costed) {  // listed as a whole
+      state.handovers.forget_inside(state.ops.size());
+      running.inside.evidence = 0;
+    }
     if (running.inside.any()) state.evidence |= kWorkSeen;
     if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
   } else if (found == Verdict::look_through) {

@@ -108,6 +108,31 @@ TEST(CompiledRegions, AFunctionThatWasCompiledMayHaveCalledAnyModule) {
   EXPECT_FALSE(report.row("").calls);
 }
 
+TEST(CompiledRegions, AStepThatWasCompiledHasTheTimeOfTheModelAndOfTheOptimizer) {
+  Compiled net;
+  net.eager.ops.push_back(op_in_pass(3, "aten::mse_loss", kOutside, 1, 5));
+  net.eager.ops.push_back(op_in_pass(4, "aten::add_", kOptimizer, 1, 5, Phase::optimizer));
+  net.eager.clocks.push_back({kOutside, Phase::forward, 0, 8});
+  net.eager.clocks.push_back({kOptimizer, Phase::optimizer, 1, 8});
+  net.compiled.ops = {region(kOutside, 1, 90)};
+  net.compiled.clocks = {{kOutside, Phase::forward, 0, 100}};
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  for (const auto& row : report.rows()) {
+    if (row.path == "(outside)") continue;
+    EXPECT_FALSE(row.time_ns) << row.path;
+    EXPECT_FALSE(row.wasted_time_ns) << row.path;
+  }
+  const auto& outside = report.row("(outside)");
+  EXPECT_EQ(outside.time_ns, 100);
+  EXPECT_FALSE(outside.wasted_time_ns) << "its work is a part of what it ran";
+  EXPECT_FALSE(outside.percent_of_roof);
+  EXPECT_EQ(report.total().time_ns, 100);
+  // Of 6,000 FLOPs.
+  EXPECT_NEAR(*report.row("").work_share, 100.0 * 4 / 6, 1e-9);
+  EXPECT_NEAR(*report.row("part").work_share, 100.0 * 3 / 6, 1e-9);
+  EXPECT_NEAR(*report.row("(optimizer)").work_share, 100.0 / 6, 1e-9);
+}
+
 TEST(CompiledRegions, NotesNameTheRegionsAndWhatIsNotKnown) {
   Compiled net;
   const auto notes_of = [](const testing::Derived& report) { return testing::texts_of(report.coverage().notes); };

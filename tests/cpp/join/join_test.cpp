@@ -57,6 +57,58 @@ TEST(Join, PutsTogetherWhatWasObserved) {
   EXPECT_TRUE(data.notes.empty());
 }
 
+// A layer whose call traced it as well: once more the work, on tensors without data.
+struct Traced : testing::ObservedBuilder {
+  ModuleId layer = module("layer", "Linear");
+
+  explicit Traced(std::int64_t calls_on_data) {
+    auto traced = op_in_pass(2, "aten::linear", layer, 3, 20);
+    traced.without_data = true;
+    auto unsized = op_in_pass(3, "aten::mm", layer, 1, 20);
+    unsized.without_data = true;
+    unsized.costed = false;
+    unsized.work = {};
+    observed.counting.ops = {traced, unsized};
+    if (calls_on_data > 0) observed.counting.ops.push_back(op_in_pass(1, "aten::linear", layer, calls_on_data, 20));
+    observed.counting.clocks = {{kModel, Phase::forward, 1, 900}, {layer, Phase::forward, 1, 100}};
+    observed.counting.failures = {{"aten::mm", "no size"}};
+  }
+};
+
+TEST(Join, TracingIsNoWorkOfACallThatHasData) {
+  const Traced net(1);
+  const testing::Derived report(join(net.observed));
+  EXPECT_EQ(report.total().flops, 1'000);
+  EXPECT_FALSE(report.total().incomplete);
+  ASSERT_EQ(report.coverage().notes.size(), 1U);
+  EXPECT_EQ(report.coverage().notes.front().code, "traced-meanwhile");
+  EXPECT_TRUE(report.coverage().notes.front().text.starts_with("4 operator calls on tensors without data"));
+}
+
+TEST(Join, WithoutAnyDataItIsTheWork) {
+  const Traced net(0);
+  EXPECT_EQ(testing::Derived(join(net.observed)).total().flops, 3'000);
+  Traced on_meta(1);  // what it computes with data there is by the way
+  on_meta.observed.holds_data = false;
+  EXPECT_EQ(testing::Derived(join(on_meta.observed)).total().flops, 4'000);
+}
+
+TEST(Join, CallsOfPackagesAreUncostedAndSaid) {
+  testing::ObservedBuilder net;
+  const ModuleId holder = net.module("holder", "Holder");
+  auto package = op_in_pass(1, std::string(kCompiledPackage), holder, 2, 50);
+  package.costed = false;
+  package.work = {};
+  net.observed.counting.ops = {package};
+  net.observed.counting.clocks = {{kModel, Phase::forward, 1, 900}, {holder, Phase::forward, 2, 100}};
+  const testing::Derived report = net.derived();
+  EXPECT_TRUE(report.row("holder").incomplete);
+  EXPECT_EQ(report.coverage().uncosted.at(std::string(kCompiledPackage)), 2);
+  ASSERT_EQ(report.coverage().notes.size(), 1U);
+  EXPECT_EQ(report.coverage().notes.front().code, "compiled-not-counted");
+  EXPECT_EQ(report.coverage().notes.front().where, std::vector<std::string>{"holder"});
+}
+
 TEST(Join, TimesOfADeviceReplaceTheClocks) {
   const OnDevice net;
   const auto data = join(net.observed);

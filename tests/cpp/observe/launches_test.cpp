@@ -339,7 +339,7 @@ TEST(Launches, OfCompiledCodeBelongToTheRegion) {
     leave_compiled();
   });
   EXPECT_TRUE(seen.recorder.balanced());
-  EXPECT_EQ(seen.launched(), Strings{"3 forward compiled region"});
+  EXPECT_EQ(seen.launched(), Strings{"3 forward AOTInductor package"});
 }
 
 TEST(Launches, OfThreadsThatOutliveThePass) {
