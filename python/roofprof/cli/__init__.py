@@ -6,6 +6,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from roofprof import __version__
 from roofprof._printable import printable_lines
@@ -78,9 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and arg_strings == ["--"]:  # argparse takes "--" away, and gives an empty list
+            raise argparse.ArgumentError(action, "'--' is no value")
+        return super()._get_values(action, arg_strings)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Of all commands; each with its examples, files and exit codes."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
         epilog=manual.overview(),
