@@ -123,9 +123,15 @@ std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& 
   return data.within.empty() ? std::optional(busy_ns) : std::nullopt;
 }
 
-// A region's path has the names of all those around it: a small file of very deep ones would have no end. The observer
-// knows no more than a thousand regions apart.
+// What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has
+// the names of all those around it, and the observer knows no more than a thousand apart; calls of modules nest no
+// deeper than a thread's stack lets them.
 constexpr std::int32_t kDeepestRegion = 1000;
+constexpr std::int32_t kDeepestModule = 10'000;
+
+std::invalid_argument too_deep(const std::string& what, const std::string& name, std::int32_t most) {
+  return std::invalid_argument(what + " '" + shown(name) + "' is nested more than " + std::to_string(most) + " deep");
+}
 
 void check_regions(const ProfileData& data) {
   const auto count = std::ssize(data.regions);
@@ -137,10 +143,7 @@ void check_regions(const ProfileData& data) {
     }
     const auto own = static_cast<std::size_t>(i) + 1;
     depth[own] = depth[static_cast<std::size_t>(region.parent)] + 1;
-    if (depth[own] > kDeepestRegion) {
-      throw std::invalid_argument("region '" + shown(region.name) + "' is nested more than " +
-                                  std::to_string(kDeepestRegion) + " deep");
-    }
+    if (depth[own] > kDeepestRegion) throw too_deep("region", region.name, kDeepestRegion);
   }
   const auto check = [&](const auto& items, const std::string& what) {
     for (const auto& item : items) {
@@ -210,6 +213,7 @@ void check_consistent(const ProfileData& data) {
   if (count <= kOptimizer) {
     throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
   }
+  std::vector<std::int32_t> depth(data.modules.size());
   for (ModuleId id = 0; id < count; ++id) {
     const auto& module = data.modules[index_of(id)];
     if (module.same_as >= id) {
@@ -221,6 +225,8 @@ void check_consistent(const ProfileData& data) {
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
       throw std::invalid_argument("module '" + shown(module.path) + "' comes before its parent");
     }
+    if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
+    if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
   }
   for (const auto& bucket : data.ops) {
     if (bucket.module < 0 || bucket.module >= count) {

@@ -41,7 +41,7 @@ def published(name: str) -> _C.Ceilings:
     Compute peaks are those of the tensor cores where a dtype has any. Raises ValueError for a card that is not known,
     naming those that are like it.
     """
-    return _C.published_ceilings(name)
+    return _C.published_ceilings(name.encode("utf-8", "replace").decode())  # an argument may be no UTF-8
 
 
 def published_for(device: str) -> _C.Ceilings | None:

@@ -49,4 +49,6 @@ def compiled_options(options: Options) -> _C.PredictionOptions:
     batch = given.get("batch")
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
         raise TypeError(f"batch is a whole number, not {batch!r}")
+    if batch is not None and batch >= 2**63:
+        raise ValueError(f"batch {batch} is larger than any that there can be")
     return _C.PredictionOptions(**given)

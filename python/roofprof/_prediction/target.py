@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from roofprof import _C
 from roofprof.ceilings import load
-from roofprof.published_peaks import names
+from roofprof.published_peaks import names, published
 
 Device: TypeAlias = "str | Path | _C.Ceilings"
 
@@ -27,7 +27,7 @@ def roofs_of(device: Device) -> _C.Ceilings:
     if isinstance(device, Path) or device.endswith(".json"):
         return load(device)
     try:
-        return _C.published_ceilings(device)
+        return published(device)
     except ValueError:
         known = names()
         plain = {name.lower(): name for name in known}

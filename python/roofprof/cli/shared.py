@@ -126,10 +126,10 @@ def _kept(report: Report) -> str:
 
 def table(report: Report, arguments: argparse.Namespace) -> str:
     """As its options ask for it. Raises ValueError for a name that is not known."""
-    columns = [name.strip() for name in arguments.columns.split(",")] if arguments.columns else []
+    columns = [printable(name).strip() for name in arguments.columns.split(",")] if arguments.columns else []
     return report._compiled.table(
         arguments.depth,
-        arguments.sort,
+        printable(arguments.sort),
         columns,
         arguments.by,
         width(arguments),

@@ -247,7 +247,7 @@ TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
   const Net net;
   const auto times = row_run_times(net.data);
   const auto runs_of = [&](std::string_view path) {
-    const auto rows = net.derived().rows;
+    const auto rows = net.derived().rows();
     const auto found = std::ranges::find(rows, path, &RooflineRow::path);
     return times.of_rows.at(static_cast<std::size_t>(found - rows.begin()));
   };
@@ -260,7 +260,7 @@ TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
 TEST(Join, RowsWithoutATimeHaveNoneInAnyRun) {
   Net net;
   net.data.modules[index_of(net.act)].compiled_region = net.conv;
-  const auto rows = net.derived().rows;
+  const auto rows = net.derived().rows();
   const auto act = std::ranges::find(rows, "stem.act", &RooflineRow::path) - rows.begin();
   EXPECT_TRUE(row_run_times(net.data).of_rows.at(static_cast<std::size_t>(act)).empty());
   net.data.runs.chosen = -1;

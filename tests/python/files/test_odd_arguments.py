@@ -1,0 +1,145 @@
+"""What is no text, no number or far beyond any is refused in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from given_roofs import profiler, roofs
+from torch import nn
+
+import roofprof
+from roofprof import _C, Report
+from roofprof.cli import main
+
+MODEL = "from torch import nn\ndef linear():\n    return nn.Linear(8, 4)\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    profiler(nn.Linear(8, 4)).run(torch.rand(2, 8)).to_json("r.json")
+    Path("m.py").write_text(MODEL)
+    return tmp_path
+
+
+NO_UTF8 = "\udcff"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("profile", "m.py:linear", "--input", "1x99999999999999999999"),
+        ("profile", "m.py:linear", "--input", f"1x{'9' * 5000}"),
+        ("profile", "m.py:linear", "--input", NO_UTF8),
+        ("profile", f"m.py:{NO_UTF8}", "--input", "1x8"),
+        ("show", "r.json", f"--columns={NO_UTF8}"),
+        ("show", "r.json", f"--sort={NO_UTF8}"),
+        ("show", NO_UTF8),
+        ("show", "r.json", "--json", f"no/{NO_UTF8}"),
+        ("check", "r.json", "--budget", NO_UTF8),
+        ("compare", "r.json", NO_UTF8),
+        ("predict", "r.json", "--device", NO_UTF8),
+        ("ceilings", "--published", NO_UTF8),
+        ("ops", NO_UTF8),
+    ],
+)
+def test_a_sentence(arguments, folder, capsys):
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("roofprof: ")
+    assert err.count("\n") == 1
+    assert "incompatible" not in err
+
+
+@pytest.mark.parametrize("option", ["--limit=--", "--columns=--", "--json=--"])
+def test_two_hyphens_are_no_value(option, folder, capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(["show", "r.json", option])
+    assert raised.value.code == 2
+    assert "'--' is no value" in capsys.readouterr().err
+
+
+def test_names_of_files_need_no_utf8(folder):
+    for option in ("--json", "--csv"):
+        assert main(["show", "r.json", option, f"{NO_UTF8}{option}"]) == 0
+    assert Report.from_json(f"{NO_UTF8}--json") == Report.from_json("r.json")
+    roofs().save(NO_UTF8)
+    assert roofprof.Ceilings.load(NO_UTF8).to_dict() == roofs().to_dict()
+
+
+def test_batches_beyond_all_bounds():
+    report = roofprof.count(nn.Linear(8, 4), torch.rand(2, 8))
+    for batch in (2**63, 10**30):
+        assert f"batch {batch}" in report.what_if(roofs(), batch=batch).not_asked
+        with pytest.raises(ValueError, match="batch"):
+            report.predict(roofs(), batch=batch)
+    assert str(report.what_if(roofs(), batch=2**63 - 1))
+
+
+def test_roofs_that_no_axis_has_room_for(folder):
+    pytest.importorskip("matplotlib")
+    for least in (5e-324, 1e-300, 1e300):
+        report = profiler(nn.Linear(8, 4), ceilings=roofs({"fp32": least}, {"DRAM": (least, 0)})).run(torch.rand(2, 8))
+        for kind in ("roofline", "time"):
+            try:
+                report.plot("p.svg", kind=kind)
+            except ValueError as error:
+                assert "axis" in str(error)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcff"])
+def test_half_of_a_character_in_a_name(name):
+    for mark in (roofprof.scope, roofprof.work):
+        with pytest.raises(ValueError, match="half of a character"):
+            mark(name)
+
+
+def test_a_module_called_total_is_no_total():
+    model = nn.Sequential()
+    model.add_module("total", nn.Linear(64, 64))
+    model.add_module("other", nn.Linear(64, 640))
+    answers = roofprof.count(model, torch.rand(2, 64)).what_if(roofs())
+    for question in answers.questions:
+        assert answers["total"].saved[question] < answers.total.saved[question] or not answers.total.saved[question]
+        parts = answers["total"].saved[question] + answers["other"].saved[question]
+        assert answers.total.saved[question] == pytest.approx(parts)
+
+
+class NamedTwice(nn.Module):
+    """Its regions have the names of its modules, and do something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 64), nn.Linear(64, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with roofprof.scope("second"):
+            x = self.first(x) @ x.T @ x
+        with roofprof.scope("first"):
+            return self.second(x).exp()
+
+
+def test_a_region_that_has_the_name_of_a_module(folder):
+    report = profiler(NamedTwice(), repeat=5).run(torch.rand(8, 64))
+    assert len({row.path for row in report.rows}) < len(report.rows)
+    same = roofprof.compare(report, report)
+    assert not same.changed
+    assert not (same.added or same.removed or same.renamed)
+    assert all(row.before.type == row.after.type and row.before.macs == row.after.macs for row in same.modules)
+    report.to_json("r.json")
+    assert main(["check", "r.json", "--budget", "b.toml", "--write"]) == 0
+    assert main(["check", "r.json", "--budget", "b.toml"]) == 0
+    lines = Path("b.toml").read_text()
+    first = report.row("first")
+    assert first.type == "Linear"
+    assert f'[modules."first"]\nparams = "<= {first.params}"' in lines
+
+
+def test_a_corrupt_report_of_a_rank():
+    merger = _C.RankMerger()
+    merger.add(profiler(nn.Linear(8, 4)).run(torch.rand(2, 8))._compiled, "one", 0, "a host")
+    merger.keep(0, '{"schema_version": 4}')
+    with pytest.raises(ValueError, match="rank 0"):
+        Report(merger.finish()).report_of(0)
