@@ -34,7 +34,7 @@ def report(tmp_path):
     [
         [],
         ["--by", "op"],
-        ["--by=op,phase", "--sort", "macs"],
+        ["--by=op", "--sort", "macs"],
         ["--expand", "--depth", "1"],
         ["--columns", "calls, macs,self_flops", "--limit", "2", "--no-legend", "--width", "80"],
     ],
