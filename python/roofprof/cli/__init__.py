@@ -6,7 +6,6 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from roofprof import __version__
 from roofprof._printable import printable_lines
