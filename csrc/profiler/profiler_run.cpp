@@ -134,6 +134,7 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
   run::RunSetting setting{scope, options.device.empty() ? found : options.device, untimed_on(found), options.counters,
                           options.keep_events};
   if (setting.untimed.empty()) setting.untimed = untimed_on(setting.device);
+  setting.all_threads = options.threads == Threads::all;
   setting.base = base;
   observation_->run.emplace(std::move(session), std::move(setting));
   const std::lock_guard lock(profiler_->mutex);

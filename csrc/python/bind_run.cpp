@@ -37,9 +37,15 @@ struct PythonRun {
 };
 
 std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::string scope, std::string device,
-                                    std::string untimed, const std::string& counters, bool keep_events) {
-  run::RunSetting setting{std::move(scope),         std::move(device), std::move(untimed),
-                          counters_named(counters), keep_events,       kOutside};
+                                    std::string untimed, const std::string& counters, bool keep_events,
+                                    bool all_threads) {
+  run::RunSetting setting{.scope = std::move(scope),
+                          .device = std::move(device),
+                          .untimed = std::move(untimed),
+                          .counters = counters_named(counters),
+                          .all_threads = all_threads,
+                          .keep_events = keep_events,
+                          .base = kOutside};
   return std::make_unique<PythonRun>(std::move(hooks), std::move(setting));
 }
 
@@ -71,7 +77,7 @@ void bind_run(py::module_& module) {
       .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
   py::class_<PythonRun>(module, "Run")
       .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
-           py::arg("counters"), py::arg("keep_events") = false)
+           py::arg("counters"), py::arg("keep_events") = false, py::arg("all_threads") = false)
       .def(
           "start_block", [](PythonRun& self) { self.run.start_block(); }, Unlocked())
       .def(

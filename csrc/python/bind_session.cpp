@@ -8,6 +8,7 @@
 #include "fingerprint.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
+#include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
 #include "read_data.h"
@@ -37,8 +38,8 @@ void bind_session(py::module_& module) {
       .def("tell_reads", &ModuleHooks::tell_reads)
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
-      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
       .def_property_readonly("is_of_parent", [](const ModuleHooks& hooks) { return hooks.session()->is_of_parent(); })
+      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
       .def(
           "add_wrapper",
           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {
@@ -70,6 +71,12 @@ void bind_session(py::module_& module) {
            [](ModuleHooks& hooks, const py::object& closure) { return hooks.session()->enter_closure(closure.ptr()); })
       .def("leave_closure",
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
+
+  // Of threads that Python starts: what starts one hands over the call or block that it works for.
+  py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(module, "OwnCall");
+  module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });
+  py::class_<observe::WorksFor>(module, "WorksFor")
+      .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
 
   module.def("cpu_environment", &cpu_environment);
 }

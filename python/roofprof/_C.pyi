@@ -1028,6 +1028,16 @@ class Session:
     def enter_closure(self, closure: object) -> bool: ...
     def leave_closure(self, closure: object) -> None: ...
 
+class OwnCall:
+    """A call that a run makes, or a block, as threads that it starts are handed it."""
+
+def own_call() -> OwnCall | None: ...
+
+class WorksFor:
+    """This thread works for that call as long as this; to be dropped on the thread."""
+
+    def __init__(self, call: OwnCall) -> None: ...
+
 class RunLimits:
     def __init__(self, warmup: int, repeat: int | None, seconds: float | None = None) -> None: ...
 
@@ -1035,7 +1045,14 @@ class Run:
     """One run, block or count: the run loop, what it observed so far, and the report of it."""
 
     def __init__(
-        self, session: Session, scope: str, device: str, untimed: str, counters: str, keep_events: bool = False
+        self,
+        session: Session,
+        scope: str,
+        device: str,
+        untimed: str,
+        counters: str,
+        keep_events: bool = False,
+        all_threads: bool = False,
     ) -> None: ...
     def start_block(self) -> None: ...
     def stop_block(self, raised: bool) -> None: ...

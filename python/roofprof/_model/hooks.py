@@ -14,6 +14,7 @@ from torch._library import custom_ops
 from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from roofprof._model.threads import starts_are_known
 from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def global_hooks(
         register_optimizer_step_post_hook(leave_optimizer),
     ]
     try:
-        with _unwarned(), _through_the_dispatcher(), kept_from_compiler(modules):
+        with _unwarned(), _through_the_dispatcher(), starts_are_known(), kept_from_compiler(modules):
             yield
     finally:
         modules.remove()
