@@ -61,7 +61,7 @@ void note_others(const OtherCalls& others, std::vector<Note>& notes) {
   if (others.calls > 0) {
     std::string text = "while its own calls were observed, the model was called " +
                        (others.calls == 1 ? std::string("once") : std::to_string(others.calls) + " times") +
-                       " on threads that the run did not start: these calls are left out";
+                       " on threads that what is profiled did not start: these calls are left out";
     if (others.inferred) {
       text +=
           " (told by the modules called there; if the model's forward has threads of its own for them, let it begin "
@@ -80,9 +80,10 @@ void note_others(const OtherCalls& others, std::vector<Note>& notes) {
              "modules ran on other threads while others called the model as well: what is counted there may be the "
              "work of these calls");
   } else if (others.helped) {
-    add_note(notes, "calls-unclear",
-             "modules were called on threads that the run is not known to have started: these calls are counted as "
-             "the model's own, and where other code made them, the figures are too high");
+    add_note(
+        notes, "calls-unclear",
+        "modules were called on threads that what is profiled is not known to have started: these calls are counted as "
+        "the model's own, and where other code made them, the figures are too high");
   }
 }
 

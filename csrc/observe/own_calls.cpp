@@ -11,6 +11,7 @@
 
 #include "observe/script_scopes.h"
 #include "observe/session.h"
+#include "observe/thread_state.h"
 
 namespace roofprof::observe {
 namespace {
@@ -55,13 +56,13 @@ OwnCalls& own_calls() {
   return *instance;
 }
 
-struct WorksFor {
+struct StartedWork {
   std::shared_ptr<const OwnCallData> call;  // null: it has ended, or there is none
   const void* model = nullptr;              // of one that has ended
 };
 
 // Of a thread that makes no call itself.
-WorksFor work_of_started_thread() {
+StartedWork work_of_started_thread() {
   if (!threads_started.load(std::memory_order_acquire)) return {};
   auto& calls = own_calls();
   const std::lock_guard lock(calls.mutex);
@@ -72,6 +73,19 @@ WorksFor work_of_started_thread() {
 
 bool same_model(const OwnCallData& call, const Session& session) {
   return call.session.get() != &session && call.model != nullptr && call.model == session.model();
+}
+
+void begin_call(const std::shared_ptr<const OwnCallData>& call) {
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  calls.running.push_back(call);
+  ++calls_running;
+}
+
+void end_call(const std::shared_ptr<const OwnCallData>& call) {
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  if (std::erase(calls.running, call) > 0) --calls_running;  // not in a child that was forked in the call
 }
 
 // Deeper calls than these are not kept.
@@ -97,12 +111,7 @@ OwnCall::OwnCall(Session& session, bool of_model)
           OwnCallData{session.shared_from_this(), of_model ? session.model() : nullptr, ++calls_made})),
       outer_(made_here) {
   made_here = call_.get();
-  auto& calls = own_calls();
-  {
-    const std::lock_guard lock(calls.mutex);
-    calls.running.push_back(call_);
-  }
-  ++calls_running;
+  begin_call(call_);
   for (const auto& other : Session::active_sessions()) {
     if (same_model(*call_, *other)) other->others().note_run(call_->number);
   }
@@ -110,9 +119,40 @@ OwnCall::OwnCall(Session& session, bool of_model)
 
 OwnCall::~OwnCall() {
   made_here = outer_;
+  end_call(call_);
+}
+
+OwnBlock::OwnBlock(const std::shared_ptr<Session>& session)
+    : call_(std::make_shared<OwnCallData>(OwnCallData{session, nullptr, ++calls_made})) {
+  begin_call(call_);
+}
+OwnBlock::~OwnBlock() { end_call(call_); }
+
+std::shared_ptr<const OwnCallData> call_of_this_thread() {
+  if (calls_running.load(std::memory_order_relaxed) > 0) {
+    const auto& state = thread_state();
+    const auto* observing = state.is_observed() ? state.session.get() : nullptr;
+    auto& calls = own_calls();
+    const std::lock_guard lock(calls.mutex);
+    const auto here = std::ranges::find_if(calls.running, [&](const auto& call) {
+      return made_here != nullptr ? call.get() == made_here : call->session.get() == observing;
+    });
+    if (here != calls.running.end()) return *here;
+  }
+  return work_of_started_thread().call;
+}
+
+WorksFor::WorksFor(const std::shared_ptr<const OwnCallData>& call) {
   auto& calls = own_calls();
   const std::lock_guard lock(calls.mutex);
-  if (std::erase(calls.running, call_) > 0) --calls_running;  // not in a child that was forked in the call
+  calls.threads[pthread_self()] = {call, call->session->model()};
+  threads_started.store(true, std::memory_order_release);
+}
+
+WorksFor::~WorksFor() {
+  auto& calls = own_calls();
+  const std::lock_guard lock(calls.mutex);
+  calls.threads.erase(pthread_self());
 }
 
 Caller caller_for(const Session& session) {
@@ -166,15 +206,8 @@ bool is_called_by_other_runs(const Session& session) {
 ThreadStart::ThreadStart() {
   const bool in_call = calls_running.load(std::memory_order_relaxed) > 0;
   if (!in_call && !threads_started.load(std::memory_order_relaxed)) return;
-  auto& calls = own_calls();
-  if (made_here == nullptr) {
-    call_ = work_of_started_thread().call;
-    lock_ = std::unique_lock(calls.mutex);
-  } else {
-    lock_ = std::unique_lock(calls.mutex);
-    const auto found = std::ranges::find(calls.running, made_here, &std::shared_ptr<const OwnCallData>::get);
-    if (found != calls.running.end()) call_ = *found;
-  }
+  call_ = call_of_this_thread();
+  lock_ = std::unique_lock(own_calls().mutex);
 }
 
 void ThreadStart::started(pthread_t thread) {

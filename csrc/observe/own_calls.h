@@ -1,6 +1,6 @@
 #pragma once
-// Who calls: a run makes its calls on one thread, and what these start on other threads works for it. Every other call
-// of the same model is somebody else's.
+// Who calls: a run makes its calls on one thread, a block is on one, and what these start on other threads works for
+// them. Every other call of the same model is somebody else's.
 
 #include <pthread.h>
 
@@ -50,6 +50,31 @@ class OwnCall {
   const OwnCallData* outer_;
 };
 
+// Code around a model that is observed as it is, a block: as long as this. Its thread is known by the scopes that are
+// open there.
+class OwnBlock {
+ public:
+  explicit OwnBlock(const std::shared_ptr<Session>& session);
+  ~OwnBlock();
+  OwnBlock(const OwnBlock&) = delete;
+  OwnBlock& operator=(const OwnBlock&) = delete;
+
+ private:
+  std::shared_ptr<const OwnCallData> call_;
+};
+
+// The call or block that the calling thread works for; null: none.
+std::shared_ptr<const OwnCallData> call_of_this_thread();
+
+// This thread was started by that call or block, and works for it as long as this.
+class WorksFor {
+ public:
+  explicit WorksFor(const std::shared_ptr<const OwnCallData>& call);
+  ~WorksFor();
+  WorksFor(const WorksFor&) = delete;
+  WorksFor& operator=(const WorksFor&) = delete;
+};
+
 enum class Caller : std::uint8_t {
   own,      // makes the call that this session's run makes now, or was started by it
   another,  // that of another session's run
@@ -66,9 +91,9 @@ void note_op_elsewhere();
 // Whether a thread runs a call of the model itself.
 enum class InModel : std::uint8_t { no, perhaps, yes };
 
-// Whether the first call of a module on this thread is counted, of the module at `place`. A run counts its own call and
-// what modules other threads call for it; code around a model counts all threads but those of other runs. `in_model()`
-// is asked of threads that nobody is known to have started.
+// Whether the first call of a module on this thread is counted, of the module at `place`. A run counts its own call, a
+// block what its thread does, and both what modules other threads call for them; where others are not left out, all
+// threads count but those of other runs. `in_model()` is asked of threads that nobody is known to have started.
 bool is_counted(Session& session, ModuleId place, const std::function<InModel()>& in_model);
 
 // Notes in `session` the calls of its model that other runs make now.

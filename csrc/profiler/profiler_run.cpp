@@ -141,7 +141,13 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
   const bool guess =
       any_meta && (std::ranges::all_of(tensors, is_meta) || std::ranges::any_of(tensors_of(inputs), is_meta));
   if (guess) std::swap(with_data, without);
-  run::RunSetting setting{scope, with_data.device, with_data.untimed, options.counters, options.keep_events, !guess};
+  run::RunSetting setting{.scope = scope,
+                          .device = with_data.device,
+                          .untimed = with_data.untimed,
+                          .counters = options.counters,
+                          .all_threads = options.threads == Threads::all,
+                          .keep_events = options.keep_events,
+                          .holds_data = !guess};
   setting.base = base;
   observation_->run.emplace(std::move(session), std::move(setting),
                             any_meta ? std::optional(std::move(without)) : std::nullopt);

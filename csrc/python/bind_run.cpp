@@ -40,10 +40,15 @@ using DeviceAndWhy = std::pair<std::string, std::string>;
 
 std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::string scope, std::string device,
                                     std::string untimed, const std::string& counters, bool keep_events, bool holds_data,
-                                    std::optional<DeviceAndWhy> otherwise) {
-  run::RunSetting setting{
-      std::move(scope), std::move(device), std::move(untimed), counters_named(counters), keep_events,
-      holds_data,       kOutside};
+                                    std::optional<DeviceAndWhy> otherwise, bool all_threads) {
+  run::RunSetting setting{.scope = std::move(scope),
+                          .device = std::move(device),
+                          .untimed = std::move(untimed),
+                          .counters = counters_named(counters),
+                          .all_threads = all_threads,
+                          .keep_events = keep_events,
+                          .holds_data = holds_data,
+                          .base = kOutside};
   std::optional<run::Location> location;
   if (otherwise) location = run::Location{std::move(otherwise->first), std::move(otherwise->second)};
   return std::make_unique<PythonRun>(std::move(hooks), std::move(setting), std::move(location));
@@ -77,7 +82,7 @@ void bind_run(py::module_& module) {
   py::class_<PythonRun>(module, "Run")
       .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
            py::arg("counters"), py::arg("keep_events") = false, py::arg("holds_data") = true,
-           py::arg("otherwise") = py::none())
+           py::arg("otherwise") = py::none(), py::arg("all_threads") = false)
       .def(
           "start_block", [](PythonRun& self) { self.run.start_block(); }, Unlocked())
       .def(

@@ -9,6 +9,7 @@
 #include "interrupts.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
+#include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
 #include "outer_calls.h"
@@ -39,7 +40,6 @@ void bind_session(py::module_& module) {
       .def("tell_reads", &ModuleHooks::tell_reads)
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
-      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
       .def("enter_method",
            [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks, observe::ScopeKind::method); })
       .def("leave_method",
@@ -49,6 +49,7 @@ void bind_session(py::module_& module) {
            })
       .def_property_readonly("deferred", &ModuleHooks::deferred)
       .def_property_readonly("is_of_parent", [](const ModuleHooks& hooks) { return hooks.session()->is_of_parent(); })
+      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
       .def(
           "add_wrapper",
           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {
@@ -92,6 +93,12 @@ void bind_session(py::module_& module) {
       .def(py::init<py::object>(), py::arg("inner"))
       .def("__enter__", &Uninterrupted::enter)
       .def("__exit__", &Uninterrupted::exit);
+
+  // Of threads that Python starts: what starts one hands over the call or block that it works for.
+  py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(module, "OwnCall");
+  module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });
+  py::class_<observe::WorksFor>(module, "WorksFor")
+      .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
 
   module.def("cpu_environment", &cpu_environment);
 }

@@ -24,13 +24,16 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 void ObservedRun::start_block() {
   neighbours_.emplace(Neighbours::Ranks::are_our_own);
   session_->measure_memory(!setting_.timed());
+  if (!setting_.all_threads) session_->leave_out_others();
   session_->track_reuse(true);
   session_->shapes().listen(true);
   device_.start(*session_, setting_.base);
+  own_block_.emplace(session_);
   result_.steps.start();
 }
 
 void ObservedRun::stop_block(bool raised) {
+  own_block_.reset();
   if (session_->is_of_parent()) return;
   result_.partial = raised;
   result_.counting = device_.stop(*session_, raised);
@@ -66,7 +69,7 @@ void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
 
 SessionTarget::SessionTarget(ObservedRun& run, bool of_model)
     : run_(run), of_model_(of_model), thread_(*run.session()) {
-  if (of_model) run.session()->leave_out_others();
+  if (of_model || !run.setting().all_threads) run.session()->leave_out_others();
 }
 
 void SessionTarget::observe(const std::function<void()>& call, std::optional<Pass>& pass) {
@@ -81,15 +84,15 @@ void SessionTarget::observe(const std::function<void()>& call, std::optional<Pas
       if (!session.is_of_parent()) waiting([&] { pass = device.stop(session, /*raised=*/true); });
       throw;
     }
-    waiting([&] { pass = device.stop(session); });
-  });
-}
-
     if (session.is_of_parent()) {
       throw std::logic_error(
           "roofprof: this process was forked inside of a call that is profiled, and the profile is its parent's: end "
           "it by os._exit, in C++ by _exit, before the call returns");
     }
+    waiting([&] { pass = device.stop(session); });
+  });
+}
+
 Pass SessionTarget::observed() {
   std::optional<Pass> pass;
   observe([this] { call_in_scope(); }, pass);

@@ -20,6 +20,7 @@ struct RunSetting {
   std::string device;   // whose kernels and roofs count
   std::string untimed;  // why calls cannot be timed there; empty: they can
   Counters counters = Counters::automatic;
+  bool all_threads = false;           // of code around a model: what other threads call counts as well
   bool keep_events = false;           // for traces, where calls are timed
   bool holds_data = true;             // false: what is called works on tensors without data (meta, fake)
   std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
@@ -67,6 +68,7 @@ class ObservedRun {
   DevicePasses device_;
   RunResult result_;
   std::optional<Neighbours> neighbours_;  // of a block
+  std::optional<observe::OwnBlock> own_block_;
 };
 
 // Calls observed by a run's session and on its device; how a call is made is the door's.

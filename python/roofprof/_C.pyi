@@ -1054,6 +1054,16 @@ class OuterCalls:
     @property
     def leave_hook(self) -> Callable[..., None]: ...
 
+class OwnCall:
+    """A call that a run makes, or a block, as threads that it starts are handed it."""
+
+def own_call() -> OwnCall | None: ...
+
+class WorksFor:
+    """This thread works for that call as long as this; to be dropped on the thread."""
+
+    def __init__(self, call: OwnCall) -> None: ...
+
 class RunLimits:
     def __init__(self, warmup: int, repeat: int | None, seconds: float | None = None) -> None: ...
 
@@ -1070,6 +1080,7 @@ class Run:
         keep_events: bool = False,
         holds_data: bool = True,
         otherwise: tuple[str, str] | None = None,
+        all_threads: bool = False,
     ) -> None: ...
     def start_block(self) -> None: ...
     def stop_block(self, raised: bool) -> None: ...

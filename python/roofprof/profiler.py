@@ -99,6 +99,8 @@ class RooflineProfiler(TimesCalls):
         the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
     ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
         ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
+    threads: whose calls of the model a block or :meth:`run_step` has. "own": those of its own thread and of the threads
+        that it starts, others being left out with a note; "all": those of all threads.
     keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
         million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
     """
@@ -112,6 +114,7 @@ class RooflineProfiler(TimesCalls):
         counters: str = "auto",
         ceilings: _C.Ceilings | str | Path | None = None,
         keep_events: bool = False,
+        threads: str = "own",
     ) -> None:
         model = runnable(model)
         if model is not None and not callable(model):
@@ -122,12 +125,15 @@ class RooflineProfiler(TimesCalls):
         if warmup < 0 or (repeat is not None and repeat < 0):
             raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
+        if threads not in {"own", "all"}:
+            raise ValueError(f"threads must be 'own' or 'all', not {threads!r}")
         self.model = model
         self.warmup = warmup
         self.repeat = repeat
         self._device = _checked_device(device)
         self._counters = counters
         self._keep_events = keep_events
+        self._all_threads = threads == "all"
         self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
         self._known = KnownModel()
@@ -159,6 +165,7 @@ class RooflineProfiler(TimesCalls):
             self._keep_events,
             location.holds_data,
             location.otherwise,
+            self._all_threads,
         )
 
     # ---- one call, repeated
@@ -282,6 +289,8 @@ class RooflineProfiler(TimesCalls):
         """
         if self._block is not None:
             raise RuntimeError("the block is still open; ask for the report after it")
+        if not self._run.counted and self._observer.session.is_of_parent:
+            raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         if not self._run.counted:
             raise RuntimeError("nothing was profiled yet: call prof.run(...) or use `with prof:` first")
         if self._report is None:
@@ -294,8 +303,6 @@ class RooflineProfiler(TimesCalls):
         tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
-        if not self._run.counted and self._observer.session.is_of_parent:
-            raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
         notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
         notes += observer.compilations.note(timed=self._scope == "block")

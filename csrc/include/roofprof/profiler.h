@@ -32,6 +32,10 @@ class Module;
 
 namespace roofprof {
 
+// Whose calls of the model a block, closure or step has: those of its own thread and of the threads that it starts
+// (what torch starts for it, too), others being left out with a note; or those of all threads.
+enum class Threads : std::uint8_t { own, all };
+
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {
   std::int64_t warmup = 3;                  // calls that are not timed
@@ -43,6 +47,7 @@ struct ProfilerOptions {
   Counters counters = Counters::automatic;
   // Whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
   std::string device = {};
+  Threads threads = Threads::own;  // a run has its own call alone, whatever is said here
   // Keep when each op, module call and kernel of the run that the rows come from began and ended: the report's JSON has
   // them, and `roofprof trace` makes a trace of it. At most a million of each.
   bool keep_events = false;
@@ -304,7 +309,8 @@ template <class Model>
   requires(!detail::PlainModule<Model>)
 RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 
-// While it lives, all that this thread does is observed, once and as it is: it may train.
+// While it lives, all that this thread does, and what threads do that it starts, is observed, once and as it is: it may
+// train. Calls of the model on other threads are left out, with a note; ProfilerOptions::threads has them counted.
 //
 //   {
 //     roofprof::Block block(prof);

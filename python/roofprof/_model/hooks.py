@@ -16,6 +16,7 @@ from torch.nn.modules import module as nn_module
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
+from roofprof._model.threads import starts_are_known
 from roofprof._state.shared_change import SharedChange
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def global_hooks(
         made.enter_context(unwarned())
         made.enter_context(_through_the_dispatcher())
         made.enter_context(_room_for_deep_models())
+        made.enter_context(starts_are_known())
         made.enter_context(kept_from_compiler(modules))
         yield
 

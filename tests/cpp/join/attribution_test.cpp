@@ -97,7 +97,8 @@ TEST(Attribution, NotesSayWhoseCallsWereLeftOut) {
   const auto text = [&] { return join(net.observed).notes.at(0).text; };
   net.observed.others = {.calls = 1};
   EXPECT_EQ(text(),
-            "while its own calls were observed, the model was called once on threads that the run did not start: these "
+            "while its own calls were observed, the model was called once on threads that what is profiled did not "
+            "start: these "
             "calls are left out");
   net.observed.others = {.calls = 3, .inferred = true};
   EXPECT_NE(text().find("called 3 times"), std::string::npos);

@@ -213,17 +213,73 @@ TEST(CallsOfOthers, AreNumbered) {
   EXPECT_EQ(note_of(RooflineProfiler(model, quick()).run(x), "other-calls"), nullptr);
 }
 
-TEST(CallsOfOthers, CountInABlock) {
+template <class Model>
+void blocks_leave_others_out(Model model, const std::function<void(const Tensor&)>& call) {
+  const auto x = rows();
+  const Caller one([&] { call(rows()); });
+  const Caller other([&] { call(rows()); });
+  RooflineProfiler prof(model, quick());
+  for (int round = 0; round < 20; ++round) {
+    {
+      const Block block(prof);
+      call(x);
+    }
+    expect_one_call(prof.report());
+    expect_one_call(prof.run([&] { call(x); }));
+    expect_one_call(prof.run_steps(1, [&] { call(x); }));
+  }
+}
+
+TEST(CallsOfOthers, AreLeftOutOfBlocks) {
+  auto several = sequential();
+  blocks_leave_others_out(several, [&](const Tensor& x) { several->forward(x); });
+  Unmarked unmarked;
+  blocks_leave_others_out(unmarked, [&](const Tensor& x) { unmarked->forward(x); });
+  Marked marked;
+  blocks_leave_others_out(marked, [&](const Tensor& x) { marked->forward(x); });
+}
+
+// A thread that was there before is another's, and what the block starts is the block's.
+TEST(CallsOfOthers, CountInABlockThatIsOfAllThreads) {
   Unmarked model;
   const auto x = rows();
   Worker server;
-  RooflineProfiler prof(model, quick());
-  const Report report = prof.run([&] {
+  const auto both = [&] {
     model->forward(x);
     server.run([&] { model->forward(x); });
-  });
-  EXPECT_EQ(report.total().macs, 2 * kMacs);
+  };
+  auto options = quick();
+  const Report own = RooflineProfiler(model, options).run(both);
+  EXPECT_EQ(own.total().macs, kMacs);
+  ASSERT_NE(note_of(own, "other-calls"), nullptr);
+  EXPECT_TRUE(says(own, "called once"));
+  options.threads = Threads::all;
+  const Report all = RooflineProfiler(model, options).run(both);
+  EXPECT_EQ(all.total().macs, 2 * kMacs);
+  EXPECT_EQ(note_of(all, "other-calls"), nullptr);
+}
+
+TEST(OwnThreads, ThatABlockStartsCount) {
+  Unmarked model;
+  const auto x = rows();
+  RooflineProfiler prof(model, quick());
+  {
+    const Block block(prof);
+    std::thread([&] { std::thread([&] { model->forward(x); }).join(); }).join();
+    std::async(std::launch::async, [&] { model->forward(x); }).wait();
+    std::promise<void> done;
+    at::launch([&] {
+      model->forward(x);
+      done.set_value();
+    });
+    done.get_future().wait();
+    (model->forward(x).sum() + 1).item<float>();
+  }
+  const Report report = prof.report();
+  EXPECT_EQ(report.row("first").macs, 4 * kLayer);
   EXPECT_EQ(note_of(report, "other-calls"), nullptr);
+  std::thread([&] { model->forward(x); }).join();  // after it, a thread is nobody's
+  EXPECT_EQ(prof.run(x).total().macs, kMacs);
 }
 
 // ---- profiles of one model at the same time
