@@ -6,13 +6,13 @@
 
 #include "bindings.h"
 #include "fingerprint.h"
-#include "interrupts.h"
+#include "hooks/interrupts.h"
+#include "hooks/outer_calls.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
-#include "outer_calls.h"
 #include "read_data.h"
 #include "roofs/cpu/environment.h"
 

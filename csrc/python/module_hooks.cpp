@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bound_hook.h"
 #include "fingerprint.h"
+#include "hooks/bound_hook.h"
 #include "observe/operators/tensor_bytes.h"
 #include "observe/own_calls.h"
 #include "observe/thread_state.h"

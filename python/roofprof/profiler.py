@@ -265,6 +265,7 @@ class RooflineProfiler(TimesCalls):
     ) -> None:
         self._end_block(raised=error is not None)
 
+    @_C.uninterrupted
     def __del__(self) -> None:
         """A block that nobody can end any more would stay open on its thread."""
         if getattr(self, "_block", None) is not None:
