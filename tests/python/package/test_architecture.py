@@ -242,7 +242,7 @@ PYTHON_ARROWS = {
     "_state": {"_C"},
     "_model": {"_C", "_state"},
     "_adapters": {"_C", "_state", "_model"},
-    "_progress": set(),
+    "_progress": {"_state"},
     "_run": {"_C", "_state", "_model", "_adapters", "_progress"},
     "published_peaks": {"_C"},
     "ceilings": {"_C", "published_peaks", "_progress"},
