@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except MemoryError:
         return complain(CommandError("there is not enough memory"))
+    except RecursionError:
+        return complain(CommandError("what it is about is nested deeper than this command can follow"))
     except Exception as error:
         expected = isinstance(error, CommandError | ValueError | OSError)
         if arguments.debug or not expected:

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -188,6 +189,22 @@ TEST_F(CeilingsCache, ABrokenFileIsMeasuredAgainWithANote) {
   EXPECT_TRUE(again.roofs.notes[0].starts_with(
       "the roofs were measured again, as those kept could not be used: " + path + " holds no roofs: it is not JSON"));
   EXPECT_EQ(Ceilings::load(path), some_roofs());
+}
+
+// To open a pipe would wait for somebody at its other end.
+TEST_F(CeilingsCache, APipeInTheFolderIsPassedOverWithANote) {
+  static_cast<void>(cached());
+  const fs::path file = files().at(0);
+  fs::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "ceilings-cpu-other.json").c_str(), 0600), 0);
+  const CachedCeilings again = cached();
+  EXPECT_TRUE(again.is_new);
+  EXPECT_EQ(again.roofs.ceilings, some_roofs());
+  ASSERT_EQ(again.roofs.notes.size(), 3U);
+  EXPECT_NE(again.roofs.notes[0].find("no regular file"), std::string::npos) << again.roofs.notes[0];
+  EXPECT_NE(again.roofs.notes[1].find("not kept"), std::string::npos) << again.roofs.notes[1];
+  EXPECT_TRUE(fs::is_fifo(file));
 }
 
 TEST_F(CeilingsCache, AFolderThatCannotBeMadeIsOnlyNoted) {

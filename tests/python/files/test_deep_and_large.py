@@ -61,6 +61,20 @@ def test_modules(report):
         Report.from_dict(report)
 
 
+def test_a_tree_that_json_cannot_nest(report, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    first = len(report["modules"])
+    nested(report["modules"], "path", 5000, 0)
+    runs = len(report["runs"]["total_ns"])
+    report["times"] += [
+        {"module": first + i, "phase": "forward", "calls": 1, "self_ns": [1000] * runs} for i in range(5000)
+    ]
+    Path("r.json").write_text(json.dumps(report))
+    assert main(["trace", "r.json", "-o", "flames.svg", "--json", "t.json"]) == 2
+    assert "nested deeper" in capsys.readouterr().err
+    assert not Path("t.json").exists()
+
+
 @pytest.mark.parametrize(
     ("budget", "sentence"),
     [

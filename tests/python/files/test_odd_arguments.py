@@ -96,6 +96,13 @@ def test_half_of_a_character_in_a_name(name):
             mark(name)
 
 
+def test_half_of_a_character_in_a_modules_name():
+    model = nn.Sequential()
+    model.add_module("a\udcff", nn.Linear(8, 4))
+    with pytest.raises(ValueError, match="half of a character"):
+        roofprof.count(model, torch.rand(2, 8))
+
+
 def test_a_module_called_total_is_no_total():
     model = nn.Sequential()
     model.add_module("total", nn.Linear(64, 64))
