@@ -14,9 +14,9 @@ namespace {
 using testing::input;
 using torch::jit::Module;
 
-constexpr std::int64_t kLinear = 4 * 16 * 16;
+constexpr std::int64_t kScriptLinear = 4 * 16 * 16;
 
-Module linear(const std::shared_ptr<torch::jit::CompilationUnit>& unit) {
+Module script_linear(const std::shared_ptr<torch::jit::CompilationUnit>& unit) {
   Module module("__torch__.Linear", unit, true);
   module.register_parameter("weight", torch::rand({16, 16}), false);
   module.define("def forward(self, x: Tensor) -> Tensor:\n    return torch.linear(x, self.weight)\n");
@@ -27,8 +27,8 @@ Module linear(const std::shared_ptr<torch::jit::CompilationUnit>& unit) {
 Module parent() {
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
   Module part("__torch__.Part", unit, true);
-  part.register_module("first", linear(unit));
-  part.register_module("second", linear(unit));
+  part.register_module("first", script_linear(unit));
+  part.register_module("second", script_linear(unit));
   part.define(
       "def forward(self, x: Tensor) -> Tensor:\n"
       "    return self.second.forward(torch.relu(self.first.forward(x)))\n");
@@ -36,7 +36,7 @@ Module parent() {
   middle.register_module("part", part);
   middle.define("def forward(self, x: Tensor) -> Tensor:\n    return self.part.forward(x)\n");
   Module model("__torch__.Parent", unit, true);
-  model.register_module("own", linear(unit));
+  model.register_module("own", script_linear(unit));
   model.register_module("middle", middle);
   model.define("def forward(self, x: Tensor) -> Tensor:\n    return self.middle.forward(self.own.forward(x))\n");
   return model;
@@ -48,10 +48,10 @@ TEST(PartOfAScript, HasItsWorkWhereItsParentRuns) {
   RooflineProfiler prof(part, {.ceilings = Ceilings{}});
   for (int run = 0; run < 3; ++run) {  // as written, profiled, optimised
     const Report report = prof.run([&] { model.forward({input()}); });
-    EXPECT_EQ(report.row("").macs, 2 * kLinear) << run;
-    EXPECT_EQ(report.row("first").macs, kLinear) << run;
-    EXPECT_EQ(report.row("second").macs, kLinear) << run;
-    EXPECT_EQ(report.row("(outside)").macs, kLinear) << run;
+    EXPECT_EQ(report.row("").macs, 2 * kScriptLinear) << run;
+    EXPECT_EQ(report.row("first").macs, kScriptLinear) << run;
+    EXPECT_EQ(report.row("second").macs, kScriptLinear) << run;
+    EXPECT_EQ(report.row("(outside)").macs, kScriptLinear) << run;
     EXPECT_EQ(report.row("").calls, std::nullopt) << "nobody tells how often";
     EXPECT_TRUE(report.coverage().uncalled_modules.empty());
   }
@@ -67,7 +67,7 @@ TEST(PartOfAScript, IsNotCalledByOthers) {
   const Report report = prof.run([&] { other.forward({input()}); });
   EXPECT_EQ(report.row("").macs, 0);
   EXPECT_EQ(report.row("").calls, 0);
-  EXPECT_EQ(report.row("(outside)").macs, 3 * kLinear);
+  EXPECT_EQ(report.row("(outside)").macs, 3 * kScriptLinear);
 }
 
 }  // namespace

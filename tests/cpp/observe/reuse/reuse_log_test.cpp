@@ -7,7 +7,7 @@
 namespace roofprof::observe {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kMebibyte = 1 << 20;
 constexpr std::int64_t kGB = 1'000'000'000;
 
 // Addresses far apart; each name is another block.
@@ -42,8 +42,8 @@ ReusedBytes sum(const Reuse& reuse) {
 }
 
 void linear(ReuseLog& log, std::uint32_t bucket, std::uintptr_t weight, std::uintptr_t from, std::uintptr_t to) {
-  log.count({nullptr, bucket}, std::vector{operand(from, 2048), operand(weight, kMiB), result(to, 2048)},
-            moves(2048 + kMiB, 2048));
+  log.count({nullptr, bucket}, std::vector{operand(from, 2048), operand(weight, kMebibyte), result(to, 2048)},
+            moves(2048 + kMebibyte, 2048));
 }
 
 TEST(ReuseLog, OneLayerCalledAgainStaysWithinItsFootprint) {
@@ -51,7 +51,7 @@ TEST(ReuseLog, OneLayerCalledAgainStaysWithinItsFootprint) {
   for (int call = 0; call < 48; ++call) linear(log, 0, 1, 2, 3);
   const auto reuse = collected(log, 1).front();
   ASSERT_EQ(reuse.size(), 1);
-  EXPECT_EQ(reuse[0], (ReusedBytes{kMiB + 4096, 48 * (kMiB + 2048), 48 * 2048, 0}));
+  EXPECT_EQ(reuse[0], (ReusedBytes{kMebibyte + 4096, 48 * (kMebibyte + 2048), 48 * 2048, 0}));
 }
 
 // Their outputs take turns in two blocks. Weights are as far as everything, also in the first call, which is one of
@@ -61,21 +61,21 @@ TEST(ReuseLog, LayersCalledOnceAreAsFarAsAllOfThem) {
   constexpr std::uintptr_t kLayers = 48;
   for (std::uintptr_t i = 0; i < kLayers; ++i) linear(log, 0, 100 + i, 1 + i % 2, 2 - i % 2);
   const auto reuse = collected(log, 1).front();
-  const auto all = static_cast<std::int64_t>(kLayers) * kMiB + 4096;
+  const auto all = static_cast<std::int64_t>(kLayers) * kMebibyte + 4096;
   ASSERT_EQ(reuse.size(), 2);
-  EXPECT_EQ(reuse[0], (ReusedBytes{kMiB + 4096, kLayers * 2048, kLayers * 2048, 0}));
-  EXPECT_EQ(reuse[1], (ReusedBytes{all, kLayers * kMiB, 0, 0}));
+  EXPECT_EQ(reuse[0], (ReusedBytes{kMebibyte + 4096, kLayers * 2048, kLayers * 2048, 0}));
+  EXPECT_EQ(reuse[1], (ReusedBytes{all, kLayers * kMebibyte, 0, 0}));
 }
 
 TEST(ReuseLog, AChainOfUpdatesIsAsFarAsItsTensor) {
   ReuseLog log;
   for (int call = 0; call < 10; ++call) {
-    log.count({nullptr, 0}, std::vector{operand(1, 8 * kMiB, Operand::Kind::written_input)},
-              moves(8 * kMiB, 8 * kMiB, 8 * kMiB));
+    log.count({nullptr, 0}, std::vector{operand(1, 8 * kMebibyte, Operand::Kind::written_input)},
+              moves(8 * kMebibyte, 8 * kMebibyte, 8 * kMebibyte));
   }
   const auto reuse = collected(log, 1).front();
   ASSERT_EQ(reuse.size(), 1);
-  EXPECT_EQ(reuse[0], (ReusedBytes{8 * kMiB, 80 * kMiB, 80 * kMiB, 80 * kMiB}));
+  EXPECT_EQ(reuse[0], (ReusedBytes{8 * kMebibyte, 80 * kMebibyte, 80 * kMebibyte, 80 * kMebibyte}));
 }
 
 TEST(ReuseLog, WeightsOfAGigabyte) {
@@ -117,7 +117,7 @@ TEST(ReuseLog, WhatMovesNothingTouchesNothingAndTheUnknownTouchesAll) {
     linear(log, 0, 1, 2, 3);
     const auto reuse = collected(log, 2);
     const auto away = known ? 0 : kGB;
-    EXPECT_EQ(reuse[0].back().distance_bytes, kMiB + 4096 + away);
+    EXPECT_EQ(reuse[0].back().distance_bytes, kMebibyte + 4096 + away);
     EXPECT_TRUE(reuse[1].empty());
   }
 }
@@ -129,7 +129,7 @@ TEST(ReuseLog, DevicesHaveMemoriesOfTheirOwn) {
   linear(log, 0, 1, 2, 3);
   log.count({nullptr, 1}, std::vector{far}, moves(kGB, 0));
   linear(log, 0, 1, 2, 3);
-  EXPECT_EQ(collected(log, 2).front().back().distance_bytes, kMiB + 4096);
+  EXPECT_EQ(collected(log, 2).front().back().distance_bytes, kMebibyte + 4096);
 }
 
 }  // namespace
