@@ -35,7 +35,7 @@ def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], wi
     held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
     inputs = Contents(args, kwargs).tensors
     tensors = Contents(held, inputs).tensors
-    devices = list(filter(None, map(_C.device_of, tensors)))
+    devices = list(filter(None, map(_device_of, tensors)))
     device = next((name for name in devices if name not in {"cpu", "meta"}), "cpu")
     if any(issubclass(type(tensor), FakeTensor) for tensor in tensors):
         found = next((name for name in devices if name != "cpu"), "cpu")
@@ -44,6 +44,11 @@ def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], wi
     if "meta" not in devices:
         return Location(*with_data)
     without = (wished or "meta", _C.untimed_on("meta"))
-    if set(devices) == {"meta"} or any(_C.device_of(tensor) == "meta" for tensor in inputs):
+    if set(devices) == {"meta"} or any(_device_of(tensor) == "meta" for tensor in inputs):
         return Location(*without, holds_data=False, otherwise=with_data)
     return Location(*with_data, otherwise=without)
+
+
+def _device_of(tensor: torch.Tensor) -> str:
+    """Without the user's code; "" where it is not known. A fake tensor lies on meta, and tells whose place it takes."""
+    return str(tensor.device) if issubclass(type(tensor), FakeTensor) else _C.device_of(tensor)
