@@ -38,7 +38,9 @@ ARROWS = {
     "observe/operators": VALUES | {"ops", "observe/rule", "observe/reuse"},
     "observe/modules": VALUES | {"observe/operators"},
     "observe/script": VALUES | {"observe/operators", "observe/modules"},
-    "observe": VALUES | {"ops", "observe/rule", "observe/memory", "observe/reuse", "observe/collectives", "observe/clock"} | OBSERVING,
+    "observe": VALUES
+    | {"ops", "observe/rule", "observe/memory", "observe/reuse", "observe/collectives", "observe/clock"}
+    | OBSERVING,
     "observe/nn": VALUES | {"observe", "observe/modules"},
     "nvidia": VALUES,
     "collect/interface": VALUES,
