@@ -80,7 +80,6 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"compiled-not-counted", NoteLevel::warning, "The work inside of a compiled region is not counted."},
     {"compiled-meanwhile", NoteLevel::info, "torch.compile compiled while the model was profiled."},
     {"traced-meanwhile", NoteLevel::info, "Operators computed shapes or traced code: they are no work of the call."},
-    {"hooks-compiled", NoteLevel::warning, "torch.compile was loaded meanwhile and compiled the profiler's hooks."},
     {"script-not-copied", NoteLevel::warning,
      "TorchScript code could not be copied: its modules' calls are not known."},
     {"script-frozen", NoteLevel::warning, "Freezing removed a TorchScript model's modules and parameters."},

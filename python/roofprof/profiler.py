@@ -265,11 +265,14 @@ class RooflineProfiler(TimesCalls):
     ) -> None:
         self._end_block(raised=error is not None)
 
-    @_C.uninterrupted
     def __del__(self) -> None:
         """A block that nobody can end any more would stay open on its thread."""
         if getattr(self, "_block", None) is not None:
-            self._end_block(raised=True)
+            self._end_dropped_block()
+
+    @_C.uninterrupted
+    def _end_dropped_block(self) -> None:
+        self._end_block(raised=True)
 
     def _end_block(self, *, raised: bool) -> None:
         block, self._block = self._block, None

@@ -161,8 +161,11 @@ def _bytes_of_parts(tensor: torch.Tensor) -> int | None:
     """
     if type(tensor) in _PLAIN or hasattr(type(tensor), "full_tensor"):
         return None
+    flatten = getattr(type(tensor), "__tensor_flatten__", None)
+    if flatten is None:
+        return None
     try:
-        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # of subclasses that have parts
+        names, _ = flatten(tensor)
         parts = [_elements_and_bytes(getattr(tensor, name)) for name in names]
     except Exception:  # the user's code, or there are none
         return None

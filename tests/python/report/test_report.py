@@ -468,7 +468,7 @@ def test_table_by_op(timed):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"sort": "beauty"}, "no column 'beauty': the closest are 'bytes'"),
+        ({"sort": "beauty"}, "no column 'beauty': the closest are 'busy'"),
         ({"columns": ["macs", "beauty"]}, "no column 'beauty'"),
         ({"by": "beauty"}, "beauty"),
         ({"by": "op", "columns": ["params"]}, "no column 'params'"),

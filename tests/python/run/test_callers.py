@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +18,23 @@ import roofprof
 ROWS = 10
 LAYER = ROWS * 16 * 8
 MACS = 2 * LAYER
+
+
+class Servant:
+    """A thread that was there before and is handed work through a queue: nobody tells for whom it works."""
+
+    def __init__(self):
+        self._handed = queue.Queue()
+        self._done = queue.Queue()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        for work, arguments in iter(self._handed.get, None):
+            self._done.put(work(*arguments))
+
+    def call(self, work, *arguments):
+        self._handed.put((work, arguments))
+        return self._done.get()
 
 
 def rows():
@@ -143,13 +161,12 @@ def test_calls_of_others_are_numbered():
     def forward(self, value):
         if threading.current_thread() is threading.main_thread():
             while calls:
-                pool.submit(calls.pop()).result()
+                servant.call(calls.pop())
         return self.second(self.first(value))
 
     model = Model(forward, first=nn.Linear(16, 8), second=nn.Linear(8, 16))
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # its thread was there before: one that the call starts is its own
-        report = profiler(model, repeat=3).run(rows())
+    servant = Servant()
+    report = profiler(model, repeat=3).run(rows())
     assert is_one_call(report)
     assert report.row("").calls == report.row("first").calls == 1
     (note,) = (note for note in report.coverage.notes if note.code == "other-calls")
@@ -223,18 +240,42 @@ def test_the_model_s_own_threads_count(kind):
 @pytest.mark.parametrize("call", ["count", "run"])
 def test_calls_of_a_module_on_threads_that_were_there_are_told(call):
     """A pool of the model's, or another model that shares the module: it cannot be known."""
-    model = sequential()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()
+    model, servant = sequential(), Servant()
 
-        def call_in_pool(module, _inputs):
-            if threading.current_thread() is threading.main_thread():
-                pool.submit(module, rows()).result()
+    def call_elsewhere(module, _inputs):
+        if threading.current_thread() is threading.main_thread():
+            servant.call(module, rows())
 
-        model[0].register_forward_pre_hook(call_in_pool)
-        report = roofprof.count(model, rows()) if call == "count" else profiler(model, repeat=1).run(rows())
+    model[0].register_forward_pre_hook(call_elsewhere)
+    report = roofprof.count(model, rows()) if call == "count" else profiler(model, repeat=1).run(rows())
     assert report.row("0").calls == 2
     assert "calls-unclear" in codes(report)
+
+
+@pytest.mark.parametrize("way", ["count", "run", "block"])
+def test_what_is_submitted_to_a_pool_is_the_callers_own(way):
+    """Also where the pool and its threads were there before; what others submit to it is theirs."""
+    model, others = sequential(), sequential()
+    with ThreadPoolExecutor(1) as pool, called_by_others(lambda: pool.submit(others, rows()).result()):
+        pool.submit(int).result()
+
+        def forward(self, value):
+            return self.last(pool.submit(self.first, value).result())
+
+        model = Model(forward, first=nn.Linear(16, 8), last=nn.Linear(8, 16))
+        for _ in range(5):
+            prof = profiler(model, repeat=2)
+            if way == "count":
+                report = roofprof.count(model, rows())
+            elif way == "run":
+                report = prof.run(rows())
+            else:
+                with prof:
+                    model(rows())
+                report = prof.report()
+            assert report.total.macs == MACS
+            assert report.row("first").macs == LAYER
+            assert report.row("first").calls == 1
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -281,23 +322,21 @@ def test_a_block_has_the_threads_that_it_starts():
 @pytest.mark.parametrize("way", ["block", "step"])
 def test_all_threads_are_counted_on_request(way):
     """A thread that was there before is another's."""
-    model = sequential()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()
+    model, servant = sequential(), Servant()
 
-        def step(value):
-            model(value)
-            pool.submit(model, value).result()
+    def step(value):
+        model(value)
+        servant.call(model, value)
 
-        def report(threads):
-            prof = profiler(model, repeat=3, threads=threads)
-            if way == "step":
-                return prof.run_step(step, rows())
-            with prof:
-                step(rows())
-            return prof.report()
+    def report(threads):
+        prof = profiler(model, repeat=3, threads=threads)
+        if way == "step":
+            return prof.run_step(step, rows())
+        with prof:
+            step(rows())
+        return prof.report()
 
-        own, every = report("own"), report("all")
+    own, every = report("own"), report("all")
     assert own.total.macs == MACS
     (note,) = (note for note in own.coverage.notes if note.code == "other-calls")
     # A step is counted once and timed three times, with nobody looking in between.
