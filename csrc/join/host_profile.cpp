@@ -74,10 +74,11 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
   }
 }
 
-// The call has data, and computed with it.
+// The call has data, and computed with it: making random numbers is none of that.
 bool computes_on_data(const Observed& observed) {
   return observed.holds_data && std::ranges::any_of(observed.counting.ops, [](const Pass::Op& op) {
-           return !op.without_data && (!op.costed || op.work.operations != Work{}.operations);
+           const bool computes = op.work.operations != Work{}.operations && op.work.input_elements > 0;
+           return !op.without_data && (!op.costed || computes);
          });
 }
 

@@ -119,6 +119,7 @@ constexpr OpCost kMovementCosts[] = {
     {"aten::zeros", no_operations, 0, written_only, "", "written only"},
     {"aten::zeros_like", no_operations, 0, written_only, "", "written only"},
     {"aten::new_zeros", no_operations, 0, written_only, "", "written only"},
+    {"aten::_new_zeros_with_same_feature_meta", no_operations, 0, written_only, "", "written only"},
     {"aten::ones", no_operations, 0, written_only, "", "written only"},
     {"aten::ones_like", no_operations, 0, written_only, "", "written only"},
     {"aten::new_ones", no_operations, 0, written_only, "", "written only"},

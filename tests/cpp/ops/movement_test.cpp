@@ -183,6 +183,7 @@ const std::vector<CostCase> kCases = {
     factory("aten::zeros"),
     factory_like("aten::zeros_like"),
     factory_like("aten::new_zeros"),
+    factory_like("aten::_new_zeros_with_same_feature_meta"),
     factory("aten::ones"),
     factory_like("aten::ones_like"),
     factory_like("aten::new_ones"),

@@ -28,6 +28,7 @@ inline Pass::Op op_in_pass(std::uint32_t number, const std::string& name, Module
   op.time_ns = time_ns;
   op.work = work_of(1'000 * calls, 100 * calls);
   add_reuse(op.reuse, {100, op.work.read_bytes, op.work.write_bytes, op.work.updated_bytes});  // of one call alone
+  op.work.input_elements = 1;
   op.inputs = 1;
   return op;
 }
