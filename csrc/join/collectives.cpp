@@ -130,7 +130,9 @@ std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls
   int all = 0, computing = 0;
   std::int64_t since = 0;
   const auto add_to = [](auto& counts, const auto& key, int change) {
-    if ((counts[key] += change) == 0) counts.erase(key);
+    auto& count = counts[key];
+    count += change;
+    if (count == 0) counts.erase(key);
   };
   for (const auto& step : steps) {
     const auto lasted = static_cast<double>(step.at_ns - since);

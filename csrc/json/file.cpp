@@ -125,7 +125,7 @@ std::string read_whole_file(const std::string& path, std::int64_t largest) {
     if (count < 0) fail_to_read(path, last_error());
     if (count == 0) return text;
     text.append(part.data(), static_cast<std::size_t>(count));
-    if (static_cast<std::int64_t>(text.size()) > largest) refuse_size("more and more");  // it grew meanwhile
+    if (std::cmp_greater(text.size(), largest)) refuse_size("more and more");  // it grew meanwhile
   }
 }
 

@@ -135,7 +135,7 @@ StepsClosure::~StepsClosure() { leave(entered_); }
 
 void Session::count_if_uncalled(ModuleId module) {
   if (!observes_this_thread()) return;
-  auto& state = thread_state();
+  const auto& state = thread_state();
   const auto phase = state.phase_of_call();
   const std::lock_guard guard(state.table->lock);
   if (!state.table->was_called(module)) state.table->count_call({module, phase, state.region});

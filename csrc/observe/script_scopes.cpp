@@ -180,7 +180,7 @@ void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
 
 std::shared_ptr<Session> session_of_fork() {
   const auto* info = forks_info();
-  auto session = info == nullptr ? nullptr : info->session.lock();
+  const auto session = info == nullptr ? nullptr : info->session.lock();
   return session && !session->is_of_parent() ? session : nullptr;
 }
 

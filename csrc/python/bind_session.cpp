@@ -95,6 +95,7 @@ void bind_session(py::module_& module) {
       .def("__exit__", &Uninterrupted::exit);
 
   // Of threads that Python starts: what starts one hands over the call or block that it works for.
+  // NOLINTNEXTLINE(bugprone-unused-raii)
   py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(module, "OwnCall");
   module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });
   py::class_<observe::WorksFor>(module, "WorksFor")

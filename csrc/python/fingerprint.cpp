@@ -44,8 +44,8 @@ void Fingerprint::add_module(PyObject* module) {
   add(module);
   if (module == Py_None || !seen_.insert(module).second) return;
   const auto& names = attribute_names();
-  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
-  PyObject* const forward = _PyType_Lookup(Py_TYPE(module), names.forward);
+  const auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
+  const PyObject* const forward = _PyType_Lookup(Py_TYPE(module), names.forward);
   const auto attributes = attributes_of(module);
   if (!attributes) {
     complete_ = false;

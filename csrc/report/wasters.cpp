@@ -59,7 +59,7 @@ std::string waster_lines(const Report& report, const TableOptions& options, std:
   for (const auto& row : wasters) {
     std::string name = row.module->empty() ? "(model)" : *row.module;
     if (const auto members = found.members.at(*row.module); members > 1) name += fmt::format(" x{}", members);
-    std::vector<TextCell> cells = {std::move(name), *row.op};
+    std::vector<TextCell> cells = {name, *row.op};
     for (const auto* column : shown) cells.push_back(cell_of(*column, row));
     const auto all_ns = static_cast<double>(report.total().time_ns.value_or(0));
     cells.emplace_back(all_ns > 0 && row.wasted_time_ns

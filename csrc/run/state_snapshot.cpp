@@ -121,7 +121,7 @@ bool KeptTensors::is_written(const Kept& kept) {
 }
 
 bool KeptTensors::put_back(Kept& kept) const {
-  auto& tensor = kept.tensor;
+  const auto& tensor = kept.tensor;
   bool whole = true;
   try {
     if (kept.state) {

@@ -23,7 +23,7 @@ class GrowingList {
   }
   template <class Function>
   void for_each(Function&& function) {
-    for (auto& entry : entries_) {
+    for (const auto& entry : entries_) {
       if (entry.is_there.load(std::memory_order_acquire)) function(entry.value);
     }
   }

@@ -10,7 +10,7 @@ namespace roofprof {
 namespace {
 
 int octave_of(std::int64_t distance_bytes) {
-  return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(distance_bytes, 0)));
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(distance_bytes, 0))));
 }
 
 double moved(const ReusedBytes& part) {

@@ -74,9 +74,10 @@ std::optional<AdviceReason> exposed_communication(const AdviceCase& where) {
   const auto& group = where.data->collectives.groups[static_cast<std::size_t>(largest->group)];
   const auto kind = collective_of(op.op);
   if (!kind || op.calls <= 0) return std::nullopt;
-  return AdviceReason{wasted_in(where),
-                      {{"collective", static_cast<double>(*kind)},
-                       {"bytes_per_call", static_cast<double>(message_bytes(*kind, op.work, group.ranks) / op.calls)}}};
+  const std::int64_t bytes_per_call = message_bytes(*kind, op.work, group.ranks) / op.calls;
+  return AdviceReason{
+      wasted_in(where),
+      {{"collective", static_cast<double>(*kind)}, {"bytes_per_call", static_cast<double>(bytes_per_call)}}};
 }
 
 std::string say_exposed_communication(const AdviceCase&, const NamedFigures& figures) {

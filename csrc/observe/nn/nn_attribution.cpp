@@ -4,6 +4,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "observe/interception.h"
 #include "observe/nn/nn_tree.h"
@@ -51,7 +52,7 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
     // It calls its children one after the other; one of them may stand there several times, and has one place.
     std::unordered_map<const void*, ModuleId> children;
     for (std::size_t child = place + 1; child < tree.modules.size(); ++child) {
-      if (tree.modules[child].parent == static_cast<ModuleId>(place)) {
+      if (std::cmp_equal(tree.modules[child].parent, place)) {
         children[tree.objects[child]] = static_cast<ModuleId>(child);
       }
     }

@@ -115,7 +115,7 @@ template <class T>
 constexpr bool finds_all_tensors() {
   if constexpr (std::is_same_v<T, at::Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> || PackedTensors<T>) {
     return true;
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {  // NOLINT(modernize-type-traits)
     return []<std::size_t... i>(std::index_sequence<i...>) {
       return (finds_all_tensors<std::remove_cvref_t<std::tuple_element_t<i, T>>>() && ...);
     }(std::make_index_sequence<std::tuple_size<T>::value>());  // NOLINT(modernize-type-traits)
