@@ -95,6 +95,7 @@ std::vector<ModuleId> tree_order(const ProfileData& data) {
 void copy_facts(const Module& module, RooflineRow& row) {
   row.path = module.path;
   row.type = module.type;
+  row.params_known = module.params_known;
   row.params = module.params;
   row.trainable_params = module.trainable_params;
   row.param_bytes = module.param_bytes;

@@ -109,6 +109,7 @@ ProfileData join(Observed observed) {
   data.model = std::move(observed.model);
   data.device = std::move(observed.device);
   data.scope = std::move(observed.scope);
+  data.imported = std::move(observed.imported);
   data.partial = observed.partial;
   data.bypass_sought = observed.bypass_sought;
   data.ceilings = std::move(observed.ceilings);

@@ -13,24 +13,6 @@ constexpr std::size_t kDeepest = 100;
 
 bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
-void append_utf8(std::string& to, std::uint32_t code) {
-  const auto add = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
-  const auto add_rest = [&](std::uint32_t shift) { add(0x80U | ((code >> shift) & 0x3FU)); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) {
-    add(0xC0U | (code >> 6U));
-  } else {
-    if (code < 0x10000) {
-      add(0xE0U | (code >> 12U));
-    } else {
-      add(0xF0U | (code >> 18U));
-      add_rest(12);
-    }
-    add_rest(6);
-  }
-  add_rest(0);
-}
-
 }  // namespace
 
 // ---- tokens

@@ -31,6 +31,7 @@ void bind_scopes(pybind11::module_& module);
 void bind_scripts(pybind11::module_& module);
 void bind_doctor(pybind11::module_& module);
 void bind_host(pybind11::module_& module);
+void bind_import(pybind11::module_& module);
 void bind_size_hints();
 
 }  // namespace roofprof::python

@@ -18,5 +18,6 @@ PYBIND11_MODULE(_C, module) {
   roofprof::python::bind_scripts(module);
   roofprof::python::bind_doctor(module);
   roofprof::python::bind_host(module);
+  roofprof::python::bind_import(module);
   roofprof::python::bind_size_hints();
 }

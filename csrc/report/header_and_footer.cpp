@@ -26,9 +26,13 @@ std::string environment_text(const Environment& environment, std::string_view na
 }
 
 std::string scope_words(const ProfileData& data) {
+  const std::string steps = counted(data.runs.steps, "step", "steps");
+  if (!data.imported.empty()) {
+    return "a trace of " + data.imported + (data.runs.steps > 0 ? ", " + steps : "");
+  }
   if (!data.within.empty()) return "within " + data.within + ", in " + (data.scope == "block" ? "a block" : "one call");
   if (data.scope != "block") return "one call";
-  return data.runs.steps > 0 ? "a block of " + counted(data.runs.steps, "step", "steps") : "a block";
+  return data.runs.steps > 0 ? "a block of " + steps : "a block";
 }
 
 // "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart.

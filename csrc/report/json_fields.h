@@ -1,6 +1,7 @@
 #pragma once
 // Rows as JSON, by the lists of values/fields.h.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,10 @@ namespace roofprof {
 // Which fields of a list are written: those that any row knows. So every row of a report has the same keys.
 class KnownFields {
  public:
-  template <class Row, class Value>
-  void look_at(std::size_t index, const Row& row, Value Row::* member) {
+  template <class Row, class Member>
+  void look_at(std::size_t index, const Row& row, Member member) {
     if (index >= known_.size()) known_.resize(index + 1);
-    if (!known_[index]) known_[index] = is_known(row.*member);
+    if (!known_[index]) known_[index] = is_known(std::invoke(member, row));
   }
   bool operator[](std::size_t index) const { return index < known_.size() && known_[index]; }
 
@@ -39,7 +40,7 @@ class KnownFields {
 template <class Object>
 auto field_finder(KnownFields& known, const Object& object) {
   return [&known, &object, index = std::size_t{0}](std::string_view, Unit, auto member) mutable {
-    known.look_at<Object>(index++, object, member);
+    known.look_at(index++, object, member);
   };
 }
 
@@ -50,7 +51,7 @@ auto field_writer(JsonWriter& json, const KnownFields& known, const Object& obje
       [&json, &known, &object, prefix, index = std::size_t{0}](std::string_view name, Unit unit, auto member) mutable {
         if (!known[index++]) return;
         json.key(prefix + key_of(name, unit));
-        const auto& value = object.*member;
+        const auto& value = std::invoke(member, object);
         if constexpr (std::is_same_v<decltype(value), const Bound&>) {
           json.write(to_string(value));
         } else {

@@ -2,6 +2,7 @@
 // The table of figures: one entry for each. Tables, their legend, JSON, CSV, Python's rows and roofprof.fields follow
 // from it; csrc/figures computes what it lists.
 
+#include <functional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -131,10 +132,10 @@ inline constexpr std::tuple kRowFields{
     figure_entry("type", "type", Unit::text, &RooflineRow::type),
     figure_entry("depth", "depth", Unit::count, &RooflineRow::depth),
     figure_entry("calls", "calls", Unit::count, &RooflineRow::calls),
-    figure_entry("params", "params", Unit::count, &RooflineRow::params),
-    figure_entry("trainable_params", "trainable", Unit::count, &RooflineRow::trainable_params),
-    figure_entry("param_bytes", "param bytes", Unit::bytes, &RooflineRow::param_bytes),
-    figure_entry("buffer_bytes", "buffer bytes", Unit::bytes, &RooflineRow::buffer_bytes),
+    figure_entry("params", "params", Unit::count, &RooflineRow::known_params),
+    figure_entry("trainable_params", "trainable", Unit::count, &RooflineRow::known_trainable_params),
+    figure_entry("param_bytes", "param bytes", Unit::bytes, &RooflineRow::known_param_bytes),
+    figure_entry("buffer_bytes", "buffer bytes", Unit::bytes, &RooflineRow::known_buffer_bytes),
     figure_entry("input_shapes", "input shapes", Unit::shapes, &RooflineRow::input_shapes),
     figure_entry("output_shapes", "output shapes", Unit::shapes, &RooflineRow::output_shapes),
     figure_entry("output_bytes", "output bytes", Unit::bytes, &RooflineRow::output_bytes),
@@ -244,11 +245,11 @@ void for_each_kernel_field(Visitor&& visit) {
 }
 
 // All that a RooflineRow, GroupRow or KernelRow has, in the order of CSV: visit(info, of_self, value_of), where
-// value_of(row) is a reference to the value. `of_self`: it is a row's self figure.
+// value_of(row) is the value. `of_self`: it is a row's self figure.
 template <class Row, class Visitor>
 void for_each_field(Visitor&& visit) {
   const auto own = [&](const FigureInfo& info, auto member) {
-    visit(info, false, [member](const Row& row) -> const auto& { return row.*member; });
+    visit(info, false, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row); });
   };
   if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
   if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
@@ -259,7 +260,7 @@ void for_each_field(Visitor&& visit) {
   }
   if constexpr (std::is_same_v<Row, RooflineRow>) {
     for_each_entry(kFigures, [&](const FigureInfo& info, auto member) {
-      visit(info, true, [member](const Row& row) -> const auto& { return row.self.*member; });
+      visit(info, true, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row.self); });
     });
   }
 }

@@ -32,6 +32,7 @@ void for_each_member(Of<Module>, Visitor&& visit) {
   visit("inferred", &Module::inferred, Written::unless_default);
   visit("same_as", &Module::same_as, Written::unless_default);
   visit("compiled_region", &Module::compiled_region, Written::unless_default);
+  visit("params_known", &Module::params_known, Written::unless_default);
   visit("params", &Module::params, Written::unless_default);
   visit("trainable_params", &Module::trainable_params, Written::unless_default);
   visit("param_bytes", &Module::param_bytes, Written::unless_default);
@@ -293,6 +294,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::scope, Written::always);
   visit("within", &ProfileData::within, Written::unless_default);
+  visit("imported", &ProfileData::imported, Written::unless_default);
   visit("prediction", &ProfileData::prediction, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);

@@ -60,6 +60,13 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
     {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
+    // Reports of traces
+    {"launched-before", NoteLevel::warning,
+     "Kernels were launched before a trace began: they are in no row, and how long they took."},
+    {"trace-lacks", NoteLevel::warning,
+     "A trace was recorded without something that figures need: the text names the option."},
+    {"model-not-aligned", NoteLevel::warning,
+     "The calls in a trace are not those of the model: rows are named by class and number."},
     // Operators and modules
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},
     {"count-saturated", NoteLevel::warning, "A count reached the largest 64-bit integer: it is a lower limit."},

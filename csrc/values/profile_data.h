@@ -44,6 +44,7 @@ struct Module {
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
   // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
   ModuleId compiled_region = -1;
+  bool params_known = true;  // false: a trace was read, which does not tell them
   // Of the subtree, tied parameters once.
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;
@@ -288,6 +289,7 @@ struct ProfileData {
   std::string scope;                    // "run", "count" or "block"
   bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string imported;    // what recorded the trace that it was read from; empty: it was observed here
   std::string prediction;               // times are predicted, and under which options; empty: they were measured
   std::string within;                   // of what ran in this region alone; empty: of everything
   std::vector<RegionPath> regions;      // outer ones before those inside

@@ -39,6 +39,24 @@ std::size_t utf8_sequence(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+void append_utf8(std::string& to, std::uint32_t code) {
+  const auto add = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
+  const auto add_rest = [&](std::uint32_t shift) { add(0x80U | ((code >> shift) & 0x3FU)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0U | (code >> 6U));
+  } else {
+    if (code < 0x10000) {
+      add(0xE0U | (code >> 12U));
+    } else {
+      add(0xF0U | (code >> 18U));
+      add_rest(12);
+    }
+    add_rest(6);
+  }
+  add_rest(0);
+}
+
 std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {

@@ -2,6 +2,7 @@
 // UTF-8, and what of it a terminal may see.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace roofprof {
 
 // Bytes of the valid sequence at the front of `text`; 0 where it is none (stray, truncated, overlong, surrogate).
 std::size_t utf8_sequence(std::string_view text);
+
+// Adds the code point, which is no surrogate.
+void append_utf8(std::string& to, std::uint32_t code);
 
 // The text with nothing in it that a terminal would act on, on one line: each invalid byte becomes U+FFFD, each control
 // character a space. Names come from files and models. roofprof._printable is the same in Python.

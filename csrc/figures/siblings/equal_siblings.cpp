@@ -90,6 +90,11 @@ Children children_of(const ProfileData& data) {
   return children;
 }
 
+// The name without the number at its end.
+std::string_view stem_of(std::string_view name) {
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
 // A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
 std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& children) {
   std::vector<std::vector<std::string>> facts(data.modules.size());
@@ -117,7 +122,8 @@ std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& 
     for (const auto& fact : facts[id]) text.add(fact);
     text.add("below");
     for (const ModuleId child : children[id]) {
-      text.add(own_name(data, child));
+      // Names of traces have the number of the instance, which each has for itself.
+      text.add(data.imported.empty() ? own_name(data, child) : stem_of(own_name(data, child)));
       text.add(static_cast<std::int64_t>(kinds[index_of(child)]));
     }
     kinds[id] = known.try_emplace(text.take(), known.size()).first->second;
@@ -135,7 +141,7 @@ struct NumberedName {
 // "conv" and 12 of "conv12"; empty for a name without a number, or with one that is not as numbers are written.
 std::optional<NumberedName> numbered(std::string_view name) {
   constexpr std::size_t kMostDigits = 9;
-  const std::size_t digits = name.size() - (name.find_last_not_of("0123456789") + 1);
+  const std::size_t digits = name.size() - stem_of(name).size();
   const std::string_view number = name.substr(name.size() - digits);
   if (digits == 0 || digits > kMostDigits || (digits > 1 && number.front() == '0')) return std::nullopt;
   NumberedName result{name.substr(0, name.size() - digits)};

@@ -190,6 +190,11 @@ class Report {
   // text) and says what is wrong with it.
   static Report from_json(const std::string& path);
   static Report from_json_text(std::string_view text);
+  // The report of what ran while torch.profiler recorded that trace, here or on another machine: the JSON, unpacked,
+  // that export_chrome_trace wrote. `roofs`: empty for the published ones of the device that the trace names. Operators
+  // whose shapes torch computes in Python alone (conv2d among them) have no cost in a C++ program; roofprof.from_trace
+  // has no such gap. Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
+  static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:
   friend Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);

@@ -115,7 +115,9 @@ struct RooflineRow : Figures {
   std::string type;
   std::int64_t depth = 0;
   std::optional<std::int64_t> calls;  // empty where calls cannot be seen
-  std::int64_t params = 0;            // distinct parameters of the subtree
+  // Distinct parameters of the subtree; not known of a trace that was read without its model.
+  bool params_known = true;
+  std::int64_t params = 0;
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
@@ -143,8 +145,18 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> exposed_communication_ns;
   Figures self;
 
+  std::optional<std::int64_t> known_params() const { return if_known(params); }
+  std::optional<std::int64_t> known_trainable_params() const { return if_known(trainable_params); }
+  std::optional<std::int64_t> known_param_bytes() const { return if_known(param_bytes); }
+  std::optional<std::int64_t> known_buffer_bytes() const { return if_known(buffer_bytes); }
+
   // Also "calls", "params" and its like; "self_time_ns" is self.time_ns.
   std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
+
+ private:
+  std::optional<std::int64_t> if_known(std::int64_t count) const {
+    return params_known ? std::optional(count) : std::nullopt;
+  }
 };
 
 // Equal modules below one parent, such as the layers of a transformer: whole subtrees of equal types, shapes, work,

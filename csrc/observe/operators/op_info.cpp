@@ -220,25 +220,29 @@ OpInfo* fused_kernel(std::string_view name) {
   return found->second.get();
 }
 
-OpInfo* resolve(const at::RecordFunction& fn) {
-  const auto name = fn.operator_name();
-  if (!name) return is_compiled_code(fn.name()) ? compiled_region() : fused_kernel(fn.name());
+// `address`: of the name in its schema.
+OpInfo* resolve(const c10::OperatorName& name, const char* address) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
-  auto& entry = all.by_name[fn.name()];
-  if (entry && entry->name == name->name && entry->overload == name->overload_name &&
-      entry->cost == ops::find_cost(name->name, name->overload_name)) {
+  auto& entry = all.by_name[address];
+  if (entry && entry->name == name.name && entry->overload == name.overload_name &&
+      entry->cost == ops::find_cost(name.name, name.overload_name)) {
     return entry.get();
   }
   if (entry) all.retired.push_back(std::move(entry));
-  if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) {
+  if (const auto handle = c10::Dispatcher::singleton().findSchema(name)) {
     entry = describe(handle->schema(), &*handle);
-  } else if (const auto script = torch::jit::findOperatorFor(*name)) {
+  } else if (const auto script = torch::jit::findOperatorFor(name)) {
     entry = describe(script->schema(), nullptr);
   } else {
     return nullptr;
   }
   return entry.get();
+}
+
+OpInfo* resolve(const at::RecordFunction& fn) {
+  if (const auto name = fn.operator_name()) return resolve(*name, fn.name());
+  return is_compiled_code(fn.name()) ? compiled_region() : fused_kernel(fn.name());
 }
 
 OpInfo* compiled_code(std::string_view name) {
@@ -277,6 +281,10 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   OpInfo* info = resolve(fn);
   if (info != nullptr && info->kind != OpKind::compiled) line = {name, info};
   return info;
+}
+
+OpInfo* op_info(const c10::OperatorHandle& op) {
+  return resolve(op.operator_name(), op.schema().name().c_str());
 }
 
 OpInfo* named_op(std::string_view name, Unobserved unobserved) {

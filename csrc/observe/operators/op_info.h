@@ -13,6 +13,10 @@
 #include "observe/rule/counting_rule.h"
 #include "ops/registry.h"
 
+namespace c10 {
+class OperatorHandle;
+}
+
 namespace roofprof::observe {
 
 // Whether it is no op, but what bypassed the dispatcher in a function's, a module's or a TorchScript method's call.
@@ -54,6 +58,8 @@ struct OpInfo : OpClass {
 // range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process; an
 // operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
+// The same of an operator that has a schema.
+OpInfo* op_info(const c10::OperatorHandle& op);
 
 // The operator of work that is none of torch's, by a name of the user's: declared work, or unobserved work.
 OpInfo* named_op(std::string_view name, Unobserved unobserved);

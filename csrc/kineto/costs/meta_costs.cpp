@@ -1,0 +1,350 @@
+#include "kineto/costs/meta_costs.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "kineto/json_text.h"
+#include "kineto/recorded_arguments.h"
+#include "observe/costed_call.h"
+#include "observe/operators/op_info.h"
+#include "observe/operators/op_signature.h"
+
+namespace roofprof::kineto {
+namespace {
+
+// Why a call cannot be dispatched again.
+struct NotReplayed : std::exception {
+  explicit NotReplayed(std::string why) : text(std::move(why)) {}
+  const char* what() const noexcept override { return text.c_str(); }
+  std::string text;
+};
+
+// C++'s names of element types, as traces have them; "long long" is macOS's.
+constexpr std::array<std::pair<std::string_view, c10::ScalarType>, 30> kElementTypes = {{
+    {"float", c10::ScalarType::Float},
+    {"double", c10::ScalarType::Double},
+    {"c10::Half", c10::ScalarType::Half},
+    {"at::Half", c10::ScalarType::Half},
+    {"c10::BFloat16", c10::ScalarType::BFloat16},
+    {"at::BFloat16", c10::ScalarType::BFloat16},
+    {"long int", c10::ScalarType::Long},
+    {"long", c10::ScalarType::Long},
+    {"long long", c10::ScalarType::Long},
+    {"int", c10::ScalarType::Int},
+    {"short int", c10::ScalarType::Short},
+    {"short", c10::ScalarType::Short},
+    {"signed char", c10::ScalarType::Char},
+    {"char", c10::ScalarType::Char},
+    {"unsigned char", c10::ScalarType::Byte},
+    {"bool", c10::ScalarType::Bool},
+    {"unsigned short", c10::ScalarType::UInt16},
+    {"short unsigned int", c10::ScalarType::UInt16},
+    {"unsigned int", c10::ScalarType::UInt32},
+    {"unsigned long", c10::ScalarType::UInt64},
+    {"long unsigned int", c10::ScalarType::UInt64},
+    {"unsigned long long", c10::ScalarType::UInt64},
+    {"c10::complex<float>", c10::ScalarType::ComplexFloat},
+    {"c10::complex<double>", c10::ScalarType::ComplexDouble},
+    {"c10::complex<c10::Half>", c10::ScalarType::ComplexHalf},
+    {"c10::Float8_e4m3fn", c10::ScalarType::Float8_e4m3fn},
+    {"c10::Float8_e5m2", c10::ScalarType::Float8_e5m2},
+    {"c10::Float8_e4m3fnuz", c10::ScalarType::Float8_e4m3fnuz},
+    {"c10::Float8_e5m2fnuz", c10::ScalarType::Float8_e5m2fnuz},
+    {"c10::Float8_e8m0fnu", c10::ScalarType::Float8_e8m0fnu},
+}};
+
+at::Tensor meta_tensor(const RecordedTensor& tensor) {
+  const auto* const known = std::ranges::find(kElementTypes, std::string_view(tensor.type),
+                                              &std::pair<std::string_view, c10::ScalarType>::first);
+  if (known == kElementTypes.end()) {
+    throw NotReplayed(tensor.type.empty() ? "the trace does not say the type of tensors in a list"
+                                          : "it has a tensor of the type " + tensor.type + ", which is not known");
+  }
+  const auto options = at::TensorOptions(known->second).device(c10::kMeta);
+  if (tensor.strides.empty()) return at::empty(tensor.sizes, options);
+  return at::empty_strided(tensor.sizes, tensor.strides, options);
+}
+
+std::optional<double> number_of(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || (end != text.data() + text.size() && std::string_view(end) != ".")) return std::nullopt;
+  return number;
+}
+
+std::optional<bool> boolean_of(std::string_view text) {
+  if (text == "True" || text == "true") return true;
+  if (text == "False" || text == "false") return false;
+  return std::nullopt;
+}
+
+// Empty where the text is no value of that type.
+std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& type);
+
+template <class Item, class Read>
+std::optional<c10::IValue> list_of(const std::string& text, Read read) {
+  c10::List<Item> list;
+  if (!text.starts_with('[')) {  // one number stands for a list of it
+    const auto item = read(text);
+    if (!item) return std::nullopt;
+    list.push_back(*item);
+    return c10::IValue(std::move(list));
+  }
+  JsonItems items(text);
+  while (items.next()) {
+    const auto item = read(items.value());
+    if (!item) return std::nullopt;
+    list.push_back(*item);
+  }
+  return c10::IValue(std::move(list));
+}
+
+std::optional<c10::IValue> as_value(const auto& known) {
+  return known ? std::optional<c10::IValue>(*known) : std::nullopt;
+}
+
+std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::OptionalType:
+      return value_of(text, *type.containedTypes().front());
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::SymIntType:
+    case c10::TypeKind::ScalarTypeType:
+    case c10::TypeKind::LayoutType:
+    case c10::TypeKind::MemoryFormatType:
+      return as_value(integer(text));
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::SymFloatType:
+      return as_value(number_of(text));
+    case c10::TypeKind::BoolType:
+    case c10::TypeKind::SymBoolType:
+      return as_value(boolean_of(text));
+    case c10::TypeKind::NumberType:
+      if (const auto whole = integer(text)) return c10::IValue(*whole);
+      if (const auto yes = boolean_of(text)) return c10::IValue(*yes);
+      return as_value(number_of(text));
+    case c10::TypeKind::StringType:
+      return c10::IValue(text);
+    case c10::TypeKind::DeviceObjType:
+      return c10::IValue(c10::Device(c10::kMeta));
+    case c10::TypeKind::ListType:
+      switch (type.containedTypes().front()->kind()) {
+        case c10::TypeKind::IntType:
+        case c10::TypeKind::SymIntType:
+          return list_of<std::int64_t>(text, [](std::string_view item) { return integer(item); });
+        case c10::TypeKind::FloatType:
+        case c10::TypeKind::NumberType:
+          return list_of<double>(text, number_of);
+        case c10::TypeKind::BoolType:
+          return list_of<bool>(text, boolean_of);
+        default:
+          return std::nullopt;
+      }
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_kind(const c10::Type& type, c10::TypeKind kind) {
+  if (type.kind() == c10::TypeKind::OptionalType) return is_kind(*type.containedTypes().front(), kind);
+  return type.kind() == kind;
+}
+
+bool is_tensor_list(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::OptionalType) return is_tensor_list(*type.containedTypes().front());
+  return type.kind() == c10::TypeKind::ListType &&
+         type.containedTypes().front()->kind() == c10::TypeKind::TensorType;
+}
+
+// The result does not depend on it, nor does what is counted.
+bool may_be_left_out(const c10::Type& type) {
+  return is_kind(type, c10::TypeKind::NumberType) || is_kind(type, c10::TypeKind::FloatType) ||
+         is_kind(type, c10::TypeKind::GeneratorType);
+}
+
+c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& recorded, bool was_given) {
+  const auto& type = *wanted.real_type();
+  switch (recorded.kind) {
+    case RecordedArgument::Kind::tensor:
+      if (!is_kind(type, c10::TypeKind::TensorType)) throw NotReplayed("another overload");
+      return meta_tensor(recorded.tensors.front());
+    case RecordedArgument::Kind::tensor_list: {
+      if (!is_tensor_list(type)) throw NotReplayed("another overload");
+      c10::List<at::Tensor> list;
+      for (const auto& tensor : recorded.tensors) list.push_back(meta_tensor(tensor));
+      return list;
+    }
+    case RecordedArgument::Kind::other: {
+      if (is_kind(type, c10::TypeKind::TensorType) || is_tensor_list(type)) throw NotReplayed("another overload");
+      auto value = value_of(recorded.value, type);
+      if (!value) throw NotReplayed("another overload");
+      return std::move(*value);
+    }
+    case RecordedArgument::Kind::absent:
+      break;
+  }
+  if (is_kind(type, c10::TypeKind::DeviceObjType)) return c10::IValue(c10::Device(c10::kMeta));
+  if (was_given && !may_be_left_out(type)) {
+    throw NotReplayed("the trace does not have the value of its argument " + wanted.name() +
+                      " (torch before 2.0 does not record scalars)");
+  }
+  if (wanted.default_value()) return *wanted.default_value();
+  if (type.kind() == c10::TypeKind::OptionalType) return {};
+  if (type.kind() == c10::TypeKind::TensorType) return at::Tensor();
+  if (is_kind(type, c10::TypeKind::NumberType)) return c10::IValue(std::int64_t{1});
+  throw NotReplayed("the trace does not have the value of its argument " + wanted.name());
+}
+
+// The name that the trace gives a type tells that there was a value, which older traces leave out.
+bool was_given(const RecordedCall& call, std::size_t position) {
+  JsonItems types(call.types);
+  for (std::size_t i = 0; types.next(); ++i) {
+    if (i == position) return !unquoted(types.value()).empty();
+  }
+  return false;
+}
+
+std::vector<c10::IValue> stack_of(const c10::FunctionSchema& schema, const RecordedCall& call,
+                                  const std::vector<RecordedArgument>& recorded) {
+  const auto& wanted = schema.arguments();
+  if (recorded.size() > wanted.size()) throw NotReplayed("another overload");
+  std::vector<c10::IValue> stack;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool there = i < recorded.size();
+    stack.push_back(value_of(wanted[i], there ? recorded[i] : RecordedArgument{}, there && was_given(call, i)));
+  }
+  return stack;
+}
+
+struct Chosen {
+  c10::OperatorHandle op;
+  std::vector<c10::IValue> stack;
+};
+
+// The first line of what torch says.
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+// Throws NotReplayed where no overload takes the arguments.
+Chosen choose(const std::vector<c10::OperatorName>& overloads, const RecordedCall& call) {
+  const auto recorded = arguments_of(call);
+  std::string why = "no overload takes the arguments that were recorded";
+  for (const bool all : {true, false}) {  // those with just as many arguments first
+    for (const auto& name : overloads) {
+      const auto op = c10::Dispatcher::singleton().findSchema(name);
+      if (!op || (op->schema().arguments().size() == recorded.size()) != all) continue;
+      try {
+        return {*op, stack_of(op->schema(), call, recorded)};
+      } catch (const NotReplayed& problem) {
+        if (problem.text != "another overload") why = problem.text;
+      } catch (const std::exception& problem) {
+        why = first_line(problem.what());
+      }
+    }
+  }
+  throw NotReplayed(why);
+}
+
+// A value of no schema's: what the text looks like.
+c10::IValue value_of(const std::string& text) {
+  if (const auto whole = integer(text)) return *whole;
+  if (const auto number = number_of(text)) return *number;
+  if (const auto yes = boolean_of(text)) return *yes;
+  return text.empty() ? c10::IValue() : c10::IValue(text);
+}
+
+// By a user's cost, of an operator that this torch does not have: arguments have no names, results are not known.
+ops::Costed own_cost(const RecordedCall& call) {
+  observe::OpInfo info;
+  info.name = call.op;
+  info.kind = observe::OpKind::counted;
+  info.cost = ops::find_own_cost(call.op, "");
+  std::vector<c10::IValue> stack;
+  for (const auto& recorded : arguments_of(call)) {
+    using Slot = observe::OpInfo::Slot;
+    ops::Argument argument;
+    auto kind = Slot::Kind::scalar;
+    if (recorded.kind == RecordedArgument::Kind::tensor) {
+      kind = Slot::Kind::tensor;
+      stack.emplace_back(meta_tensor(recorded.tensors.front()));
+    } else if (recorded.kind == RecordedArgument::Kind::tensor_list) {
+      kind = Slot::Kind::tensor_list;
+      c10::List<at::Tensor> list;
+      for (const auto& tensor : recorded.tensors) list.push_back(meta_tensor(tensor));
+      stack.emplace_back(std::move(list));
+    } else {
+      stack.push_back(value_of(recorded.value));
+    }
+    argument.kind = kind == Slot::Kind::tensor        ? ops::ArgumentKind::tensor
+                    : kind == Slot::Kind::tensor_list ? ops::ArgumentKind::tensor_list
+                                                      : ops::ArgumentKind::scalar;
+    info.slots.push_back({static_cast<std::uint16_t>(info.arguments.size()), kind, false});
+    info.arguments.push_back(std::move(argument));
+  }
+  return observe::cost_of(info, observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
+}
+
+}  // namespace
+
+MetaCosts::MetaCosts() {
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) overloads_[name.name].push_back(name);
+  for (auto& [op, names] : overloads_) {
+    std::ranges::sort(names, {}, [](const c10::OperatorName& name) { return name.overload_name; });
+  }
+}
+
+MetaCosts::~MetaCosts() = default;
+
+const std::vector<c10::OperatorName>& MetaCosts::overloads_of(const std::string& op) { return overloads_[op]; }
+
+observe::OpClass MetaCosts::class_of(const RecordedCall& call) {
+  const auto& overloads = overloads_of(call.op);
+  if (overloads.empty()) {
+    observe::OpClass unknown;
+    unknown.of_extension = true;
+    if (ops::find_own_cost(call.op, "") != nullptr) unknown.kind = observe::OpKind::counted;
+    return unknown;
+  }
+  if (call.described) {
+    try {
+      return *observe::op_info(choose(overloads, call).op);
+    } catch (const std::exception&) {  // the first one is as good as any
+    }
+  }
+  const auto op = c10::Dispatcher::singleton().findSchema(overloads.front());
+  return op ? *observe::op_info(*op) : observe::OpClass{};
+}
+
+ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
+  ops::Costed result;
+  const auto& overloads = overloads_of(call.op);
+  if (!call.described) return result;
+  const at::RecordFunctionGuard unobserved(false);
+  const c10::NoGradGuard no_grad;
+  try {
+    if (overloads.empty()) return own_cost(call);
+    auto [op, stack] = choose(overloads, call);
+    const auto& info = *observe::op_info(op);
+    if (info.kind == observe::OpKind::view) return observe::cost_of(info, {});
+    auto described = observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size()));
+    op.callBoxed(&stack);
+    observe::describe_results(info, stack, described);
+    return observe::cost_of(info, described);
+  } catch (const std::exception& error) {
+    result.failure = first_line(error.what());
+  }
+  return result;
+}
+
+}  // namespace roofprof::kineto

@@ -1,0 +1,352 @@
+#include "kineto/observed_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+
+#include "kineto/list_types.h"
+#include "kineto/trace_reader.h"
+#include "values/note_codes.h"
+#include "values/phrases.h"
+
+namespace roofprof::kineto {
+namespace {
+
+std::string milliseconds(std::int64_t ns) {
+  constexpr std::int64_t kMicrosecond = 1000;
+  return std::to_string(ns / kMicrosecond) + "." + std::to_string(ns % kMicrosecond / 100) + " us";
+}
+
+struct Window {
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+
+  void add(std::int64_t begin, std::int64_t end) {
+    begin_ns = std::min(begin_ns, begin);
+    end_ns = std::max(end_ns, end);
+  }
+  bool empty() const { return begin_ns > end_ns; }
+};
+
+// The steps of a trace by number: each one's range on the host.
+std::map<std::int64_t, Window> steps_of(const Trace& trace) {
+  std::map<std::int64_t, Window> steps;
+  for (const auto& event : trace.host) {
+    if (event.kind != HostKind::range) continue;
+    const auto number = step_number(trace.names[event.name]);
+    if (number != kNone) steps[number].add(event.begin_ns, event.end_ns);
+  }
+  return steps;
+}
+
+std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>& all,
+                                            const std::optional<StepRange>& wanted) {
+  if (!wanted) return all;
+  if (all.empty()) {
+    throw TraceError("it has no steps to choose from: call prof.step() after each step while recording");
+  }
+  std::map<std::int64_t, Window> chosen;
+  for (const auto& step : all) {
+    if (step.first >= wanted->first && step.first <= wanted->second) chosen.insert(step);
+  }
+  if (chosen.empty()) {
+    throw TraceError("it has the steps " + std::to_string(all.begin()->first) + " to " +
+                     std::to_string(all.rbegin()->first) + ", none of " + std::to_string(wanted->first) + " to " +
+                     std::to_string(wanted->second));
+  }
+  return chosen;
+}
+
+// What launched each record: the index of the host's event; kNone: none is known.
+class Launchers {
+ public:
+  explicit Launchers(const std::vector<HostEvent>& host) {
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      if (host[i].correlation == 0) continue;
+      if (host[i].kind == HostKind::launch) by_correlation_.try_emplace(host[i].correlation, static_cast<std::int32_t>(i));
+      if (host[i].kind == HostKind::op) by_external_.try_emplace(host[i].correlation, static_cast<std::int32_t>(i));
+    }
+  }
+  bool any() const { return !by_correlation_.empty(); }
+
+  std::int32_t of(const KernelRecord& record, std::uint64_t external) const {
+    if (const auto call = by_correlation_.find(record.correlation); call != by_correlation_.end()) return call->second;
+    const auto op = external == 0 ? by_external_.end() : by_external_.find(external);
+    return op == by_external_.end() ? kNone : op->second;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::int32_t> by_correlation_;
+  std::unordered_map<std::uint64_t, std::int32_t> by_external_;
+};
+
+class Import {
+ public:
+  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps)
+      : trace_(std::move(trace)), is_part_(steps.has_value()) {
+    const auto all = steps_of(trace_);
+    steps_ = chosen_steps(all, steps);
+    for (const auto& event : trace_.host) launched_.emplace_back(event.kind == HostKind::launch ? event.correlation : 0);
+    if (is_part_) keep_steps();
+    for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
+    find_list_types(trace_);
+    tree_ = host_tree(trace_.host);
+    counted_ = counted_ops(trace_, tree_, costs);
+  }
+
+  ObservedTrace run() && {
+    Launchers launchers(trace_.host);
+    std::vector<std::int32_t> launcher_of;
+    for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
+      launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
+    }
+    leave_out_others(launcher_of, launchers.any());
+    for (const auto& record : trace_.device.records) window_.add(record.start_ns, record.end_ns);
+    if (window_.empty()) window_ = {0, 0};
+    places_ = places_of(trace_, tree_, window_.begin_ns, window_.end_ns);
+    count_ops();
+    give_launches(launcher_of);
+    return finish();
+  }
+
+ private:
+  void keep_steps() {
+    std::erase_if(trace_.host, [&](const HostEvent& event) {
+      return std::ranges::none_of(steps_, [&](const auto& step) {
+        return event.begin_ns >= step.second.begin_ns && event.begin_ns < step.second.end_ns;
+      });
+    });
+  }
+
+  // Kernels that no event here launched: they are of what ran before the trace, or of other steps.
+  void leave_out_others(std::vector<std::int32_t>& launcher_of, bool any_launches) {
+    if (!any_launches && !is_part_) return;
+    std::unordered_map<std::uint64_t, bool> elsewhere;
+    for (const auto correlation : launched_) {
+      if (correlation != 0) elsewhere.emplace(correlation, true);
+    }
+    std::int64_t kept = 0;
+    auto& records = trace_.device.records;
+    std::int64_t before_ns = 0;
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (launcher_of[i] == kNone) {
+        if (!elsewhere.contains(records[i].correlation)) {
+          before_ns += std::max<std::int64_t>(records[i].end_ns - records[i].start_ns, 0);
+          ++before;
+          spill_end_ns_ = std::max(spill_end_ns_, records[i].end_ns);
+        }
+        continue;
+      }
+      records[static_cast<std::size_t>(kept)] = records[i];
+      launcher_of[static_cast<std::size_t>(kept)] = launcher_of[i];
+      ++kept;
+    }
+    records.resize(static_cast<std::size_t>(kept));
+    launcher_of.resize(static_cast<std::size_t>(kept));
+    if (before == 0) return;
+    add_note(notes_, "launched-before",
+             counted(before, "kernel, copy or fill", "kernels, copies and fills") + " that took " +
+                 milliseconds(before_ns) +
+                 " were launched before the trace began: they are in no row and in no sum, because what launched them "
+                 "is not known");
+  }
+
+  std::size_t bucket_of(std::size_t event) {
+    const auto& op = trace_.host[event];
+    const auto& place = place_of(event);
+    const std::tuple key(op.call, place.module, place.phase, place.region);
+    if (const auto known = buckets_.find(key); known != buckets_.end()) return known->second;
+    const auto& call = trace_.calls[at(op.call)];
+    const auto& cost = counted_.costs[at(op.call)];
+    Pass::Op bucket;
+    const auto number = numbers_.try_emplace(op.name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
+    bucket.key = {number, place.module, place.phase, static_cast<std::uint64_t>(op.call), place.region};
+    bucket.inputs = bucket.key.signature;
+    bucket.name = call.op;
+    bucket.dtype = cost.dtype;
+    bucket.costed = cost.costed;
+    bucket.shapes = cost.shapes;
+    bucket.channels_first = cost.channels_first;
+    if (!cost.failure.empty()) pass_.failures.try_emplace(call.op, cost.failure);
+    pass_.ops.push_back(std::move(bucket));
+    buckets_.emplace(key, pass_.ops.size() - 1);
+    return pass_.ops.size() - 1;
+  }
+
+  // Where the op itself ran.
+  Place place_of(std::size_t event) const {
+    const auto parent = tree_.parents[event];
+    return parent == kNone ? Place{} : places_.of_event[at(parent)];
+  }
+
+  void count_ops() {
+    bucket_of_event_.assign(trace_.host.size(), kNone);
+    for (std::size_t i = 0; i < trace_.host.size(); ++i) {
+      if (counted_.owners[i] != static_cast<std::int32_t>(i)) continue;
+      const auto index = bucket_of(i);
+      auto& bucket = pass_.ops[index];
+      bucket_of_event_[i] = static_cast<std::int32_t>(index);
+      ++bucket.calls;
+      bucket.work += counted_.costs[at(trace_.host[i].call)].work;
+      bucket.time_ns += trace_.host[i].end_ns - trace_.host[i].begin_ns;
+      if (!trace_.calls[at(trace_.host[i].call)].described) ++undescribed_;
+      ++counted_calls_;
+    }
+  }
+
+  // The op around a launch that no op counts for.
+  std::int32_t innermost_op(std::int32_t event) const {
+    while (event != kNone && trace_.host[at(event)].kind != HostKind::op) event = tree_.parents[at(event)];
+    return event;
+  }
+
+  LaunchId launch_id(LaunchKey key) {
+    const std::pair id(key.key, key.op);
+    const auto [known, fresh] = launch_ids_.try_emplace(id, static_cast<LaunchId>(launches_.size()));
+    if (fresh) launches_.push_back(std::move(key));
+    return known->second;
+  }
+
+  void give_launches(const std::vector<std::int32_t>& launcher_of) {
+    launches_.emplace_back();  // kNoLaunch
+    for (std::size_t i = 0; i < launcher_of.size(); ++i) {
+      auto& record = trace_.device.records[i];
+      const auto launcher = launcher_of[i];
+      if (launcher == kNone) continue;
+      const auto owner = counted_.owners[at(launcher)];
+      if (owner != kNone) {
+        const auto& bucket = pass_.ops[at(bucket_of_event_[at(owner)])];
+        record.launch = launch_id({bucket.key, bucket.name});
+        continue;
+      }
+      const auto place = place_of(at(launcher));
+      const auto op = innermost_op(launcher);
+      if (op == kNone && place == Place{}) continue;
+      record.launch = launch_id({OpKey{0, place.module, place.phase, 0, place.region},
+                                 op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
+    }
+    number_graphs();
+  }
+
+  // One launch of a graph runs many kernels: they are told apart by their order.
+  void number_graphs() {
+    auto& records = trace_.device.records;
+    std::unordered_map<std::uint64_t, std::int64_t> of_launch;
+    for (const auto& record : records) ++of_launch[record.correlation];
+    std::unordered_map<std::uint64_t, std::uint64_t> next;
+    std::ranges::stable_sort(records, {}, &KernelRecord::start_ns);
+    for (auto& record : records) {
+      if (of_launch[record.correlation] > 1 && record.graph_node == 0) record.graph_node = ++next[record.correlation];
+    }
+  }
+
+  std::uint32_t main_device() const {
+    std::map<std::uint32_t, std::int64_t> records;
+    for (const auto& record : trace_.device.records) ++records[record.device];
+    const auto most = std::ranges::max_element(records, {}, [](const auto& count) { return count.second; });
+    return most == records.end() ? 0 : most->first;
+  }
+
+  void note_what_lacks() {
+    if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
+      add_note(notes_, "trace-lacks",
+               "the trace has no shapes, so the work of its ops is not known: record with record_shapes=True");
+    } else if (undescribed_ > 0) {
+      add_note(notes_, "trace-lacks",
+               "the trace has no shapes of " + counted(undescribed_, "call of an op", "calls of ops") +
+                   ": their work is not known");
+    }
+    if (places_.model.empty()) {
+      add_note(notes_, "trace-lacks",
+               "the trace has no modules, so all ops stand under regions or (outside): record with with_stack=True");
+    }
+    if (trace_.device.records.empty() && !launched_.empty() &&
+        std::ranges::any_of(launched_, [](auto correlation) { return correlation != 0; })) {
+      add_note(notes_, "trace-lacks",
+               trace_.counter_ranges > 0
+                   ? "the trace has ranges of hardware counters in place of kernels, so there are no device times"
+                   : "the trace has launches but no kernels, so the times are the host's: record with "
+                     "ProfilerActivity.CUDA");
+    }
+    if (trace_.damaged > 0) {
+      add_note(notes_, "trace-lacks", counted(trace_.damaged, "event") + " without a name or a time were left out");
+    }
+  }
+
+  ObservedTrace finish() {
+    ObservedTrace result;
+    auto& observed = result.observed;
+    const bool on_device = !trace_.device.records.empty();
+    const auto number = main_device();
+    const auto device = number < trace_.devices.size() ? trace_.devices[number] : DeviceProperties{};
+    observed.model = places_.model.empty() ? "trace" : places_.model;
+    observed.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
+    observed.scope = "block";
+    observed.bypass_sought = false;
+    observed.modules = std::move(places_.modules);
+    observed.regions = std::move(places_.regions);
+    observed.region_paths = std::move(places_.region_paths);
+    observed.more_regions = places_.more_regions;
+    observed.imported = "torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")");
+    observed.launches = std::move(launches_);
+    if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
+    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported);
+    if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
+    for (const auto& [step, window] : steps_) {
+      ++observed.steps;
+      if (observed.step_ns.size() < kStepsTimed) observed.step_ns.push_back(window.end_ns - window.begin_ns);
+    }
+    note_what_lacks();
+    observed.notes = std::move(notes_);
+    pass_.wall_ns = window_.end_ns - window_.begin_ns;
+    pass_.clocks = std::move(places_.clocks);
+    pass_.regions = std::move(places_.region_clocks);
+    pass_.unknown_backward_nodes = places_.unknown_backward_nodes;
+    result.calls = std::move(places_.calls);
+    if (on_device) {
+      // What was launched before keeps the device busy until it ends.
+      trace_.device.start_ns = std::max(window_.begin_ns, spill_end_ns_);
+      for (const auto& record : trace_.device.records) {
+        trace_.device.start_ns = std::min(trace_.device.start_ns, record.start_ns);
+      }
+      trace_.device.end_ns = window_.end_ns;
+      pass_.device = std::make_shared<const DeviceTrace>(std::move(trace_.device));
+      observed.on_device = DeviceFacts{};
+      if (!trace_.rocm) observed.on_device->compute_capability = device.compute_capability;
+    }
+    observed.counting = pass_;
+    observed.timed.push_back(std::move(pass_));
+    return result;
+  }
+
+  Trace trace_;
+  bool is_part_ = false;  // some of its steps alone
+  std::map<std::int64_t, Window> steps_;
+  std::vector<std::uint64_t> launched_;  // by all launches of the trace, in and out of the window
+  Window window_;
+  std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
+  HostTree tree_;
+  CountedOps counted_;
+  Places places_;
+  Pass pass_;
+  std::map<std::tuple<std::int32_t, ModuleId, Phase, RegionId>, std::size_t> buckets_;
+  std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
+  std::vector<std::int32_t> bucket_of_event_;
+  std::int64_t counted_calls_ = 0;
+  std::int64_t undescribed_ = 0;
+  std::map<std::pair<OpKey, std::string>, LaunchId> launch_ids_;
+  std::vector<LaunchKey> launches_;
+  std::vector<Note> notes_;
+};
+
+}  // namespace
+
+ObservedTrace observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps) {
+  return Import(std::move(trace), costs, steps).run();
+}
+
+}  // namespace roofprof::kineto

@@ -1,0 +1,293 @@
+#include "kineto/places.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "kineto/json_text.h"
+#include "values/phrases.h"
+
+namespace roofprof::kineto {
+namespace {
+
+constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+constexpr std::string_view kStep = "ProfilerStep#";
+// Paths repeat what is above them: deeper modules are taken for their parent's.
+constexpr int kDeepestModule = 200;
+
+// "TimesformerLayer_3" is one of the class TimesformerLayer.
+std::string class_of(const std::string& instance) {
+  const auto number = instance.rfind('_');
+  return number == std::string::npos || number == 0 ? instance : instance.substr(0, number);
+}
+
+// The instances of a trace as rows.
+class ModuleTree {
+ public:
+  explicit ModuleTree(const Trace& trace, const HostTree& tree) {
+    std::vector<std::int32_t> inside(trace.host.size(), kNone);  // by event: the instance that runs there
+    std::vector<std::int32_t> parents;                           // by instance
+    std::vector<int> depths;
+    for (std::size_t i = 0; i < trace.host.size(); ++i) {
+      const auto& event = trace.host[i];
+      const auto around = tree.parents[i] == kNone ? kNone : inside[at(tree.parents[i])];
+      inside[i] = around;
+      if (event.kind != HostKind::module) continue;
+      const auto depth = around == kNone ? 0 : depths[at(around)] + 1;
+      if (depth > kDeepestModule) continue;
+      const auto [known, fresh] = instances_.try_emplace(event.name, static_cast<std::int32_t>(parents.size()));
+      if (fresh) {
+        parents.push_back(around);
+        depths.push_back(depth);
+        names_.push_back(event.name);
+      }
+      inside[i] = known->second;
+    }
+    make_rows(trace, parents);
+  }
+
+  // Empty where the call has no row of its own.
+  std::optional<ModuleId> row_of(std::uint32_t name) const {
+    const auto known = instances_.find(name);
+    if (known == instances_.end()) return std::nullopt;
+    return rows_[at(known->second)];
+  }
+  std::vector<Module> modules;
+  std::string model;
+
+ private:
+  void make_rows(const Trace& trace, const std::vector<std::int32_t>& parents) {
+    const auto roots = std::ranges::count(parents, kNone);
+    const auto name_of = [&](std::size_t instance) { return trace.names[names_[instance]]; };
+    Module row;
+    if (roots == 1) {
+      model = class_of(name_of(static_cast<std::size_t>(std::ranges::find(parents, kNone) - parents.begin())));
+      row.type = model;
+    } else if (roots > 1) {
+      model = counted(roots, "module");
+    }
+    row.has_forward = roots == 1;
+    row.params_known = false;
+    modules.assign(kOptimizer + 1, {});
+    modules[kModel] = row;
+    modules[kOutside].path = "(outside)";
+    modules[kOutside].has_forward = false;
+    modules[kOptimizer].path = "(optimizer)";
+    modules[kOptimizer].has_forward = false;
+    modules[kOutside].params_known = modules[kOptimizer].params_known = false;
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      if (parents[i] == kNone && roots == 1) {
+        rows_.push_back(kModel);
+        continue;
+      }
+      const auto parent = parents[i] == kNone ? kModel : rows_[at(parents[i])];
+      const auto& above = modules[index_of(parent)].path;
+      Module module;
+      module.params_known = false;
+      module.path = above.empty() ? name_of(i) : above + "." + name_of(i);
+      module.type = class_of(name_of(i));
+      module.parent = parent;
+      rows_.push_back(static_cast<ModuleId>(modules.size()));
+      modules.push_back(std::move(module));
+    }
+  }
+
+  std::unordered_map<std::uint32_t, std::int32_t> instances_;  // by name
+  std::vector<std::uint32_t> names_;                           // by instance
+  std::vector<ModuleId> rows_;
+};
+
+// A thread while its events are walked through in order.
+struct Thread {
+  std::int32_t innermost = kNone;          // the event that began last
+  ModuleId last_node = kOutside;           // of the backward node that ran last
+  std::int64_t outermost_ns = 0;           // of the scopes that nothing is around
+  bool is_autograds = true;                // nothing but nodes ran outside of all
+  bool any = false;
+};
+
+class Walk {
+ public:
+  Walk(const Trace& trace, const HostTree& tree)
+      : trace_(trace),
+        tree_(tree),
+        modules_(trace, tree),
+        regions_(static_cast<ModuleId>(modules_.modules.size())),
+        scopes_(trace.host.size(), kNone),
+        calls_(trace.host.size(), kNone) {
+    places_.of_event.resize(trace.host.size());
+  }
+
+  Places run(std::int64_t begin_ns, std::int64_t end_ns) && {
+    for (std::size_t i = 0; i < trace_.host.size(); ++i) visit(i);
+    for (const auto& thread : threads_) {
+      if (!thread.any || thread.is_autograds) continue;
+      clock({}).self_ns += end_ns - begin_ns - thread.outermost_ns;
+    }
+    for (auto& [place, clock] : clocks_) places_.clocks.push_back(clock);
+    for (auto& [region, clock] : region_clocks_) places_.region_clocks.push_back(clock);
+    places_.modules = std::move(modules_.modules);
+    places_.model = std::move(modules_.model);
+    places_.regions = regions_.all();
+    places_.region_paths = regions_.all_paths();
+    places_.more_regions = regions_.refused();
+    return std::move(places_);
+  }
+
+ private:
+  Pass::Clock& clock(const Place& place) {
+    auto& clock = clocks_[place];
+    clock.module = place.module;
+    clock.phase = place.phase;
+    clock.region = place.region;
+    return clock;
+  }
+
+  Thread& thread_of(const HostEvent& event) {
+    if (event.thread >= threads_.size()) threads_.resize(event.thread + 1);
+    return threads_[event.thread];
+  }
+
+  // The region that is open on the thread that works at that moment: what autograd's thread runs was started there.
+  RegionId region_elsewhere(const HostEvent& event) const {
+    for (const auto& thread : threads_) {
+      if (thread.is_autograds) continue;
+      for (auto open = thread.innermost; open != kNone; open = tree_.parents[at(open)]) {
+        if (trace_.host[at(open)].end_ns >= event.end_ns) {
+          return places_.of_event[at(open)].region;
+        }
+      }
+    }
+    return kNoRegion;
+  }
+
+  bool is_node(const HostEvent& event, const Place& around) const {
+    if (event.kind != HostKind::op) return false;
+    if (trace_.names[event.name].starts_with(kNode)) return true;
+    return event.of_backward && event.sequence >= 0 && around.phase != Phase::backward &&
+           around.phase != Phase::recompute;
+  }
+
+  void visit(std::size_t i) {
+    const auto& event = trace_.host[i];
+    const auto parent = tree_.parents[i];
+    auto& thread = thread_of(event);
+    Place place;
+    if (parent != kNone) {
+      place = places_.of_event[at(parent)];
+      scopes_[i] = scopes_[at(parent)];
+      calls_[i] = calls_[at(parent)];
+    }
+    const bool node = is_node(event, place);
+    if (parent == kNone && event.kind != HostKind::launch && !node) thread.is_autograds = false;
+    if (parent == kNone && event.kind == HostKind::launch) thread.is_autograds = thread.is_autograds && thread.any;
+    thread.any = true;
+    thread.innermost = static_cast<std::int32_t>(i);
+    bool opens = false;
+    if (node) {
+      open_node(event, thread, place, parent == kNone);
+      opens = true;
+    } else if (event.kind == HostKind::module) {
+      opens = open_module(i, event, place);
+    } else if (event.kind == HostKind::recompute) {
+      opens = place.phase == Phase::backward;
+      if (opens) place.phase = Phase::recompute;
+    } else if (event.kind == HostKind::range) {
+      opens = open_range(event, place);
+    } else if (event.kind == HostKind::op && event.sequence >= 0 && !event.of_backward) {
+      forward_[event.sequence] = place;
+    }
+    places_.of_event[i] = place;
+    if (opens) keep_time(i, event, thread, place);
+  }
+
+  void keep_time(std::size_t i, const HostEvent& event, Thread& thread, const Place& place) {
+    const auto length = event.end_ns - event.begin_ns;
+    clock(place).self_ns += length;
+    if (scopes_[i] == kNone) {
+      thread.outermost_ns += length;
+    } else {
+      clock(places_.of_event[at(scopes_[i])]).self_ns -= length;
+    }
+    scopes_[i] = static_cast<std::int32_t>(i);
+  }
+
+  void open_node(const HostEvent& event, Thread& thread, Place& place, bool outermost) {
+    const auto region = outermost ? region_elsewhere(event) : place.region;
+    if (event.sequence < 0) {  // AccumulateGrad runs right after the node that made the gradient
+      place = {thread.last_node, Phase::backward, region};
+      return;
+    }
+    const auto known = forward_.find(event.sequence);
+    if (known == forward_.end()) ++places_.unknown_backward_nodes;
+    place = {known == forward_.end() ? kOutside : known->second.module, Phase::backward, region};
+    thread.last_node = place.module;
+  }
+
+  bool open_module(std::size_t i, const HostEvent& event, Place& place) {
+    const auto row = modules_.row_of(event.name);
+    if (!row) return false;
+    place.module = *row;
+    if (place.phase == Phase::backward) place.phase = Phase::recompute;
+    ++clock(place).calls;
+    if (place.phase == Phase::forward) {
+      places_.calls.push_back({*row, calls_[i]});
+      calls_[i] = static_cast<std::int32_t>(places_.calls.size() - 1);
+    }
+    return true;
+  }
+
+  bool open_range(const HostEvent& event, Place& place) {
+    const std::string_view name = trace_.names[event.name];
+    if (name.starts_with(kOptimizerStep)) {
+      place.module = kOptimizer;
+      place.phase = Phase::optimizer;
+      ++clock(place).calls;
+      return true;
+    }
+    const auto region = region_of_range(name);
+    if (region.empty()) return false;
+    const auto row = regions_.find_or_add(place.module, region);
+    const auto path = regions_.find_or_add_path(place.region, region);
+    if (path != place.region) {
+      auto& clock = region_clocks_[path];
+      clock.region = path;
+      ++clock.calls;
+      clock.wall_ns += event.end_ns - event.begin_ns;
+      place.region = path;
+    }
+    if (!row) return false;
+    place.module = *row;
+    ++clock(place).calls;
+    return true;
+  }
+
+  const Trace& trace_;
+  const HostTree& tree_;
+  ModuleTree modules_;
+  Regions regions_;
+  std::vector<std::int32_t> scopes_;  // by event: the innermost event around it, or itself, that has a clock
+  std::vector<std::int32_t> calls_;   // by event: the innermost module's call, index into Places::calls
+  std::vector<Thread> threads_;
+  std::unordered_map<std::int64_t, Place> forward_;  // by sequence number
+  std::map<Place, Pass::Clock> clocks_;
+  std::map<RegionId, Pass::RegionClock> region_clocks_;
+  Places places_;
+};
+
+}  // namespace
+
+Places places_of(const Trace& trace, const HostTree& tree, std::int64_t begin_ns, std::int64_t end_ns) {
+  return Walk(trace, tree).run(begin_ns, end_ns);
+}
+
+std::int64_t step_number(std::string_view range) {
+  if (!range.starts_with(kStep)) return kNone;
+  return integer(range.substr(kStep.size())).value_or(kNone);
+}
+
+}  // namespace roofprof::kineto

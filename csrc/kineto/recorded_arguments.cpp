@@ -1,0 +1,86 @@
+#include "kineto/recorded_arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "kineto/json_text.h"
+
+namespace roofprof::kineto {
+namespace {
+
+// Arguments that are no tensor, by the names of their types.
+constexpr std::array<std::string_view, 12> kNoTensors = {"",       "Scalar", "ScalarList", "GenericList",
+                                                         "Int",    "Bool",   "Double",     "Device",
+                                                         "String", "None",   "Generator",  "Object"};
+constexpr std::string_view kTensorList = "TensorList";
+
+std::vector<std::string_view> items_of(std::string_view list) {
+  std::vector<std::string_view> result;
+  JsonItems items(list);
+  while (items.next()) result.push_back(items.value());
+  return result;
+}
+
+// Empty where it is no list of numbers from 0 on.
+std::optional<std::vector<std::int64_t>> numbers_of(std::string_view list) {
+  std::vector<std::int64_t> result;
+  JsonItems items(list);
+  while (items.next()) {
+    const auto number = integer(items.value());
+    if (!number || *number < 0) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+std::optional<RecordedTensor> tensor_of(std::string_view sizes, std::string_view strides, std::string type) {
+  auto numbers = numbers_of(sizes);
+  if (!numbers) return std::nullopt;
+  RecordedTensor tensor{std::move(type), std::move(*numbers), {}};
+  if (auto steps = numbers_of(strides); steps && steps->size() == tensor.sizes.size()) tensor.strides = std::move(*steps);
+  return tensor;
+}
+
+bool is_list_of_lists(std::string_view sizes) {
+  const auto items = items_of(sizes);
+  return !items.empty() && items.front().starts_with('[');
+}
+
+}  // namespace
+
+std::vector<RecordedArgument> arguments_of(const RecordedCall& call) {
+  const auto sizes = items_of(call.sizes);
+  const auto types = items_of(call.types);
+  const auto strides = items_of(call.strides);
+  const auto scalars = items_of(call.scalars);
+  const auto at = [](const std::vector<std::string_view>& values, std::size_t i) {
+    return i < values.size() ? values[i] : std::string_view{};
+  };
+  std::vector<RecordedArgument> arguments(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    auto& argument = arguments[i];
+    const auto type = unquoted(types[i]);
+    if (type == kTensorList || is_list_of_lists(at(sizes, i))) {
+      argument.kind = RecordedArgument::Kind::tensor_list;
+      const auto all_strides = items_of(at(strides, i));
+      std::size_t place = 0;
+      for (const auto one : items_of(at(sizes, i))) {
+        auto tensor = tensor_of(one, at(all_strides, place++), call.list_type);
+        if (tensor) argument.tensors.push_back(std::move(*tensor));
+      }
+    } else if (std::ranges::find(kNoTensors, type) == kNoTensors.end()) {
+      auto tensor = tensor_of(at(sizes, i), at(strides, i), std::string(type));
+      if (!tensor) continue;
+      argument.kind = RecordedArgument::Kind::tensor;
+      argument.tensors.push_back(std::move(*tensor));
+    } else if (auto value = decoded(at(scalars, i)); !value.empty()) {
+      argument.kind = RecordedArgument::Kind::other;
+      argument.value = std::move(value);
+    }
+  }
+  return arguments;
+}
+
+}  // namespace roofprof::kineto

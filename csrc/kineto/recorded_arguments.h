@@ -1,0 +1,28 @@
+#pragma once
+// The arguments of a recorded call, one by one.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kineto/trace.h"
+
+namespace roofprof::kineto {
+
+struct RecordedTensor {
+  std::string type;  // C++'s name of the element type; empty: not known
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;  // empty where the trace does not say
+};
+
+struct RecordedArgument {
+  enum class Kind : std::uint8_t { absent, tensor, tensor_list, other };
+  Kind kind = Kind::absent;  // absent: None, a tensor that is not defined, or a value that traces leave out
+  std::vector<RecordedTensor> tensors;
+  std::string value;  // of other: as Python prints it, "[1, 1]", "True"
+};
+
+// In the schema's order. Sizes below 0 and lists that do not fit each other make the argument `absent`.
+std::vector<RecordedArgument> arguments_of(const RecordedCall& call);
+
+}  // namespace roofprof::kineto

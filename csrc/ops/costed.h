@@ -1,0 +1,20 @@
+#pragma once
+// What a call of an operator costs, and how its bucket is shown.
+
+#include <string>
+
+#include "roofprof/dtype.h"
+#include "roofprof/work.h"
+
+namespace roofprof::ops {
+
+struct Costed {
+  bool costed = false;
+  Work work;
+  DType dtype = DType::other;
+  std::string shapes;
+  bool channels_first = false;  // of a convolution or pooling: it gets images, and none of them is channels_last
+  std::string failure;          // why the cost could not be computed; empty: it could, or there is none
+};
+
+}  // namespace roofprof::ops
