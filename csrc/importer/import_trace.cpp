@@ -24,20 +24,21 @@ std::string device_name(const Environment& environment) {
 
 }  // namespace
 
-ImportedTrace import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
-                           const std::optional<kineto::StepRange>& steps) {
+Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
+                    const std::optional<kineto::StepRange>& steps, const kineto::CalledModel* model) {
   kineto::MetaCosts costs;
-  auto [observed, calls] = kineto::observed_trace(std::move(trace), costs, steps);
+  auto observed = kineto::observed_trace(std::move(trace), costs, steps, model);
   const auto device = device_name(observed.environment);
   if (roofs) {
     observed.ceilings = *roofs;
   } else if (auto known = device.empty() ? std::nullopt : published_for_driver_name(device)) {
     observed.ceilings = std::move(*known);
   } else {
-    const std::string what = device.empty() ? "the trace does not name a device" : "no roofs are published of " + device;
+    const std::string what =
+        device.empty() ? "the trace does not name a device" : "no roofs are published of " + device;
     add_note(observed.notes, "no-roof", what + ": name one (--device), or measure its roofs there (roofprof ceilings)");
   }
-  return {report_of(std::make_shared<const ProfileData>(join(std::move(observed))), {}), std::move(calls)};
+  return report_of(std::make_shared<const ProfileData>(join(std::move(observed))), {});
 }
 
 Report Report::from_trace(const std::string& path, const std::optional<Ceilings>& roofs) {
@@ -49,7 +50,7 @@ Report Report::from_trace(const std::string& path, const std::optional<Ceilings>
     while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
       reader.feed(std::string_view(piece).substr(0, static_cast<std::size_t>(file.gcount())));
     }
-    return import_trace(reader.finish(), roofs).report;
+    return import_trace(reader.finish(), roofs);
   } catch (const kineto::TraceError& problem) {
     throw std::runtime_error(path + ": " + problem.what());
   }

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "kineto/observed_trace.h"
 #include "kineto/trace_reader.h"
@@ -12,14 +11,9 @@
 
 namespace roofprof {
 
-struct ImportedTrace {
-  Report report;
-  std::vector<kineto::ModuleCall> calls;  // of modules in the forward, by the report's rows
-};
-
 // What was read, as a report. `roofs`: empty for the published ones of the device that the trace names; `steps`: empty
-// for all. Throws kineto::TraceError, one sentence.
-ImportedTrace import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
-                           const std::optional<kineto::StepRange>& steps = {});
+// for all; `model`: null where it is not known. Throws kineto::TraceError, one sentence.
+Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
+                    const std::optional<kineto::StepRange>& steps = {}, const kineto::CalledModel* model = nullptr);
 
 }  // namespace roofprof

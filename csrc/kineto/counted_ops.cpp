@@ -27,7 +27,8 @@ class Rule {
     list_uncosted();
     // What is inside an op that is listed is its work.
     for (std::size_t i = 0; i < trace_.host.size(); ++i) {
-      if (result_.owners[i] == kNone && tree_.parents[i] != kNone) result_.owners[i] = result_.owners[at(tree_.parents[i])];
+      if (result_.owners[i] == kNone && tree_.parents[i] != kNone)
+        result_.owners[i] = result_.owners[at(tree_.parents[i])];
     }
     return std::move(result_);
   }
@@ -66,8 +67,10 @@ class Rule {
       const auto parent = tree_.parents[i];
       if (owner == static_cast<std::int32_t>(i)) {
         const auto& cost = result_.costs[at(event.call)];
-        if (cost.costed) inside[i].add(cost.work);
-        else inside[i].uncosted = true;
+        if (cost.costed)
+          inside[i].add(cost.work);
+        else
+          inside[i].uncosted = true;
       } else if (owner == kNone && event.kind == HostKind::op && is_listed(event, inside[i], launched[i])) {
         result_.owners[i] = static_cast<std::int32_t>(i);
         inside[i].uncosted = true;

@@ -66,7 +66,8 @@ std::optional<std::uint32_t> hex_digits(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-JsonMembers::JsonMembers(std::string_view object) : text_(object), at_(!object.empty() && object[0] == '{' ? 1 : object.size()) {}
+JsonMembers::JsonMembers(std::string_view object)
+    : text_(object), at_(!object.empty() && object[0] == '{' ? 1 : object.size()) {}
 
 bool JsonMembers::next() {
   at_ = skip_blanks(text_, at_);
@@ -79,7 +80,8 @@ bool JsonMembers::next() {
   return !value_.empty();
 }
 
-JsonItems::JsonItems(std::string_view array) : text_(array), at_(!array.empty() && array[0] == '[' ? 1 : array.size()) {}
+JsonItems::JsonItems(std::string_view array)
+    : text_(array), at_(!array.empty() && array[0] == '[' ? 1 : array.size()) {}
 
 bool JsonItems::next() {
   at_ = skip_blanks(text_, at_);

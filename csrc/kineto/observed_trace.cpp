@@ -66,7 +66,8 @@ class Launchers {
   explicit Launchers(const std::vector<HostEvent>& host) {
     for (std::size_t i = 0; i < host.size(); ++i) {
       if (host[i].correlation == 0) continue;
-      if (host[i].kind == HostKind::launch) by_correlation_.try_emplace(host[i].correlation, static_cast<std::int32_t>(i));
+      if (host[i].kind == HostKind::launch)
+        by_correlation_.try_emplace(host[i].correlation, static_cast<std::int32_t>(i));
       if (host[i].kind == HostKind::op) by_external_.try_emplace(host[i].correlation, static_cast<std::int32_t>(i));
     }
   }
@@ -85,11 +86,12 @@ class Launchers {
 
 class Import {
  public:
-  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps)
-      : trace_(std::move(trace)), is_part_(steps.has_value()) {
+  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
+      : trace_(std::move(trace)), is_part_(steps.has_value()), model_(model) {
     const auto all = steps_of(trace_);
     steps_ = chosen_steps(all, steps);
-    for (const auto& event : trace_.host) launched_.emplace_back(event.kind == HostKind::launch ? event.correlation : 0);
+    for (const auto& event : trace_.host)
+      launched_.emplace_back(event.kind == HostKind::launch ? event.correlation : 0);
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
@@ -97,7 +99,7 @@ class Import {
     counted_ = counted_ops(trace_, tree_, costs);
   }
 
-  ObservedTrace run() && {
+  Observed run() && {
     Launchers launchers(trace_.host);
     std::vector<std::int32_t> launcher_of;
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
@@ -106,7 +108,7 @@ class Import {
     leave_out_others(launcher_of, launchers.any());
     for (const auto& record : trace_.device.records) window_.add(record.start_ns, record.end_ns);
     if (window_.empty()) window_ = {0, 0};
-    places_ = places_of(trace_, tree_, window_.begin_ns, window_.end_ns);
+    places_ = places_of(trace_, tree_, window_.begin_ns, window_.end_ns, model_);
     count_ops();
     give_launches(launcher_of);
     return finish();
@@ -264,6 +266,11 @@ class Import {
       add_note(notes_, "trace-lacks",
                "the trace has no modules, so all ops stand under regions or (outside): record with with_stack=True");
     }
+    if (!places_.unaligned.empty()) {
+      add_note(notes_, "model-not-aligned",
+               "the calls in the trace are not those of the model: " + places_.unaligned +
+                   "; rows are named by class and number");
+    }
     if (trace_.device.records.empty() && !launched_.empty() &&
         std::ranges::any_of(launched_, [](auto correlation) { return correlation != 0; })) {
       add_note(notes_, "trace-lacks",
@@ -277,9 +284,8 @@ class Import {
     }
   }
 
-  ObservedTrace finish() {
-    ObservedTrace result;
-    auto& observed = result.observed;
+  Observed finish() {
+    Observed observed;
     const bool on_device = !trace_.device.records.empty();
     const auto number = main_device();
     const auto device = number < trace_.devices.size() ? trace_.devices[number] : DeviceProperties{};
@@ -306,7 +312,6 @@ class Import {
     pass_.clocks = std::move(places_.clocks);
     pass_.regions = std::move(places_.region_clocks);
     pass_.unknown_backward_nodes = places_.unknown_backward_nodes;
-    result.calls = std::move(places_.calls);
     if (on_device) {
       // What was launched before keeps the device busy until it ends.
       trace_.device.start_ns = std::max(window_.begin_ns, spill_end_ns_);
@@ -320,11 +325,12 @@ class Import {
     }
     observed.counting = pass_;
     observed.timed.push_back(std::move(pass_));
-    return result;
+    return observed;
   }
 
   Trace trace_;
   bool is_part_ = false;  // some of its steps alone
+  const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
   std::vector<std::uint64_t> launched_;  // by all launches of the trace, in and out of the window
   Window window_;
@@ -345,8 +351,9 @@ class Import {
 
 }  // namespace
 
-ObservedTrace observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps) {
-  return Import(std::move(trace), costs, steps).run();
+Observed observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps,
+                        const CalledModel* model) {
+  return Import(std::move(trace), costs, steps, model).run();
 }
 
 }  // namespace roofprof::kineto

@@ -17,13 +17,9 @@ namespace roofprof::kineto {
 // Of ProfilerStep's numbers, the first and the last.
 using StepRange = std::pair<std::int64_t, std::int64_t>;
 
-struct ObservedTrace {
-  Observed observed;              // without roofs
-  std::vector<ModuleCall> calls;  // of modules in the forward
-};
-
-// `steps`: only what ran in these, and what it launched; empty: all of the trace. Throws TraceError where it has none of
-// them.
-ObservedTrace observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps = {});
+// Without roofs. `steps`: only what ran in these, and what it launched; empty: all of the trace. `model`: the one that
+// was recorded; null: not known. Throws TraceError where the trace has none of the steps.
+Observed observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps = {},
+                        const CalledModel* model = nullptr);
 
 }  // namespace roofprof::kineto

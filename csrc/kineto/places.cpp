@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "kineto/json_text.h"
 #include "values/phrases.h"
@@ -28,14 +29,22 @@ std::string class_of(const std::string& instance) {
 // The instances of a trace as rows.
 class ModuleTree {
  public:
-  explicit ModuleTree(const Trace& trace, const HostTree& tree) {
+  ModuleTree(const Trace& trace, const HostTree& tree, const CalledModel* called) {
     std::vector<std::int32_t> inside(trace.host.size(), kNone);  // by event: the instance that runs there
     std::vector<std::int32_t> parents;                           // by instance
     std::vector<int> depths;
+    std::vector<std::int32_t> calls_around(trace.host.size(), kNone);  // by event: index into `calls`
+    std::vector<bool> backward(trace.host.size(), false);              // by event: it is inside a node
+    std::vector<ModuleCall> calls;                                     // of the forward
     for (std::size_t i = 0; i < trace.host.size(); ++i) {
       const auto& event = trace.host[i];
       const auto around = tree.parents[i] == kNone ? kNone : inside[at(tree.parents[i])];
       inside[i] = around;
+      if (tree.parents[i] != kNone) {
+        calls_around[i] = calls_around[at(tree.parents[i])];
+        backward[i] = backward[at(tree.parents[i])];
+      }
+      if (event.kind == HostKind::op && trace.names[event.name].starts_with(kNode)) backward[i] = true;
       if (event.kind != HostKind::module) continue;
       const auto depth = around == kNone ? 0 : depths[at(around)] + 1;
       if (depth > kDeepestModule) continue;
@@ -46,8 +55,28 @@ class ModuleTree {
         names_.push_back(event.name);
       }
       inside[i] = known->second;
+      if (backward[i]) continue;
+      calls.push_back({known->second, calls_around[i]});
+      calls_around[i] = static_cast<std::int32_t>(calls.size() - 1);
     }
-    make_rows(trace, parents);
+    Alignment alignment;
+    if (called != nullptr && !names_.empty()) {
+      std::vector<std::string> types;
+      for (const auto name : names_) types.push_back(class_of(trace.names[name]));
+      auto found = aligned(calls, types, *called);
+      if (auto* const known = std::get_if<Alignment>(&found)) {
+        alignment = std::move(*known);
+      } else {
+        unaligned = std::get<std::string>(found);
+      }
+    }
+    if (alignment.empty()) {
+      make_roots(trace, parents);
+    } else {
+      modules = called->modules;
+      model = modules[kModel].type;
+    }
+    make_rows(trace, parents, alignment);
   }
 
   // Empty where the call has no row of its own.
@@ -58,11 +87,13 @@ class ModuleTree {
   }
   std::vector<Module> modules;
   std::string model;
+  std::string unaligned;
 
  private:
-  void make_rows(const Trace& trace, const std::vector<std::int32_t>& parents) {
+  void make_roots(const Trace& trace, const std::vector<std::int32_t>& parents) {
     const auto roots = std::ranges::count(parents, kNone);
     const auto name_of = [&](std::size_t instance) { return trace.names[names_[instance]]; };
+    only_root_ = roots == 1;
     Module row;
     if (roots == 1) {
       model = class_of(name_of(static_cast<std::size_t>(std::ranges::find(parents, kNone) - parents.begin())));
@@ -79,8 +110,16 @@ class ModuleTree {
     modules[kOptimizer].path = "(optimizer)";
     modules[kOptimizer].has_forward = false;
     modules[kOutside].params_known = modules[kOptimizer].params_known = false;
+  }
+
+  void make_rows(const Trace& trace, const std::vector<std::int32_t>& parents, const Alignment& alignment) {
+    const auto name_of = [&](std::size_t instance) { return trace.names[names_[instance]]; };
     for (std::size_t i = 0; i < parents.size(); ++i) {
-      if (parents[i] == kNone && roots == 1) {
+      if (const auto known = alignment.find(static_cast<std::int32_t>(i)); known != alignment.end()) {
+        rows_.push_back(known->second);
+        continue;
+      }
+      if (parents[i] == kNone && only_root_) {
         rows_.push_back(kModel);
         continue;
       }
@@ -99,26 +138,26 @@ class ModuleTree {
   std::unordered_map<std::uint32_t, std::int32_t> instances_;  // by name
   std::vector<std::uint32_t> names_;                           // by instance
   std::vector<ModuleId> rows_;
+  bool only_root_ = false;  // all instances are in one
 };
 
 // A thread while its events are walked through in order.
 struct Thread {
-  std::int32_t innermost = kNone;          // the event that began last
-  ModuleId last_node = kOutside;           // of the backward node that ran last
-  std::int64_t outermost_ns = 0;           // of the scopes that nothing is around
-  bool is_autograds = true;                // nothing but nodes ran outside of all
+  std::int32_t innermost = kNone;  // the event that began last
+  ModuleId last_node = kOutside;   // of the backward node that ran last
+  std::int64_t outermost_ns = 0;   // of the scopes that nothing is around
+  bool is_autograds = true;        // nothing but nodes ran outside of all
   bool any = false;
 };
 
 class Walk {
  public:
-  Walk(const Trace& trace, const HostTree& tree)
+  Walk(const Trace& trace, const HostTree& tree, const CalledModel* model)
       : trace_(trace),
         tree_(tree),
-        modules_(trace, tree),
+        modules_(trace, tree, model),
         regions_(static_cast<ModuleId>(modules_.modules.size())),
-        scopes_(trace.host.size(), kNone),
-        calls_(trace.host.size(), kNone) {
+        scopes_(trace.host.size(), kNone) {
     places_.of_event.resize(trace.host.size());
   }
 
@@ -132,6 +171,7 @@ class Walk {
     for (auto& [region, clock] : region_clocks_) places_.region_clocks.push_back(clock);
     places_.modules = std::move(modules_.modules);
     places_.model = std::move(modules_.model);
+    places_.unaligned = std::move(modules_.unaligned);
     places_.regions = regions_.all();
     places_.region_paths = regions_.all_paths();
     places_.more_regions = regions_.refused();
@@ -180,7 +220,6 @@ class Walk {
     if (parent != kNone) {
       place = places_.of_event[at(parent)];
       scopes_[i] = scopes_[at(parent)];
-      calls_[i] = calls_[at(parent)];
     }
     const bool node = is_node(event, place);
     if (parent == kNone && event.kind != HostKind::launch && !node) thread.is_autograds = false;
@@ -192,7 +231,7 @@ class Walk {
       open_node(event, thread, place, parent == kNone);
       opens = true;
     } else if (event.kind == HostKind::module) {
-      opens = open_module(i, event, place);
+      opens = open_module(event, place);
     } else if (event.kind == HostKind::recompute) {
       opens = place.phase == Phase::backward;
       if (opens) place.phase = Phase::recompute;
@@ -228,16 +267,12 @@ class Walk {
     thread.last_node = place.module;
   }
 
-  bool open_module(std::size_t i, const HostEvent& event, Place& place) {
+  bool open_module(const HostEvent& event, Place& place) {
     const auto row = modules_.row_of(event.name);
     if (!row) return false;
     place.module = *row;
     if (place.phase == Phase::backward) place.phase = Phase::recompute;
     ++clock(place).calls;
-    if (place.phase == Phase::forward) {
-      places_.calls.push_back({*row, calls_[i]});
-      calls_[i] = static_cast<std::int32_t>(places_.calls.size() - 1);
-    }
     return true;
   }
 
@@ -271,7 +306,6 @@ class Walk {
   ModuleTree modules_;
   Regions regions_;
   std::vector<std::int32_t> scopes_;  // by event: the innermost event around it, or itself, that has a clock
-  std::vector<std::int32_t> calls_;   // by event: the innermost module's call, index into Places::calls
   std::vector<Thread> threads_;
   std::unordered_map<std::int64_t, Place> forward_;  // by sequence number
   std::map<Place, Pass::Clock> clocks_;
@@ -281,8 +315,9 @@ class Walk {
 
 }  // namespace
 
-Places places_of(const Trace& trace, const HostTree& tree, std::int64_t begin_ns, std::int64_t end_ns) {
-  return Walk(trace, tree).run(begin_ns, end_ns);
+Places places_of(const Trace& trace, const HostTree& tree, std::int64_t begin_ns, std::int64_t end_ns,
+                 const CalledModel* model) {
+  return Walk(trace, tree, model).run(begin_ns, end_ns);
 }
 
 std::int64_t step_number(std::string_view range) {

@@ -39,7 +39,8 @@ std::optional<RecordedTensor> tensor_of(std::string_view sizes, std::string_view
   auto numbers = numbers_of(sizes);
   if (!numbers) return std::nullopt;
   RecordedTensor tensor{std::move(type), std::move(*numbers), {}};
-  if (auto steps = numbers_of(strides); steps && steps->size() == tensor.sizes.size()) tensor.strides = std::move(*steps);
+  if (auto steps = numbers_of(strides); steps && steps->size() == tensor.sizes.size())
+    tensor.strides = std::move(*steps);
   return tensor;
 }
 

@@ -102,9 +102,8 @@ std::optional<std::size_t> end_of_nested(std::string_view text, std::size_t& loo
 std::pair<Memory, Memory> memories_of(std::string_view name) {
   const auto memory_of = [](std::string_view word) {
     for (std::size_t i = 1; i < kMemoryNames.size(); ++i) {
-      const bool same = std::ranges::equal(word, kMemoryNames[i], [](char a, char b) {
-        return std::tolower(static_cast<unsigned char>(a)) == b;
-      });
+      const bool same = std::ranges::equal(
+          word, kMemoryNames[i], [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
       if (same) return static_cast<Memory>(i);
     }
     return Memory::unknown;
@@ -145,14 +144,16 @@ std::string hip_version(std::int64_t number) {
 
 [[noreturn]] void refuse_other(std::string_view text) {
   if (text.starts_with("SQLite format") || text.starts_with("NSYS")) {
-    throw TraceError("it is a report of Nsight Systems, which is not read: record with torch.profiler, and export by "
-                     "prof.export_chrome_trace(\"trace.json.gz\")");
+    throw TraceError(
+        "it is a report of Nsight Systems, which is not read: record with torch.profiler, and export by "
+        "prof.export_chrome_trace(\"trace.json.gz\")");
   }
   if (text.starts_with("\x1f\x8b")) {
     throw TraceError("it is packed by gzip: unpack it first (gunzip), or read it with `roofprof import`");
   }
-  throw TraceError("it is not the JSON of a trace; a trace is what torch.profiler's "
-                   "prof.export_chrome_trace(\"trace.json.gz\") writes (files of Nsight and Perfetto are not read)");
+  throw TraceError(
+      "it is not the JSON of a trace; a trace is what torch.profiler's "
+      "prof.export_chrome_trace(\"trace.json.gz\") writes (files of Nsight and Perfetto are not read)");
 }
 
 }  // namespace
@@ -264,12 +265,14 @@ Trace TraceReader::finish() {
     if (key_ == "schema_version" || trace_.recorded_by == "roofprof") {
       throw TraceError("it is a report of roofprof, no trace: `roofprof show` prints it");
     }
-    throw TraceError("it is JSON but no trace: it has no \"traceEvents\"; a trace is what torch.profiler's "
-                     "prof.export_chrome_trace(\"trace.json.gz\") writes");
+    throw TraceError(
+        "it is JSON but no trace: it has no \"traceEvents\"; a trace is what torch.profiler's "
+        "prof.export_chrome_trace(\"trace.json.gz\") writes");
   }
   if (!of_torch_) {
-    throw TraceError("it has no event of torch.profiler's (no operators and no kernels): it comes from another "
-                     "program, or nothing ran while it was recorded");
+    throw TraceError(
+        "it has no event of torch.profiler's (no operators and no kernels): it comes from another "
+        "program, or nothing ran while it was recorded");
   }
   std::string by;
   const auto add = [&](const std::string& word) {
@@ -340,14 +343,22 @@ void TraceReader::take_event(std::string_view text) {
   JsonMembers members(text);
   while (members.next()) {
     const auto key = members.key();
-    if (key == "ph") phase = unquoted(members.value());
-    else if (key == "cat") category = unquoted(members.value());
-    else if (key == "name") name = members.value();
-    else if (key == "pid") pid = members.value();
-    else if (key == "tid") tid = members.value();
-    else if (key == "ts") begin = members.value();
-    else if (key == "dur") length = members.value();
-    else if (key == "args") args = members.value();
+    if (key == "ph")
+      phase = unquoted(members.value());
+    else if (key == "cat")
+      category = unquoted(members.value());
+    else if (key == "name")
+      name = members.value();
+    else if (key == "pid")
+      pid = members.value();
+    else if (key == "tid")
+      tid = members.value();
+    else if (key == "ts")
+      begin = members.value();
+    else if (key == "dur")
+      length = members.value();
+    else if (key == "args")
+      args = members.value();
   }
   if (phase != "X") return;
   const auto kind = category_of(category);
@@ -373,7 +384,9 @@ void TraceReader::take_event(std::string_view text) {
     KernelRecord record;
     record.start_ns = *start;
     record.end_ns = *start + *duration;
-    const auto of = kind == Category::kernel ? KernelKind::kernel : kind == Category::copy ? KernelKind::copy : KernelKind::fill;
+    const auto of = kind == Category::kernel ? KernelKind::kernel
+                    : kind == Category::copy ? KernelKind::copy
+                                             : KernelKind::fill;
     take_device_event(of, name, args, record);
     return;
   }
@@ -385,7 +398,8 @@ void TraceReader::take_event(std::string_view text) {
   if (kind == Category::op) of = category == "Operator" && !is_op_name(bare) ? HostKind::range : HostKind::op;
   if (kind == Category::range) of = HostKind::range;
   if (kind == Category::frame) of = module ? HostKind::module : HostKind::recompute;
-  take_host_event(of, module ? name.substr(1 + kModulePrefix.size(), bare.size() - kModulePrefix.size()) : name, args, event);
+  take_host_event(of, module ? name.substr(1 + kModulePrefix.size(), bare.size() - kModulePrefix.size()) : name, args,
+                  event);
 }
 
 void TraceReader::take_host_event(HostKind kind, std::string_view name, std::string_view args, HostEvent event) {
@@ -431,14 +445,22 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
   while (members.next()) {
     const auto key = members.key();
     const auto value = members.value();
-    if (key == "device") record.device = small(value);
-    else if (key == "stream") record.stream = small(value);
-    else if (key == "correlation") record.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
-    else if (key == "External id" || key == "external id") external = static_cast<std::uint64_t>(integer(value).value_or(0));
-    else if (key == "grid") record.grid = three(value);
-    else if (key == "block") record.block = three(value);
-    else if (key == "bytes") record.bytes = std::max<std::int64_t>(integer(value).value_or(0), 0);
-    else if (key == "graph node id") record.graph_node = static_cast<std::uint64_t>(integer(value).value_or(0));
+    if (key == "device")
+      record.device = small(value);
+    else if (key == "stream")
+      record.stream = small(value);
+    else if (key == "correlation")
+      record.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
+    else if (key == "External id" || key == "external id")
+      external = static_cast<std::uint64_t>(integer(value).value_or(0));
+    else if (key == "grid")
+      record.grid = three(value);
+    else if (key == "block")
+      record.block = three(value);
+    else if (key == "bytes")
+      record.bytes = std::max<std::int64_t>(integer(value).value_or(0), 0);
+    else if (key == "graph node id")
+      record.graph_node = static_cast<std::uint64_t>(integer(value).value_or(0));
   }
   record.to_device = record.device;
   if (kind == KernelKind::kernel) record.name = kernel_name_of(name);
@@ -484,8 +506,13 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
   }
   if (const auto found = calls_.find(scratch_); found != calls_.end()) return found->second;
   const auto id = static_cast<std::int32_t>(trace_.calls.size());
-  trace_.calls.push_back({trace_.names[name], !sizes.empty(), std::string(sizes), std::string(types), std::string(strides),
-                          std::string(scalars), {}});
+  trace_.calls.push_back({trace_.names[name],
+                          !sizes.empty(),
+                          std::string(sizes),
+                          std::string(types),
+                          std::string(strides),
+                          std::string(scalars),
+                          {}});
   calls_.emplace(scratch_, id);
   return id;
 }

@@ -2,12 +2,45 @@
 
 #include <pybind11/stl.h>
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "bindings.h"
 #include "importer/import_trace.h"
+#include "values/profile_data.h"
 
 namespace py = pybind11;
 
 namespace roofprof::python {
+
+namespace {
+
+// The path of a module, and the index of the call around it.
+using Call = std::pair<std::string, std::int32_t>;
+
+// Modules that the count has no row for are left out, with what they called taken for their caller's.
+kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls) {
+  kineto::CalledModel model;
+  model.modules = counted.data().modules;
+  std::map<std::string, ModuleId> ids;
+  for (std::size_t id = 0; id < model.modules.size(); ++id) {
+    if (model.modules[id].type != kRegionType) ids.emplace(model.modules[id].path, static_cast<ModuleId>(id));
+  }
+  std::vector<std::int32_t> kept;  // by call: its index in model.calls, or that of the call around it
+  for (const auto& [path, around] : calls) {
+    const auto caller = around < 0 ? -1 : kept.at(static_cast<std::size_t>(around));
+    const auto known = ids.find(path);
+    if (known != ids.end()) model.calls.push_back({known->second, caller});
+    kept.push_back(known == ids.end() ? caller : static_cast<std::int32_t>(model.calls.size()) - 1);
+  }
+  return model;
+}
+
+}  // namespace
 
 void bind_import(py::module_& module) {
   py::register_exception<kineto::TraceError>(module, "TraceError", PyExc_ValueError);
@@ -25,13 +58,13 @@ void bind_import(py::module_& module) {
       .def(
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
-             const std::optional<kineto::StepRange>& steps) {
-            auto [report, calls] = import_trace(reader.finish(), roofs, steps);
-            std::vector<std::pair<ModuleId, std::int32_t>> pairs;
-            for (const auto& call : calls) pairs.emplace_back(call.module, call.around);
-            return std::pair(std::move(report), std::move(pairs));
+             const std::optional<kineto::StepRange>& steps, const Report* model, const std::vector<Call>& calls) {
+            if (model == nullptr) return import_trace(reader.finish(), roofs, steps);
+            const auto called = called_model(*model, calls);
+            return import_trace(reader.finish(), roofs, steps, &called);
           },
-          py::arg("roofs") = py::none(), py::arg("steps") = py::none());
+          py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("model") = nullptr,
+          py::arg("calls") = std::vector<Call>());
 }
 
 }  // namespace roofprof::python

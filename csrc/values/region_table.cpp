@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 20> kPrefixesOfTorch = {
     "ucc:",
     "mpi:",
     "torch.distributed",
-    "Optimizer.",               // Optimizer.step#SGD.step
+    "Optimizer.",  // Optimizer.step#SGD.step
     "## Call CompiledFxGraph",
     "enumerate(DataPipe)#",
     "rpc_",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         compare,
         count,
         fields,
+        from_trace,
         gather,
         merge,
         op_cost,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         profile,
         scaling,
         scope,
+        trace_handler,
         work,
     )
     from roofprof._api import (
@@ -71,6 +73,7 @@ __all__ = [
     "compare",
     "count",
     "fields",
+    "from_trace",
     "gather",
     "merge",
     "op_cost",
@@ -78,6 +81,7 @@ __all__ = [
     "profile",
     "scaling",
     "scope",
+    "trace_handler",
     "work",
 ]
 

@@ -6,6 +6,7 @@ import torch  # noqa: F401 - its libraries are loaded before the extension
 
 from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
+from roofprof._imported import from_trace, trace_handler
 from roofprof._latency.measured import Latency
 from roofprof._latency.sweep import Sweep
 from roofprof._predicted_sweep import predict_sweep
@@ -34,6 +35,7 @@ __all__ = [
     "compare",
     "count",
     "fields",
+    "from_trace",
     "gather",
     "merge",
     "op_cost",
@@ -42,5 +44,6 @@ __all__ = [
     "scaling",
     "scope",
     "time",
+    "trace_handler",
     "work",
 ]

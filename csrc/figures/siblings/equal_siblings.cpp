@@ -91,9 +91,7 @@ Children children_of(const ProfileData& data) {
 }
 
 // The name without the number at its end.
-std::string_view stem_of(std::string_view name) {
-  return name.substr(0, name.find_last_not_of("0123456789") + 1);
-}
+std::string_view stem_of(std::string_view name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
 // A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
 std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& children) {

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/ones.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 
@@ -65,14 +66,33 @@ constexpr std::array<std::pair<std::string_view, c10::ScalarType>, 30> kElementT
     {"c10::Float8_e8m0fnu", c10::ScalarType::Float8_e8m0fnu},
 }};
 
-at::Tensor meta_tensor(const RecordedTensor& tensor) {
+// A number that was given for a tensor ("x * 2") is recorded as a tensor of no dimensions of one of these types;
+// tensors of theirs without dimensions are rare.
+constexpr std::array<std::string_view, 5> kTypesOfNumbers = {"double", "long int", "long long", "bool",
+                                                             "c10::complex<double>"};
+
+bool is_number(const RecordedTensor& tensor, std::size_t position) {
+  return position > 0 && tensor.sizes.empty() &&
+         std::ranges::find(kTypesOfNumbers, std::string_view(tensor.type)) != kTypesOfNumbers.end();
+}
+
+c10::ScalarType element_type(const RecordedTensor& tensor) {
   const auto* const known = std::ranges::find(kElementTypes, std::string_view(tensor.type),
                                               &std::pair<std::string_view, c10::ScalarType>::first);
-  if (known == kElementTypes.end()) {
-    throw NotReplayed(tensor.type.empty() ? "the trace does not say the type of tensors in a list"
-                                          : "it has a tensor of the type " + tensor.type + ", which is not known");
-  }
-  const auto options = at::TensorOptions(known->second).device(c10::kMeta);
+  if (known != kElementTypes.end()) return known->second;
+  throw NotReplayed(tensor.type.empty() ? "the trace does not say the type of tensors in a list"
+                                        : "it has a tensor of the type " + tensor.type + ", which is not known");
+}
+
+// Python's shape functions read the number's value, so it has one.
+at::Tensor number_like(const RecordedTensor& tensor) {
+  auto number = at::ones({}, element_type(tensor));
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
+}
+
+at::Tensor meta_tensor(const RecordedTensor& tensor) {
+  const auto options = at::TensorOptions(element_type(tensor)).device(c10::kMeta);
   if (tensor.strides.empty()) return at::empty(tensor.sizes, options);
   return at::empty_strided(tensor.sizes, tensor.strides, options);
 }
@@ -164,8 +184,7 @@ bool is_kind(const c10::Type& type, c10::TypeKind kind) {
 
 bool is_tensor_list(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::OptionalType) return is_tensor_list(*type.containedTypes().front());
-  return type.kind() == c10::TypeKind::ListType &&
-         type.containedTypes().front()->kind() == c10::TypeKind::TensorType;
+  return type.kind() == c10::TypeKind::ListType && type.containedTypes().front()->kind() == c10::TypeKind::TensorType;
 }
 
 // The result does not depend on it, nor does what is counted.
@@ -174,11 +193,13 @@ bool may_be_left_out(const c10::Type& type) {
          is_kind(type, c10::TypeKind::GeneratorType);
 }
 
-c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& recorded, bool was_given) {
+c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& recorded, std::size_t position,
+                     bool was_given) {
   const auto& type = *wanted.real_type();
   switch (recorded.kind) {
     case RecordedArgument::Kind::tensor:
       if (!is_kind(type, c10::TypeKind::TensorType)) throw NotReplayed("another overload");
+      if (is_number(recorded.tensors.front(), position)) return number_like(recorded.tensors.front());
       return meta_tensor(recorded.tensors.front());
     case RecordedArgument::Kind::tensor_list: {
       if (!is_tensor_list(type)) throw NotReplayed("another overload");
@@ -223,7 +244,7 @@ std::vector<c10::IValue> stack_of(const c10::FunctionSchema& schema, const Recor
   std::vector<c10::IValue> stack;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const bool there = i < recorded.size();
-    stack.push_back(value_of(wanted[i], there ? recorded[i] : RecordedArgument{}, there && was_given(call, i)));
+    stack.push_back(value_of(wanted[i], there ? recorded[i] : RecordedArgument{}, i, there && was_given(call, i)));
   }
   return stack;
 }
@@ -292,7 +313,8 @@ ops::Costed own_cost(const RecordedCall& call) {
     info.slots.push_back({static_cast<std::uint16_t>(info.arguments.size()), kind, false});
     info.arguments.push_back(std::move(argument));
   }
-  return observe::cost_of(info, observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
+  return observe::cost_of(info,
+                          observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
 }
 
 }  // namespace

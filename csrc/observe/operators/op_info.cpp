@@ -283,9 +283,7 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   return info;
 }
 
-OpInfo* op_info(const c10::OperatorHandle& op) {
-  return resolve(op.operator_name(), op.schema().name().c_str());
-}
+OpInfo* op_info(const c10::OperatorHandle& op) { return resolve(op.operator_name(), op.schema().name().c_str()); }
 
 OpInfo* named_op(std::string_view name, Unobserved unobserved) {
   auto& all = registry();

@@ -72,6 +72,7 @@ class ModelTree:
             "forward_of_torch": forward_of_torch,
             "parameters_read": False,
             "inferred": False,
+            "params_known": True,
             "same_as": self._first_places.get(id(module), -1),
             "compiled_region": -1,
             "input_shapes": [],

@@ -34,6 +34,11 @@ EXAMPLES = {
         "roofprof trace r.json -o flame.svg",
         "roofprof trace r.json -o r.speedscope.json",
     ),
+    "import": (
+        "roofprof import trace.json.gz -o r.json",
+        "roofprof import trace.json.gz --device 'H100 SXM' --by kernel --limit 20",
+        "roofprof import trace.json --steps 3-5 --model torchvision.models:resnet18 --input 32x3x224x224",
+    ),
     "compare": (
         "roofprof compare before.json after.json",
         "roofprof compare before.json after.json --all --html change.html",

@@ -1,0 +1,59 @@
+"""``roofprof import``: a trace of torch.profiler as a report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output
+
+_DESCRIPTION = """\
+Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
+Record with record_shapes=True and with_stack=True, and export with prof.export_chrome_trace("trace.json.gz");
+docs/import.md says what each option of the profiler gives.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """The command's options."""
+    parser = commands.add_parser("import", help="make a report of a trace of torch.profiler", description=_DESCRIPTION)
+    parser.set_defaults(command=run)
+    parser.add_argument("trace", type=Path, help="a file that export_chrome_trace wrote, .json or .json.gz")
+    parser.add_argument(
+        "--device",
+        metavar="CARD|FILE.json",
+        help="whose roofs rows are held against, such as 'H100 SXM' (default: those of the device in the trace)",
+    )
+    parser.add_argument("--steps", metavar="FIRST-LAST", help="which of ProfilerStep's steps (default: all)")
+    parser.add_argument(
+        "--model",
+        metavar="TARGET",
+        help="the model that was recorded, as `roofprof profile` takes it: rows get its names and parameters",
+    )
+    parser.add_argument("--args", metavar="ARGS", help="of --model: what the target is called with, as literals")
+    parser.add_argument("--input", action="append", metavar="SHAPE", help="of --model: as of `roofprof profile`")
+    parser.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="of --model: as of `roofprof profile`")
+    parser.add_argument("--dtype", help="of --model: dtype of its parameters and of --input's tensors")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the trace, print and write what came of it."""
+    if arguments.output and arguments.json:
+        raise CommandError("give -o or --json, not both")
+    arguments.json = arguments.json or arguments.output
+    if not arguments.model and (arguments.input or arguments.inputs or arguments.args):
+        raise CommandError("--args, --input and --inputs are for --model: name the model, or leave them out")
+    check_output(arguments)
+    from roofprof._imported import from_trace
+
+    model = inputs = None
+    if arguments.model:
+        from roofprof.cli.profiling import inputs_of, model_of
+
+        on_meta = argparse.Namespace(**{**vars(arguments), "target": arguments.model, "device": "meta"})
+        inputs = inputs_of(on_meta)
+        model = model_of(on_meta)
+    report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+    return output(report, arguments)
