@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _every_cost() -> list[dict[str, Any]]:
     """As the build listed them, without torch; where it is loaded anyway, with costs of the user's own."""
     if "roofprof._C" in sys.modules:
-        from roofprof import _C
+        from roofprof import _report
 
-        return _C.op_costs()
+        return _report.op_costs()
     costs: list[dict[str, Any]] = json.loads(LIST.read_text())
     return costs
 

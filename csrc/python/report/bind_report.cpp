@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include "bindings.h"
 #include "figures/run_times.h"
+#include "python/report/bindings.h"
 #include "ranks/rank_merger.h"
 #include "report/parts.h"
 #include "roofprof/report.h"
