@@ -22,6 +22,7 @@ void bind_report(pybind11::module_& module);
 void bind_events(pybind11::module_& module);
 void bind_text(pybind11::module_& module);
 void bind_prediction(pybind11::module_& module);
+void bind_comparison(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 
 }  // namespace roofprof::python

@@ -10,5 +10,6 @@ PYBIND11_MODULE(_report, module) {
   roofprof::python::bind_events(module);
   roofprof::python::bind_text(module);
   roofprof::python::bind_prediction(module);
+  roofprof::python::bind_comparison(module);
   roofprof::python::bind_ops(module);
 }

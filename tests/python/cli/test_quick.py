@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from kinds_of_reports import REPORTS
 
 import roofprof
 from roofprof import _C
@@ -46,6 +47,54 @@ def test_without_torch(arguments):
     run = shell(*arguments)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout
+
+
+@pytest.fixture(scope="module", params=REPORTS)
+def file(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "r.json"
+    path.write_text(json.dumps(REPORTS[request.param]()))
+    path.with_name("budget.toml").write_text('[total]\nflops = "<= 1 base"\n')
+    return path
+
+
+OF_FILES = """
+show r.json --csv rows.csv --json again.json
+show r.json --by scope
+show r.json --by op,phase --sort flops --columns flops
+show r.json --by kernel
+show r.json --by rank
+show r.json --by collective
+check r.json --budget budget.toml --baseline r.json
+check r.json --budget written.toml --write
+compare r.json r.json --all --json compared.json --html compared.html
+html r.json -o page.html --json page.json
+merge r.json --skip-bad
+trace r.json -o trace.json
+trace r.json -o flames.svg
+predict r.json --all --limit 2
+predict r.json --device A100 --what-if
+plot r.json -o roofline.svg
+"""
+
+
+def test_what_reads_reports_loads_no_torch(file):
+    """All commands in one process: whether torch was loaded is asked at its end."""
+    program = """
+import shlex, sys
+from roofprof.cli import main
+for line in sys.argv[1].strip().splitlines():
+    code = main(shlex.split(line))
+    print("ended", code)
+    assert "torch" not in sys.modules, line
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, OF_FILES], cwd=file.parent, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    codes = [line for line in run.stdout.splitlines() if line.startswith("ended")]
+    assert len(codes) == len(OF_FILES.split("\n")) - 2
+    assert codes[:7] == ["ended 0"] * 7
 
 
 def test_errors_of_options_come_without_torch_too():
