@@ -3,7 +3,7 @@
 #
 #   bin/roofprof-report
 #   lib/libroofprof.so  lib/libroofprof_reports.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
-#   _C*.so   _report*.so   _build_info.py   _op_costs.json
+#   _C*.so   _report*.so   _build_info.py
 include(CMakePackageConfigHelpers)
 set(_config share/cmake/roofprof)
 
@@ -34,5 +34,5 @@ if(ROOFPROF_PYTHON)
   set_target_properties(_report PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
   install(TARGETS _C _report LIBRARY DESTINATION .)
   configure_file(cmake/_build_info.py.in _build_info.py @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py ${PROJECT_BINARY_DIR}/_op_costs.json DESTINATION .)
+  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py DESTINATION .)
 endif()

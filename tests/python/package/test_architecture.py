@@ -28,7 +28,6 @@ ARROWS = {
     "figures/advice": VALUES | {"figures", "figures/siblings"},
     "json": VALUES,
     "ranks": VALUES | {"figures", "figures/communication"},
-    "listing": VALUES | {"ops", "json"},
     "predict": VALUES | {"ops", "json"},
     "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json", "ranks", "predict"},
     "observe/rule": VALUES,
@@ -81,7 +80,6 @@ ARROWS = {
 STD_ONLY = {
     "values",
     "ops",
-    "listing",
     "program",
     "observe/rule",
     "observe/reuse",

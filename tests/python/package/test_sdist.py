@@ -22,7 +22,6 @@ LEFT_BEHIND = [
     "python/roofprof/_C.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_report.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_build_info.py",
-    "python/roofprof/_op_costs.json",
     "python/roofprof/bin/roofprof-report",
     "python/roofprof/include/roofprof/report.h",
     "python/roofprof/lib/libroofprof.so",
