@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from kinds_of_reports import REPORTS
+from scaled_reports import scaled_report
 
 import roofprof
 
@@ -51,6 +52,7 @@ def test_without_torch(arguments):
 def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "r.json"
     path.write_text(json.dumps(REPORTS[request.param]()))
+    path.with_name("more_ranks.json").write_text(scaled_report(4, 0.006, hosts=2).to_json())
     path.with_name("budget.toml").write_text('[total]\nflops = "<= 1 base"\n')
     return path
 
@@ -67,9 +69,11 @@ check r.json --budget written.toml --write
 compare r.json r.json --all --json compared.json --html compared.html
 html r.json -o page.html --json page.json
 merge r.json --skip-bad
+scaling r.json more_ranks.json
 trace r.json -o trace.json
 trace r.json -o flames.svg
-predict r.json --all --limit 2
+predict r.json --all
+predict r.json --device A100
 predict r.json --device A100 --what-if
 plot r.json -o roofline.svg
 """
@@ -93,6 +97,7 @@ for line in sys.argv[1].strip().splitlines():
     codes = [line for line in run.stdout.splitlines() if line.startswith("ended")]
     assert len(codes) == len(OF_FILES.split("\n")) - 2
     assert codes[:7] == ["ended 0"] * 7
+    assert "Universal Scalability Law" in run.stdout or '"merged"' not in file.read_text()
 
 
 def test_errors_of_options_come_without_torch_too():
