@@ -215,5 +215,5 @@ format: $(VENV)/.has-lint  ## clang-format and ruff, in place
 	@$(BIN)/ruff format .
 
 clean:  ## remove what was built (.venv stays: it is slow to bring back)
-	rm -rf build dist out python/roofprof/_C*.so python/roofprof/_build_info.py python/roofprof/lib \
+	rm -rf build dist out python/roofprof/_C*.so python/roofprof/_report*.so python/roofprof/_build_info.py python/roofprof/lib \
 	  python/roofprof/include python/roofprof/share python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -133,6 +133,6 @@ class BuildWithCMake(build_ext):
 setup(
     version=project_version(),
     install_requires=[torch_requirement(), "tqdm>=4.60,<5", "tomli>=2,<3; python_version < '3.11'"],
-    ext_modules=[Extension("roofprof._C", sources=[])],
+    ext_modules=[Extension("roofprof._C", sources=[]), Extension("roofprof._report", sources=[])],
     cmdclass={"build_ext": BuildWithCMake},
 )

@@ -2,15 +2,16 @@
 # that folder, so a pip install serves C++ too:
 #
 #   bin/roofprof-report
-#   lib/libroofprof.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
-#   _C*.so   _build_info.py   _op_costs.json
+#   lib/libroofprof.so  lib/libroofprof_reports.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
+#   _C*.so   _report*.so   _build_info.py
 include(CMakePackageConfigHelpers)
 set(_config share/cmake/roofprof)
 
 set_target_properties(roofprof PROPERTIES EXPORT_NAME library)
+set_target_properties(roofprof_reports PROPERTIES EXPORT_NAME reports)
 set_target_properties(roofprof_nn PROPERTIES EXPORT_NAME nn)
 set_target_properties(roofprof_program PROPERTIES EXPORT_NAME roofprof)
-install(TARGETS roofprof roofprof_nn roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
+install(TARGETS roofprof roofprof_reports roofprof_nn roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
 install(TARGETS roofprof_report_program RUNTIME DESTINATION bin)
 install(DIRECTORY csrc/include/roofprof DESTINATION include)
 install(EXPORT roofprofTargets NAMESPACE roofprof:: DESTINATION ${_config})
@@ -30,7 +31,8 @@ install(FILES ${PROJECT_BINARY_DIR}/roofprof.pc DESTINATION lib/pkgconfig)
 
 if(ROOFPROF_PYTHON)
   set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib")
-  install(TARGETS _C LIBRARY DESTINATION .)
+  set_target_properties(_report PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+  install(TARGETS _C _report LIBRARY DESTINATION .)
   configure_file(cmake/_build_info.py.in _build_info.py @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py ${PROJECT_BINARY_DIR}/_op_costs.json DESTINATION .)
+  install(FILES ${PROJECT_BINARY_DIR}/_build_info.py DESTINATION .)
 endif()

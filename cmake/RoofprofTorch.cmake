@@ -1,4 +1,4 @@
-# What roofprof itself is built against: roofprof_torch, roofprof_torch_python, roofprof_fmt. The torch is that of
+# What roofprof itself is built against: roofprof_torch, roofprof_torch_python, roofprof_fmt, roofprof_pybind11. The torch is that of
 # ROOFPROF_TORCH_DIR (its folder: include/ and lib/ are in it), else that of the chosen Python.
 include(RoofprofFindTorch)
 
@@ -34,10 +34,15 @@ target_compile_definitions(roofprof_torch INTERFACE NDEBUG)
 add_library(roofprof_torch_python INTERFACE)
 target_link_libraries(roofprof_torch_python INTERFACE roofprof_torch "${_lib}/libtorch_python.so")
 
-# fmt's headers come with torch. A folder of links keeps torch's other headers out of the rooms that need none.
-set(_fmt "${PROJECT_BINARY_DIR}/fmt_include")
-file(MAKE_DIRECTORY "${_fmt}")
-file(CREATE_LINK "${_include}/fmt" "${_fmt}/fmt" SYMBOLIC)
-add_library(roofprof_fmt INTERFACE)
-target_include_directories(roofprof_fmt SYSTEM INTERFACE "${_fmt}")
+# roofprof_of_torch(name): the headers of a library that come with torch. A folder of links keeps torch's other headers
+# out of the rooms that need none.
+function(roofprof_of_torch name)
+  set(folder "${PROJECT_BINARY_DIR}/${name}_include")
+  file(MAKE_DIRECTORY "${folder}")
+  file(CREATE_LINK "${_include}/${name}" "${folder}/${name}" SYMBOLIC)
+  add_library(roofprof_${name} INTERFACE)
+  target_include_directories(roofprof_${name} SYSTEM INTERFACE "${folder}")
+endfunction()
+roofprof_of_torch(fmt)
 target_compile_definitions(roofprof_fmt INTERFACE FMT_HEADER_ONLY=1)
+roofprof_of_torch(pybind11)

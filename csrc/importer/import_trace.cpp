@@ -6,7 +6,7 @@
 
 #include "join/join.h"
 #include "kineto/costs/meta_costs.h"
-#include "roofs/published.h"
+#include "roofs/known/published.h"
 #include "values/note_codes.h"
 
 namespace roofprof {

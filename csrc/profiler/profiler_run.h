@@ -11,7 +11,7 @@
 #include "observe/modules/model_tree.h"
 #include "profiler/model.h"
 #include "roofprof/profiler.h"
-#include "roofs/given.h"
+#include "roofs/known/given.h"
 #include "run/observed_run.h"
 #include "values/observed.h"
 

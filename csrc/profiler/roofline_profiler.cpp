@@ -11,7 +11,7 @@
 
 #include "observe/module_calls.h"
 #include "profiler/profiler_run.h"
-#include "roofs/given.h"
+#include "roofs/known/given.h"
 #include "values/possible_roofs.h"
 
 namespace roofprof {

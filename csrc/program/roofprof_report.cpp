@@ -36,7 +36,8 @@ constexpr std::string_view kUsage = R"(roofprof-report: report files as tables, 
   --csv FILE          write its rows
   --version, --help
 
-Comparing, checking budgets and everything else: the command roofprof of the Python package.
+Comparing and checking budgets: `roofprof compare` and `roofprof check`, which need Python but load no torch. All else
+is in the command roofprof of the Python package too.
 )";
 
 TableOptions table_options(const CommandLine& line) {

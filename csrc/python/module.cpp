@@ -1,15 +1,16 @@
+#include <string>
+
 #include "bindings.h"
+
+namespace py = pybind11;
 
 PYBIND11_MODULE(_C, module) {
   module.doc() = "The compiled part of roofprof. Use the roofprof package; names in here may change.";
-  roofprof::python::bind_ceilings(module);
-  roofprof::python::bind_rows(module);
-  roofprof::python::bind_notes(module);
-  roofprof::python::bind_report(module);
-  roofprof::python::bind_events(module);
-  roofprof::python::bind_text(module);
-  roofprof::python::bind_prediction(module);
-  roofprof::python::bind_ops(module);
+  // What needs no torch is a module of its own. Its names are found here too, and each of its types exists once.
+  for (const auto& [name, value] : py::dict(py::module_::import("roofprof._report").attr("__dict__"))) {
+    if (!py::str(name).cast<std::string>().starts_with("_")) module.attr(name) = value;
+  }
+  roofprof::python::bind_roofs(module);
   roofprof::python::bind_session(module);
   roofprof::python::bind_run(module);
   roofprof::python::bind_state(module);

@@ -27,7 +27,7 @@
 
 #include "json/members.h"
 #include "roofs/cpu/environment.h"
-#include "roofs/file.h"
+#include "roofs/known/file.h"
 #include "values/forks.h"
 
 namespace roofprof {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch  # noqa: F401 - its libraries are loaded before the extension
 
-from roofprof._C import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._fields import fields
 from roofprof._imported import from_trace, trace_handler
 from roofprof._latency.measured import Latency
@@ -12,6 +11,7 @@ from roofprof._latency.sweep import Sweep
 from roofprof._predicted_sweep import predict_sweep
 from roofprof._ranks.gather import gather
 from roofprof._ranks.merge import merge
+from roofprof._report import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof._scaling.scaling import Scaling, scaling
 from roofprof.comparison import Comparison, compare
 from roofprof.op_costs import Work, op_cost

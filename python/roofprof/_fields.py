@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from roofprof import _C
+from roofprof import _report
 
 KINDS = ("row", "group", "kernel")
 
 
-class Fields(Mapping[str, _C.Field]):
+class Fields(Mapping[str, _report.Field]):
     """Every figure by its name: ``roofprof.fields["intensity"].heading`` is "AI".
 
     A name that several kinds of row have is that of a module's row, else of a group; ``of("kernel")`` has a kernel's.
     """
 
     def __init__(self) -> None:
-        every = _C.fields()
+        every = _report.fields()
         self._of = {kind: MappingProxyType({f.name: f for f in every if f.of == kind}) for kind in KINDS}
         self._first = {f.name: f for f in reversed(every)}
 
-    def of(self, kind: str) -> Mapping[str, _C.Field]:
+    def of(self, kind: str) -> Mapping[str, _report.Field]:
         """The figures of a "row", "group" or "kernel", in the order of the CSV. Raises ValueError for any other."""
         if kind not in self._of:
             raise ValueError(f"there are figures of {', '.join(KINDS)}, not of {kind!r}")
         return self._of[kind]
 
-    def __getitem__(self, name: str) -> _C.Field:
+    def __getitem__(self, name: str) -> _report.Field:
         return self._first[name]
 
     def __iter__(self) -> Iterator[str]:

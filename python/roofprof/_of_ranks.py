@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roofprof import _C
+from roofprof import _report
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 class OfRanks:
     """Which ranks a merged report is of, and how they communicated."""
 
-    _compiled: _C.Report
+    _compiled: _report.Report
 
     @property
-    def collectives(self) -> list[_C.Collective]:
+    def collectives(self) -> list[_report.Collective]:
         """One for each collective in a module, phase, group and size, the longest first; empty: none was called."""
         return self._compiled.collectives
 
     @property
-    def ranks(self) -> list[_C.Rank]:
+    def ranks(self) -> list[_report.Rank]:
         """A line for each rank of a merged report (:func:`roofprof.gather`, :func:`roofprof.merge`); else empty."""
         return self._compiled.ranks
 

@@ -1,7 +1,7 @@
 """The roofs of a machine: measured, kept, loaded; those that were published stand in published_peaks.
 
 A file of roofs is JSON: ``{"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}``.
-Programs of C++ read and write the same files, those of the cache too.
+Programs of C++ read and write the same files, those of the cache too. Only what measures loads torch.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from roofprof import _C, _progress
+from roofprof import _progress, _report
 from roofprof.published_peaks import published
 
 Progress = Callable[[str], None]
 
 
-def measure(device: str = "cpu", progress: Progress | None = None) -> _C.Ceilings:
+def measure(device: str = "cpu", progress: Progress | None = None) -> _report.Ceilings:
     """Measure the roofs of a device ("cpu", "cuda:0"); takes at most twenty seconds.
 
     ``progress`` is called with a line for each thing being measured, and with the notes on what was left out or looks
@@ -28,12 +28,14 @@ def measure(device: str = "cpu", progress: Progress | None = None) -> _C.Ceiling
     return ceilings
 
 
-def measure_with_notes(device: str = "cpu", progress: Progress | None = None) -> tuple[_C.Ceilings, list[str]]:
+def measure_with_notes(device: str = "cpu", progress: Progress | None = None) -> tuple[_report.Ceilings, list[str]]:
     """As :func:`measure`, with the notes beside the roofs."""
+    from roofprof import _C
+
     return _C.measure_ceilings(device, progress)
 
 
-def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _C.Ceilings:
+def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _report.Ceilings:
     """The roofs of this machine: measured when first needed, later read from the cache.
 
     They are kept for each host, device, number of threads and torch version, those of a GPU for each GPU, driver, power
@@ -50,53 +52,57 @@ def for_device(device: str = "cpu", progress: Progress | None = None, *, again: 
 
 def for_device_with_notes(
     device: str = "cpu", progress: Progress | None = None, *, again: bool = False
-) -> tuple[_C.Ceilings, list[str]]:
+) -> tuple[_report.Ceilings, list[str]]:
     """As :func:`for_device`, with the notes of the measurement beside the roofs."""
     ceilings, notes, _ = _cached(device, progress, again)
     return ceilings, notes
 
 
-def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_C.Ceilings, list[str], bool]:
+def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_report.Ceilings, list[str], bool]:
+    from roofprof import _C
+
     if progress is not None:
         return _C.cached_ceilings(device, progress, again)
     with _progress.Progress(text="measuring the roofs of this machine") as shown:
         return _C.cached_ceilings(device, shown.say, again)
 
 
-def load(path: str | os.PathLike[str]) -> _C.Ceilings:
+def load(path: str | os.PathLike[str]) -> _report.Ceilings:
     """The roofs in a file. Raises ValueError, naming the file and what is wrong with it, where it cannot be used."""
     return load_with_notes(path)[0]
 
 
-def load_with_notes(path: str | os.PathLike[str]) -> tuple[_C.Ceilings, list[str]]:
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[_report.Ceilings, list[str]]:
     """As :func:`load`, with the notes of the measurement beside the roofs."""
     try:
-        return _C.load_ceilings(os.fsencode(path))
+        return _report.load_ceilings(os.fsencode(path))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
 
 
-def given_with_notes() -> tuple[_C.Ceilings, list[str]] | None:
+def given_with_notes() -> tuple[_report.Ceilings, list[str]] | None:
     """Those that the environment variable ROOFPROF_CEILINGS names: a file, or "off" for none at all; None: not set.
 
     Raises ValueError, naming the variable and what is wrong with the file.
     """
     try:
-        return _C.given_ceilings()
+        return _report.given_ceilings()
     except RuntimeError as error:
         raise ValueError(str(error)) from None
 
 
-def save(ceilings: _C.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
+def save(ceilings: _report.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
     """Write roofs, and what is to be known of them, to a file, whole or not at all. Raises OSError naming the file."""
     try:
-        _C.save_ceilings(ceilings, os.fsencode(path), list(notes))
+        _report.save_ceilings(ceilings, os.fsencode(path), list(notes))
     except RuntimeError as error:
         raise OSError(f"roofs cannot be written: {error}") from None
 
 
 def cache_dir() -> Path:
     """Where measured roofs are kept between runs."""
+    from roofprof import _C
+
     return Path(_C.ceilings_cache_folder())
 
 
@@ -112,7 +118,7 @@ def _tell_notes(notes: list[str], progress: Progress | None) -> None:
 
 
 # Users look for these on the class: roofprof.Ceilings.measure(), .published("RTX 4090"), .load(path); roofs.save(path).
-_C.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
-_C.Ceilings.published = staticmethod(published)  # type: ignore[method-assign]
-_C.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
-_C.Ceilings.save = save  # type: ignore[method-assign, assignment]
+_report.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
+_report.Ceilings.published = staticmethod(published)  # type: ignore[method-assign]
+_report.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
+_report.Ceilings.save = save  # type: ignore[method-assign, assignment]

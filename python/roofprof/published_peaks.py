@@ -1,6 +1,6 @@
 """Published peaks of GPUs: the dense rates in NVIDIA's documents.
 
-``csrc/roofs/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
+``csrc/roofs/known/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
 ``data/published_peaks.json``, which the build puts into the library, each with its unit and source; its ``about`` says
 how far they were checked. A card is::
 
@@ -16,7 +16,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 
 # What the file's units are in operations or bytes per second, bytes, hertz and watts.
 UNITS = {"TFLOP/s": 1e12, "TOP/s": 1e12, "GB/s": 1e9, "GB": 1e9, "KiB": 1024, "MHz": 1e6, "SM": 1, "W": 1}
@@ -35,22 +35,24 @@ def names() -> list[str]:
     return [card["name"] for card in data()["cards"]]
 
 
-def published(name: str) -> _C.Ceilings:
+def published(name: str) -> _report.Ceilings:
     """The published roofs of a card, such as "RTX 4090", "A100 SXM 80GB" or the name that the driver gives it.
 
     Compute peaks are those of the tensor cores where a dtype has any. Raises ValueError for a card that is not known,
     naming those that are like it.
     """
-    return _C.published_ceilings(name.encode("utf-8", "replace").decode())  # an argument may be no UTF-8
+    return _report.published_ceilings(name.encode("utf-8", "replace").decode())  # an argument may be no UTF-8
 
 
-def published_for(device: str) -> _C.Ceilings | None:
+def published_for(device: str) -> _report.Ceilings | None:
     """The published roofs of this machine's GPU ("cuda:0"); None where its card is not known.
 
     Only the driver's full name counts: a laptop's GPU is another card than the one whose name it begins with.
     """
+    from roofprof import _C  # with torch, which knows the GPUs
+
     driver_name = str(dict(_C.gpu_environment(device)).get("gpu_device", ""))
-    return _C.published_for_driver_name(driver_name) if driver_name else None
+    return _report.published_for_driver_name(driver_name) if driver_name else None
 
 
 def amount(figure: dict[str, Any]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._files import read_whole, write_whole
 from roofprof._of_ranks import OfRanks
@@ -32,23 +32,23 @@ class Report(WritesTraces, OfRanks, Predicts):
     that was not measured or is not defined is None, never 0.
     """
 
-    def __init__(self, compiled: _C.Report) -> None:
+    def __init__(self, compiled: _report.Report) -> None:
         self._compiled = compiled
         self._explained: bool | None = None  # None: not printed yet
 
     # ---- what is in it
 
     @property
-    def rows(self) -> list[_C.Row]:
+    def rows(self) -> list[_report.Row]:
         """A row for each module in the model's order, ``(outside)`` and ``(optimizer)`` where they did something."""
         return self._compiled.rows
 
     @property
-    def total(self) -> _C.Row:
+    def total(self) -> _report.Row:
         """Everything observed: the model, ``(outside)`` and ``(optimizer)``."""
         return self._compiled.total
 
-    def row(self, path: str) -> _C.Row:
+    def row(self, path: str) -> _report.Row:
         """The row of one module; "" is the model. Raises KeyError, naming the closest paths, where there is none."""
         try:
             return self._compiled.row(path)
@@ -56,7 +56,7 @@ class Report(WritesTraces, OfRanks, Predicts):
             raise KeyError(str(error)) from None
 
     @property
-    def siblings(self) -> list[_C.Siblings]:
+    def siblings(self) -> list[_report.Siblings]:
         """Groups of three or more equal modules below one parent, such as a transformer's layers, in the model's order.
 
         Equal are whole subtrees; times may differ. ``table`` shows each group as one line, the mean of its members.
@@ -64,14 +64,14 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self._compiled.siblings
 
     @property
-    def advice(self) -> list[_C.Advice]:
+    def advice(self) -> list[_report.Advice]:
         """What to do where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
 
         Empty without times or roofs.
         """
         return self._compiled.advice
 
-    def group(self, *keys: str) -> list[_C.GroupRow]:
+    def group(self, *keys: str) -> list[_report.GroupRow]:
         """Sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
 
         A "scope" is the innermost region that was open, "outer/inner"; "" where none was. Raises ValueError for other
@@ -79,24 +79,24 @@ class Report(WritesTraces, OfRanks, Predicts):
         """
         return self._compiled.group(list(keys))
 
-    def by_operator(self) -> dict[str, _C.GroupRow]:
+    def by_operator(self) -> dict[str, _report.GroupRow]:
         """Sums for each operator ("aten::conv2d")."""
         return {group.keys[0]: group for group in self.group("op")}
 
-    def by_module(self) -> dict[str, _C.GroupRow]:
+    def by_module(self) -> dict[str, _report.GroupRow]:
         """Sums for each module's own ops (children excluded), by path."""
         return {group.keys[0]: group for group in self.group("module")}
 
-    def by_module_and_operator(self) -> dict[tuple[str, str], _C.GroupRow]:
+    def by_module_and_operator(self) -> dict[tuple[str, str], _report.GroupRow]:
         """Sums for each operator in each module, children excluded."""
         return {(group.keys[0], group.keys[1]): group for group in self.group("module", "op")}
 
-    def by_phase(self) -> dict[str, _C.GroupRow]:
+    def by_phase(self) -> dict[str, _report.GroupRow]:
         """Sums for forward, backward, recompute and optimizer."""
         return {group.keys[0]: group for group in self.group("phase")}
 
     @property
-    def regions(self) -> list[_C.Row]:
+    def regions(self) -> list[_report.Row]:
         """A row for each region that :func:`roofprof.scope` opened, outer before inner; empty where none was.
 
         The figures of all that ran in it; self figures leave the regions inside it out. "(no region)" is last.
@@ -115,7 +115,7 @@ class Report(WritesTraces, OfRanks, Predicts):
             raise KeyError(str(error)) from None
 
     @property
-    def language_model(self) -> list[_C.TokenPhase]:
+    def language_model(self) -> list[_report.TokenPhase]:
         """Prefill and decode, told apart by the cache that calls were given; empty where none was."""
         return self._compiled.language_model
 
@@ -132,17 +132,17 @@ class Report(WritesTraces, OfRanks, Predicts):
         return both and both[1]
 
     @property
-    def kernels(self) -> list[_C.KernelRow]:
+    def kernels(self) -> list[_report.KernelRow]:
         """A row for each kernel, copy or memset in one module, op and launch size, longest first; empty for a CPU."""
         return self._compiled.kernels
 
     @property
-    def coverage(self) -> _C.Coverage:
+    def coverage(self) -> _report.Coverage:
         """What the figures leave out."""
         return self._compiled.coverage
 
     @property
-    def ceilings(self) -> _C.Ceilings:
+    def ceilings(self) -> _report.Ceilings:
         """The roofs that the figures are held against; empty for a count."""
         return self._compiled.ceilings
 
@@ -183,7 +183,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return [ns * 1e-9 for ns in self._compiled.step_ns]
 
     @property
-    def step_statistics(self) -> _C.StepStatistics | None:
+    def step_statistics(self) -> _report.StepStatistics | None:
         """Mean, median, spread ((max - min) / median) and the slowest of :attr:`step_times`; None without them."""
         return self._compiled.step_statistics
 
@@ -343,6 +343,6 @@ class Report(WritesTraces, OfRanks, Predicts):
 def _read(text: str | bytes) -> Report:
     """What is no report raises ValueError."""
     try:
-        return Report(_C.report_from_json(text))
+        return Report(_report.report_from_json(text))
     except RuntimeError as error:
         raise ValueError(str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._latency.quantiles import fewest_for, quantile
 from roofprof._latency.stored import Stored
 from roofprof._latency.text import latency_text
@@ -59,7 +59,7 @@ class Latency(Stored):
     queued_ns: int = 0
     """All of those together."""
     environment: dict[str, str | int | float] = field(default_factory=dict, hash=False)
-    notes: tuple[_C.Note, ...] = ()
+    notes: tuple[_report.Note, ...] = ()
 
     # ---- latency: the time of one call
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._files import read_whole, write_whole
 from roofprof._results import Result
 
@@ -66,7 +66,7 @@ class Stored(Result):
     def _read(cls, name: str, value: Any) -> Any:
         """A field's value from JSON's."""
         if name == "notes":
-            return tuple(_C.Note(note["code"], note["text"], note["where"]) for note in value)
+            return tuple(_report.Note(note["code"], note["text"], note["where"]) for note in value)
         return tuple(value) if isinstance(value, list) else value
 
     def _figures(self) -> dict[str, Any]:
@@ -79,6 +79,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Stored):
         return value.to_dict()
-    if isinstance(value, _C.Note):
+    if isinstance(value, _report.Note):
         return {"level": value.level, "code": value.code, "where": value.where, "text": value.text}
     return value

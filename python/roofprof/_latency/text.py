@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._printable import printable
 
@@ -78,16 +78,16 @@ def _joined(lines: Iterable[str]) -> str:
     return "\n".join(map(printable, lines)).rstrip()
 
 
-def _notes_of(sweep: Sweep) -> list[_C.Note]:
+def _notes_of(sweep: Sweep) -> list[_report.Note]:
     """One of each code, with the batches that have it; how many calls there was time for is in the table."""
-    first: dict[str, _C.Note] = {}
+    first: dict[str, _report.Note] = {}
     batches: dict[str, list[str]] = {}
     for point in sweep.points:
         for note in point.notes:
             if note.code != "timing-stopped":
                 first.setdefault(note.code, note)
                 batches.setdefault(note.code, []).append(str(point.samples))
-    return [_C.Note(code, f"batch {', '.join(batches[code])}: {note.text}") for code, note in first.items()]
+    return [_report.Note(code, f"batch {', '.join(batches[code])}: {note.text}") for code, note in first.items()]
 
 
 def _header(model: str, device: str, environment: dict[str, str | int | float]) -> list[str]:
@@ -199,12 +199,12 @@ def _table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
     return [lines[0], "─" * (sum(widths) + len(_BETWEEN) * (len(widths) - 1)), *lines[1:]]
 
 
-def _attention(notes: Iterable[_C.Note]) -> list[str]:
+def _attention(notes: Iterable[_report.Note]) -> list[str]:
     lines = [_block("ATTENTION", note.text) for note in notes if note.level == "attention"]
     return [line for block in lines for line in block]
 
 
-def _notes(notes: Iterable[_C.Note]) -> list[str]:
+def _notes(notes: Iterable[_report.Note]) -> list[str]:
     lines = [_block("note", note.text) for note in notes if note.level != "attention"]
     return [line for block in lines for line in block]
 

@@ -11,7 +11,7 @@ import re
 import socket
 from pathlib import Path
 
-from roofprof import _C, ceilings
+from roofprof import _report, ceilings
 
 
 def path_of(backend: str, ranks: int) -> Path:
@@ -21,13 +21,13 @@ def path_of(backend: str, ranks: int) -> Path:
     return ceilings.cache_dir() / f"network-{name}.json"
 
 
-def load(backend: str, ranks: int) -> _C.Ceilings | None:
+def load(backend: str, ranks: int) -> _report.Ceilings | None:
     """Those that were measured; None: they were not. Raises ValueError where the file cannot be used."""
     path = path_of(backend, ranks)
     return ceilings.load(path) if path.exists() else None
 
 
-def save(roofs: _C.Ceilings, backend: str, ranks: int) -> Path:
+def save(roofs: _report.Ceilings, backend: str, ranks: int) -> Path:
     """Keep them on this host. Raises OSError naming the file."""
     path = path_of(backend, ranks)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def save(roofs: _C.Ceilings, backend: str, ranks: int) -> Path:
     return path
 
 
-def with_network(roofs: _C.Ceilings, notes: list[str], device: str) -> tuple[_C.Ceilings, list[str]]:
+def with_network(roofs: _report.Ceilings, notes: list[str], device: str) -> tuple[_report.Ceilings, list[str]]:
     """The same with those of the network, where the running program has several ranks and they were measured."""
     import torch.distributed as dist
 
@@ -47,7 +47,7 @@ def with_network(roofs: _C.Ceilings, notes: list[str], device: str) -> tuple[_C.
         return roofs, [*notes, f"the network's roofs cannot be used: {error}"]
     if network is None:
         return roofs, notes
-    return _C.ceilings_from_dict(roofs.to_dict() | {"network": network.to_dict()["network"]}), notes
+    return _report.ceilings_from_dict(roofs.to_dict() | {"network": network.to_dict()["network"]}), notes
 
 
 def backend_for(device: str) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import torch
 import torch.distributed as dist
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._network import kept
 from roofprof._network.fit import fit, spread
 from roofprof._network.sweep import sweep
@@ -17,7 +17,7 @@ from roofprof._network.sweep import sweep
 METHOD = "best of 7 calls at {sizes} sizes up to {largest} bytes on the wire, hosts {hosts}"
 
 
-def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _C.Ceilings:
+def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _report.Ceilings:
     """To be called on all ranks at once, which get the same; each host keeps them.
 
     Raises RuntimeError where torch.distributed is not initialized or has one rank, ValueError where the ranks wish for
@@ -54,7 +54,7 @@ def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _C.
             }
         )
     words = f"{backend} between {ranks} ranks on {', '.join(hosts)}"
-    roofs = _C.ceilings_from_dict({"device": words, "compute": [], "memory": [], "network": network})
+    roofs = _report.ceilings_from_dict({"device": words, "compute": [], "memory": [], "network": network})
     # One rank of each host keeps them.
     if socket.gethostname() not in [host for host, _ in told[:rank]]:
         kept.save(roofs, backend, ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._page import tables
 from roofprof._page.folds import tree_lines
@@ -12,7 +12,7 @@ from roofprof._page.parts import parts
 from roofprof._page.rooflines import Views, rooflines, why_none
 
 
-def content(report: _C.Report, views: Views) -> dict[str, Any]:
+def content(report: _report.Report, views: Views) -> dict[str, Any]:
     """The data that the page's scripts lay out, in the order of the page."""
     lines = tree_lines(report)
     return {
@@ -32,7 +32,7 @@ def content(report: _C.Report, views: Views) -> dict[str, Any]:
     }
 
 
-def _coverage(report: _C.Report) -> dict[str, Any]:
+def _coverage(report: _report.Report) -> dict[str, Any]:
     coverage = report.coverage
     said = [text for _, text in report.paragraphs("coverage")]
     share = fields["percent_of_time"]
@@ -52,13 +52,13 @@ def _coverage(report: _C.Report) -> dict[str, Any]:
     }
 
 
-def _roofs(report: _C.Report) -> dict[str, Any]:
+def _roofs(report: _report.Report) -> dict[str, Any]:
     ceilings = report.ceilings
     flops, rate, size, spread = (
         fields[name] for name in ("achieved_flops", "achieved_bandwidth", "bytes", "time_spread")
     )
 
-    def origin(provenance: _C.Provenance) -> list[str]:
+    def origin(provenance: _report.Provenance) -> list[str]:
         return [spread.text(provenance.spread), provenance.source, provenance.date, provenance.method]
 
     rows = []

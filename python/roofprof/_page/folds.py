@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 
 
@@ -13,18 +13,18 @@ from roofprof._fields import fields
 class Line:
     """A line of the tree. Lines of a fold's members are one level below it."""
 
-    row: _C.Row  # of a fold the mean of its members
+    row: _report.Row  # of a fold the mean of its members
     level: int
     place: int | None  # of a module: index of its row in the report
     fold: str = ""  # of a fold what stands beside its name: "x80, the mean of 80, spread 8.1%"
 
 
-def tree_lines(report: _C.Report) -> list[Line]:
+def tree_lines(report: _report.Report) -> list[Line]:
     """Groups inside of others are not folded again."""
     return list(_lines(report, {group.paths[0]: group for group in _outermost(report.siblings)}))
 
 
-def _outermost(groups: list[_C.Siblings]) -> Iterator[_C.Siblings]:
+def _outermost(groups: list[_report.Siblings]) -> Iterator[_report.Siblings]:
     members = {path for group in groups for path in group.paths}
     for group in groups:
         parts = group.paths[0].split(".")
@@ -32,7 +32,7 @@ def _outermost(groups: list[_C.Siblings]) -> Iterator[_C.Siblings]:
             yield group
 
 
-def _lines(report: _C.Report, groups: dict[str, _C.Siblings]) -> Iterator[Line]:
+def _lines(report: _report.Report, groups: dict[str, _report.Siblings]) -> Iterator[Line]:
     rows = report.rows
     ends = _ends(rows)
     places = {row.path: place for place, row in enumerate(rows)}
@@ -51,7 +51,7 @@ def _lines(report: _C.Report, groups: dict[str, _C.Siblings]) -> Iterator[Line]:
                 yield Line(rows[below], rows[below].depth + 1, below)
 
 
-def _ends(rows: list[_C.Row]) -> list[int]:
+def _ends(rows: list[_report.Row]) -> list[int]:
     """Of each row where its subtree ends."""
     ends = [len(rows)] * len(rows)
     open_rows: list[int] = []
@@ -62,7 +62,7 @@ def _ends(rows: list[_C.Row]) -> list[int]:
     return ends
 
 
-def _said(group: _C.Siblings) -> str:
+def _said(group: _report.Siblings) -> str:
     said = f"x{len(group.paths)}, their mean"
     if group.spread is not None:
         said += f", spread {fields['time_spread'].text(group.spread)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 
 _TIME, _BYTES, _RATE, _PERCENT = (fields[name] for name in ("time", "bytes", "achieved_bandwidth", "percent_of_roof"))
@@ -44,7 +44,7 @@ _OF_COLLECTIVES = (
 )
 
 
-def parts(report: _C.Report) -> dict[str, dict[str, Any]]:
+def parts(report: _report.Report) -> dict[str, dict[str, Any]]:
     """By the section that shows it."""
     phases = report.group(["phase"])
     found = {
@@ -56,7 +56,7 @@ def parts(report: _C.Report) -> dict[str, dict[str, Any]]:
     return {name: table for name, table in found.items() if table["rows"]}
 
 
-def _of_fields(report: _C.Report, kind: str, by: str, naming: str, rows: Sequence[Any]) -> dict[str, Any]:
+def _of_fields(report: _report.Report, kind: str, by: str, naming: str, rows: Sequence[Any]) -> dict[str, Any]:
     every = fields.of(kind)
     shown = [every[name] for name in report.usual_columns(by) if name in every]
     return {
@@ -68,7 +68,7 @@ def _of_fields(report: _C.Report, kind: str, by: str, naming: str, rows: Sequenc
 
 
 def _of_attributes(
-    report: _C.Report, by: str, columns: Sequence[tuple[str, str, _C.Field | None]], rows: Sequence[Any]
+    report: _report.Report, by: str, columns: Sequence[tuple[str, str, _report.Field | None]], rows: Sequence[Any]
 ) -> dict[str, Any]:
     known = [column for column in columns if any(getattr(row, column[0]) is not None for row in rows)]
     return {
@@ -79,5 +79,5 @@ def _of_attributes(
     }
 
 
-def _text(value: Any, field: _C.Field | None) -> str:
+def _text(value: Any, field: _report.Field | None) -> str:
     return str(value) if field is None else field.text(value)

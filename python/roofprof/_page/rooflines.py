@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._page.folds import Line
 from roofprof._page.tables import AnyRow, exact
@@ -21,7 +21,7 @@ _TOLD = ("intensity", "achieved_flops", "time", "total", "bound", "percent_of_ro
 _SHAPES = {"triangle": "triangle-up"}  # as plotly.js names them
 
 
-def rooflines(report: _C.Report, views: Views, lines: Sequence[Line]) -> dict[str, Any]:
+def rooflines(report: _report.Report, views: Views, lines: Sequence[Line]) -> dict[str, Any]:
     """By what the dots are; only those that have dots."""
     return {by: _roofline(view, _rows_of(report, view, lines)) for by, view in views.items() if view.dots}
 
@@ -93,13 +93,13 @@ def _dot(dot: Dot, rows: _RowsOfDot, kind: str) -> dict[str, Any]:
 
 def _wasted(row: AnyRow) -> float:
     """Return the seconds that the dot's own ops waste; 0 where that is not known."""
-    return getattr(row, "self_wasted_time" if isinstance(row, _C.Row) else "wasted_time", None) or 0.0
+    return getattr(row, "self_wasted_time" if isinstance(row, _report.Row) else "wasted_time", None) or 0.0
 
 
 def _told(dot: Dot, row: AnyRow, kind: str) -> list[tuple[str, str]]:
     """What a tooltip says, as tables print it: of a module's own ops, unless the dot has all of the module."""
     figures = fields.of(kind)
-    own = "self_" if isinstance(row, _C.Row) and row.self_achieved_flops == dot.rate else ""
+    own = "self_" if isinstance(row, _report.Row) and row.self_achieved_flops == dot.rate else ""
     cells = [figures[own + name] for name in _TOLD if own + name in figures]
     told = [(field.heading.removeprefix("self "), field.cell(row)) for field in cells]
     measured = [(f"{level} AI", fields["intensity"].text(intensity)) for level, intensity in dot.levels]
@@ -114,7 +114,7 @@ def _left_out(left: LeftOut, by: str) -> str:
     return f"Without a dot: {left.count:,} {noun}{'' if left.count == 1 else 's'}{time} ({left.reason})"
 
 
-def _rows_of(report: _C.Report, view: RooflineView, lines: Sequence[Line]) -> list[_RowsOfDot]:
+def _rows_of(report: _report.Report, view: RooflineView, lines: Sequence[Line]) -> list[_RowsOfDot]:
     """By dot."""
     if view.by == "kernel":
         # The dots are some of the kernels, in their order.
@@ -129,12 +129,12 @@ def _rows_of(report: _C.Report, view: RooflineView, lines: Sequence[Line]) -> li
     return [_of_folded(dot, by_path, means) if dot.members else by_path[dot.key] for dot in view.dots]
 
 
-def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _C.Row]) -> _RowsOfDot:
+def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _report.Row]) -> _RowsOfDot:
     """Where there is no line for all of them, which one inside of another is, that of the first."""
     members = tuple(lines[path].index for path in dot.members)
     line = lines.get(dot.key)
     return _RowsOfDot(means[dot.key], line.index if line else members[0], members)
 
 
-def _is_of(dot: Dot, kernel: _C.KernelRow) -> bool:
+def _is_of(dot: Dot, kernel: _report.KernelRow) -> bool:
     return (kernel.name, kernel.total, kernel.dram_intensity) == (dot.label, dot.time, dot.intensity)

@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._page.folds import Line
 
-AnyRow: TypeAlias = _C.Row | _C.GroupRow | _C.KernelRow
+AnyRow: TypeAlias = _report.Row | _report.GroupRow | _report.KernelRow
 
 _EXACT = 1 << 53  # larger integers are no JavaScript numbers; as text they stay exact
 _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 
 
-def modules(report: _C.Report, lines: Sequence[Line]) -> dict[str, Any]:
+def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
     """The tree: a line for each module, its path and level, and the total below them."""
     rows = [line.row for line in lines]
     levels = [line.level for line in lines]
@@ -46,7 +46,7 @@ def modules(report: _C.Report, lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def ops(report: _C.Report) -> dict[str, Any]:
+def ops(report: _report.Report) -> dict[str, Any]:
     """A line for each operator."""
     rows = report.group(["op"])
     totals = report.group([])
@@ -60,7 +60,7 @@ def ops(report: _C.Report) -> dict[str, Any]:
     }
 
 
-def kernels(report: _C.Report) -> dict[str, Any] | None:
+def kernels(report: _report.Report) -> dict[str, Any] | None:
     """A line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
     rows = report.kernels
     if not rows:
@@ -75,7 +75,7 @@ def kernels(report: _C.Report) -> dict[str, Any] | None:
     }
 
 
-def wasters(report: _C.Report) -> dict[str, Any] | None:
+def wasters(report: _report.Report) -> dict[str, Any] | None:
     """What stands below tables as "most waste in"; None where no waste is known."""
     rows = report.most_wasting()
     if not rows:
@@ -87,11 +87,11 @@ def wasters(report: _C.Report) -> dict[str, Any] | None:
     }
 
 
-def _legend(report: _C.Report, by: str) -> list[str]:
+def _legend(report: _report.Report, by: str) -> list[str]:
     return [sentence for _, text in report.paragraphs("legend", by) for sentence in text.split("; ")]
 
 
-def _column(field: _C.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> dict[str, Any] | None:
+def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> dict[str, Any] | None:
     """None where no row knows the figure. ``at`` has each row's index into the different values and texts."""
     seen: dict[tuple[Any, str], int] = {}
     at = [seen.setdefault((_raw(field, row), field.cell(row)), len(seen)) for row in rows]
@@ -114,7 +114,7 @@ def _column(field: _C.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> di
     return column
 
 
-def _raw(field: _C.Field, row: AnyRow) -> int | float | str | None:
+def _raw(field: _report.Field, row: AnyRow) -> int | float | str | None:
     """As JSON has it: times in nanoseconds. Of texts, what tables show."""
     value = getattr(row, field.name)
     if value is None:
@@ -136,6 +136,6 @@ def exact(value: float) -> int | float | str | None:
     return value
 
 
-def texts_of(field: _C.Field, values: Iterable[float | None]) -> list[str]:
+def texts_of(field: _report.Field, values: Iterable[float | None]) -> list[str]:
     """Values in that figure's unit."""
     return [field.text(value) for value in values]

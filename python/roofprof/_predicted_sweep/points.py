@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._latency.sweep import KNEE_SHARE
 from roofprof._prediction.written import WrittenAsJson
@@ -96,8 +96,8 @@ class PredictedSweep(WrittenAsJson):
                     )
                 ]
             )
-        table, _ = _C.text_table(columns, rows, len(rows), width)
-        labels = _C.labelled_paragraph
+        table, _ = _report.text_table(columns, rows, len(rows), width)
+        labels = _report.labelled_paragraph
         memory = f", {fields['bytes'].text(self.memory)} of memory" if self.memory else ""
         text = labels("roofprof", f"{self.model} on {self.device}{memory}, predicted: {self.prediction}", width)
         text += f"\n{table}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from roofprof import _C
+from roofprof import _report
 
 _SHORT = {
     "float64": "fp64",
@@ -34,7 +34,7 @@ class Options(OptionsOfCalls, total=False):
     batch: int | None
 
 
-def compiled_options(options: Options) -> _C.PredictionOptions:
+def compiled_options(options: Options) -> _report.PredictionOptions:
     """Raises TypeError and ValueError for what is none."""
     known = (*OptionsOfCalls.__annotations__, "batch")
     for name in options:
@@ -51,4 +51,4 @@ def compiled_options(options: Options) -> _C.PredictionOptions:
         raise TypeError(f"batch is a whole number, not {batch!r}")
     if batch is not None and batch >= 2**63:
         raise ValueError(f"batch {batch} is larger than any that there can be")
-    return _C.PredictionOptions(**given)
+    return _report.PredictionOptions(**given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._prediction.options import Options, OptionsOfCalls, compiled_options
 from roofprof._prediction.ranking import Ranking, ranked
 from roofprof._prediction.target import Device, roofs_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Predicts:
     """What a report says of devices that are not at hand (docs/prediction.md)."""
 
-    _compiled: _C.Report
+    _compiled: _report.Report
 
     def predict(self, device: Device, **options: Unpack[Options]) -> Self:
         """The report of another device: each time is predicted, with an interval, from what was counted here.
@@ -34,7 +34,7 @@ class Predicts:
         model, and reports without ops or of several ranks.
         """
         roofs = roofs_of(device)
-        return type(self)(_C.predict_report(self._compiled, roofs, compiled_options(options)))  # type: ignore[call-arg]
+        return type(self)(_report.predict_report(self._compiled, roofs, compiled_options(options)))  # type: ignore[call-arg]
 
     def predict_all(self, devices: Iterable[Device] = (), **options: Unpack[Options]) -> Ranking:
         """The predicted total for many devices, the shortest time first; without names for all cards that are known.
@@ -54,4 +54,4 @@ class Predicts:
     @property
     def prediction(self) -> str:
         """Under which options the times were predicted; "" where they were measured."""
-        return _C.prediction_of(self._compiled)
+        return _report.prediction_of(self._compiled)

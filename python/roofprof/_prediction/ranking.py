@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._prediction.options import Options, compiled_options
 from roofprof._prediction.target import Device, roofs_of
@@ -70,9 +70,9 @@ class Ranking(WrittenAsJson):
         """As text."""
         columns = [(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
         rows = [[(text, 0) for text in _cells(device)] for device in self.devices]
-        table, dropped = _C.text_table(columns, rows, len(rows), width)
+        table, dropped = _report.text_table(columns, rows, len(rows), width)
         thing = "samples" if self.batch else "calls"
-        labels = _C.labelled_paragraph
+        labels = _report.labelled_paragraph
         what = f"{self.model}: {self.prediction}" + (f", batch {self.batch}" if self.batch else "")
         said = (
             f"time: of what was counted; low, high: 80% of whole models take between these; per s: {thing} a second; "
@@ -116,11 +116,11 @@ def _cells(device: RankedDevice) -> Sequence[str]:
     )
 
 
-def ranked(report: _C.Report, devices: Iterable[Device], options: Options) -> Ranking:
+def ranked(report: _report.Report, devices: Iterable[Device], options: Options) -> Ranking:
     """See Predicts.predict_all."""
-    given = [devices] if isinstance(devices, (str, Path, _C.Ceilings)) else list(devices)
-    predictor = _C.Predictor(report, compiled_options(options))
-    parameters = _C.PredictionParameters.shipped()
+    given = [devices] if isinstance(devices, (str, Path, _report.Ceilings)) else list(devices)
+    predictor = _report.Predictor(report, compiled_options(options))
+    parameters = _report.PredictionParameters.shipped()
     weights, activations = predictor.memory
     found, left_out = [], []
     for device in given or names():

@@ -6,19 +6,19 @@ import difflib
 from pathlib import Path
 from typing import TypeAlias
 
-from roofprof import _C
+from roofprof import _report
 from roofprof.ceilings import load
 from roofprof.published_peaks import names, published
 
-Device: TypeAlias = "str | Path | _C.Ceilings"
+Device: TypeAlias = "str | Path | _report.Ceilings"
 
 
-def roofs_of(device: Device) -> _C.Ceilings:
+def roofs_of(device: Device) -> _report.Ceilings:
     """The roofs of a card by its name ("RTX 4090"), of a file of roofs, or those that are given.
 
     Raises ValueError for a card that is not known, naming those like it; OSError and ValueError for a file.
     """
-    if isinstance(device, _C.Ceilings):
+    if isinstance(device, _report.Ceilings):
         if not device:
             raise ValueError("the ceilings have no roofs: give those of a device, such as Ceilings.load(path)")
         return device

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._prediction.options import Options, OptionsOfCalls, compiled_options
 from roofprof._prediction.written import WrittenAsJson
@@ -67,8 +67,8 @@ class WhatIf(WrittenAsJson):
             [(text, module.depth if not n else 0) for n, text in enumerate(self._cells(module))] for module in shown
         ]
         rows.append([(text, 0) for text in self._cells(self.total)])
-        table, dropped = _C.text_table(columns, rows, len(rows) - 1, width)
-        labels = _C.labelled_paragraph
+        table, dropped = _report.text_table(columns, rows, len(rows) - 1, width)
+        labels = _report.labelled_paragraph
         head = f"what would help {self.model} on {self.device}: time saved, of {_time(self.total.time)} predicted"
         text = labels("roofprof", f"{head} ({self.prediction})", width) + "\n" + table + "\n"
         if hidden := len(self.modules) - len(shown):
@@ -116,15 +116,15 @@ def _time(seconds: float) -> str:
     return fields["time"].text(seconds)
 
 
-def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: OptionsOfCalls) -> WhatIf:
+def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, options: OptionsOfCalls) -> WhatIf:
     """See Predicts.what_if."""
 
-    def predicted(changed: Options) -> _C.Report:
+    def predicted(changed: Options) -> _report.Report:
         both = cast("Options", {**options, **changed})
-        return _C.predict_report(report, roofs, compiled_options(both))
+        return _report.predict_report(report, roofs, compiled_options(both))
 
     base = predicted({})
-    counted = _C.Predictor(report, compiled_options(cast("Options", options))).batch
+    counted = _report.Predictor(report, compiled_options(cast("Options", options))).batch
     answers: dict[str, Callable[[int], float]] = {}
     base_times = [*(row.time for row in base.rows), base.total.time]
     questions, not_asked = {}, {}
@@ -165,7 +165,7 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
             counted / wanted,
         )
 
-    def answered(place: int, row: _C.Row) -> ModuleWhatIf:
+    def answered(place: int, row: _report.Row) -> ModuleWhatIf:
         saved = {name: answer(place) for name, answer in answers.items()}
         ridge = _ridge(roofs, row)
         return ModuleWhatIf(row.path, row.depth, row.time or 0.0, str(row.bound), row.intensity, ridge, saved)
@@ -173,7 +173,7 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
     return WhatIf(
         model=report.model,
         device=roofs.device,
-        prediction=_C.prediction_of(base),
+        prediction=_report.prediction_of(base),
         questions=questions,
         not_asked=not_asked,
         modules=tuple(answered(place, row) for place, row in enumerate(base.rows)),
@@ -181,12 +181,12 @@ def asked(report: _C.Report, roofs: _C.Ceilings, batch: int | None, options: Opt
     )
 
 
-def _main_dtype(report: _C.Report) -> str:
+def _main_dtype(report: _report.Report) -> str:
     by_dtype: dict[str, int] = dict(report.total.flops_by_dtype)
     return max(by_dtype, key=lambda name: by_dtype[name], default="fp32")
 
 
-def _ridge(roofs: _C.Ceilings, row: _C.Row) -> float | None:
+def _ridge(roofs: _report.Ceilings, row: _report.Row) -> float | None:
     """I_max = peak / bandwidth, by the roofs, for the type that most of the row's FLOPs are in."""
     by_dtype = dict(row.flops_by_dtype)
     memory = max(

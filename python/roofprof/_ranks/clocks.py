@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roofprof import _C
+from roofprof import _report
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
@@ -51,13 +51,13 @@ def ask(store: Store, prefix: str, deadline: float) -> None:
         store.set(f"{prefix}/offset", f"{best[0]} {best[1]}")
 
 
-def tell(store: Store, prefix: str, deadline: float) -> _C.ClockOffset:
+def tell(store: Store, prefix: str, deadline: float) -> _report.ClockOffset:
     """On rank 0, for one that asks: its clock. Raises DistError where it stops asking."""
     for turn in range(_ROUNDS):
         _get(store, f"{prefix}/ask/{turn}", deadline)
         store.set(f"{prefix}/tell/{turn}", str(time.monotonic_ns()))
     offset, error = _get(store, f"{prefix}/offset", deadline).split()
-    return _C.ClockOffset(int(offset), int(error))
+    return _report.ClockOffset(int(offset), int(error))
 
 
 def _get(store: Store, key: str, deadline: float) -> str:

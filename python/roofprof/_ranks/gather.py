@@ -17,7 +17,7 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._ranks import clocks
 from roofprof.report import Report
 
@@ -67,11 +67,11 @@ def _merged(store: Store, prefix: str, report: Report, deadline: float, timeout:
 
     size = dist.get_world_size()
     store.set(f"{prefix}/boot", clocks.boot())
-    merger = _C.RankMerger()
+    merger = _report.RankMerger()
     merger.expect(size)
     merger.add(report._compiled, "rank 0", 0, socket.gethostname())
     packed = {0: zlib.compress(report.to_json().encode(), 1)}
-    known = {clocks.boot(): _C.ClockOffset(0, 0)}  # the clocks of machines, by their boots
+    known = {clocks.boot(): _report.ClockOffset(0, 0)}  # the clocks of machines, by their boots
     late = []
     for other in range(1, size):
         key = f"{prefix}/{other}"
@@ -84,7 +84,7 @@ def _merged(store: Store, prefix: str, report: Report, deadline: float, timeout:
             with contextlib.suppress(dist.DistError):  # waits in collectives are not known then, and the report says so
                 known[head["boot"]] = clocks.tell(store, f"{key}/clock", deadline)
         try:
-            own = _C.report_from_json(zlib.decompress(packed[other]))
+            own = _report.report_from_json(zlib.decompress(packed[other]))
             merger.add(own, f"rank {other}", other, head["host"], known.get(head["boot"]))
         except (ValueError, RuntimeError) as error:
             warnings.warn(f"roofprof: left out of the merged report: {error}", stacklevel=3)

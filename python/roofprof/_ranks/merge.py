@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._files import read_whole
 from roofprof.report import Report
 
@@ -21,7 +21,7 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
     skip_bad: warn of what is no report, or does not fit those before it, and merge the rest. Raises ValueError or
     OSError for it otherwise, and where nothing is left.
     """
-    merger = _C.RankMerger()
+    merger = _report.RankMerger()
     sources: dict[int, Report | str | Path] = {}
     for position, report in enumerate(reports):
         name = f"report {position}" if isinstance(report, Report) else str(report)

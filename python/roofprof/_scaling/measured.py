@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import NormalDist, median
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof.report import Report
 
 # As csrc/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
@@ -43,7 +43,7 @@ class Read:
 
     name: str
     report: Report
-    lines: Sequence[_C.Rank]
+    lines: Sequence[_report.Rank]
     ranks: int  # with the missing ones
 
     @property
@@ -70,7 +70,7 @@ def read(report: Report | str | Path, position: int) -> Read:
             raise ValueError(
                 f"{name} is of one rank of {world_size}: merge the reports of all ranks first (roofprof merge)"
             )
-        merger = _C.RankMerger()
+        merger = _report.RankMerger()
         merger.add(given._compiled, name, 0)
         lines = merger.finish().ranks
     if any(line.wall is None for line in lines):

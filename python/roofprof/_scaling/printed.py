@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._scaling.law import LEVEL
 from roofprof._scaling.loss import MEANINGS
@@ -22,7 +22,7 @@ _KAPPA = 1e-9  # a smaller one is what rounding leaves of 0
 
 def as_text(scaling: Scaling, width: int) -> str:
     """All of it; see Scaling.table."""
-    labels = _C.labelled_paragraph
+    labels = _report.labelled_paragraph
     text = labels("roofprof", heading(scaling), width)
     text += "".join(labels("warning", warning, width) for warning in scaling.warnings)
     for columns, rows, ruled_from, order in (
@@ -31,7 +31,7 @@ def as_text(scaling: Scaling, width: int) -> str:
     ):
         kept = [0, *order[1:]]
         named = [(name, not n, 0, rank) for n, (name, rank) in enumerate(zip(columns, kept, strict=True))]
-        table, dropped = _C.text_table(named, [[(cell, 0) for cell in row] for row in rows], ruled_from, width)
+        table, dropped = _report.text_table(named, [[(cell, 0) for cell in row] for row in rows], ruled_from, width)
         text += f"\n{table}"
         if dropped:
             text += f"left out for the width: {', '.join(dropped)}\n"

@@ -138,7 +138,7 @@ class Scaling(Result):
     @property
     def uncertainty(self) -> str | None:
         """Where the intervals come from: "residuals", "spread of steps", "forms of the law"; None without intervals."""
-        if not self.law.draws:
+        if self.law.interval(self.points[0].ranks).low is None:
             return None
         if self.law.from_residuals:
             return "residuals"

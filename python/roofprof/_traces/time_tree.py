@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._traces.timeline import NOT_TIMED
 
 
@@ -31,7 +31,7 @@ class Node:
 OP = "op"  # the type of a node that is no module
 
 
-def time_tree(report: _C.Report, *, with_ops: bool = False) -> list[Node]:
+def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
     """Return the model, and "(outside)" and "(optimizer)" where they took time. Raises ValueError for a count.
 
     with_ops: each module's own ops are its last children.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 
 REGION_ROW = "scope"  # the type of a region's row
 
@@ -43,9 +43,9 @@ class Timeline:
     left_out: int  # events that there was no room for
 
 
-def timeline(report: _C.Report) -> Timeline:
+def timeline(report: _report.Report) -> Timeline:
     """What a report keeps of its run. Raises ValueError, with what to do, where it keeps nothing."""
-    events = _C.events_of(report)
+    events = _report.events_of(report)
     if events is None:
         raise ValueError(NOT_TIMED if report.total.time is None else NOT_KEPT)
     words = _Words(report, events)
@@ -133,7 +133,7 @@ def stream_name(stream: int, lane: int) -> str:
 class _Words:
     """Names for the numbers of events."""
 
-    def __init__(self, report: _C.Report, events: dict[str, Any]) -> None:
+    def __init__(self, report: _report.Report, events: dict[str, Any]) -> None:
         self.names: list[str] = events["names"]
         self._model = report.model or "model"
         self._modules: list[tuple[str, str, int]] = events["modules"]

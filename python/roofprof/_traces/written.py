@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from roofprof import _C, _build_info
+from roofprof import _build_info, _report
 from roofprof._files import write_whole
 from roofprof._traces.chrome import chrome_trace
 from roofprof._traces.flame_svg import flame_svg
@@ -21,7 +21,7 @@ FLAMES = (".svg", ".folded", ".txt")
 class WritesTraces:
     """When and where time went, for tools that show it. Files are written whole or not at all."""
 
-    _compiled: _C.Report
+    _compiled: _report.Report
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """The run that the rows come from, in the Trace Event Format of Perfetto (https://ui.perfetto.dev).
@@ -86,7 +86,7 @@ def _check_suffix(path: str | os.PathLike[str], wanted: str) -> None:
         raise ValueError(f"cannot write '{os.fspath(path)}': this trace's file ends in {wanted} or {wanted}.gz")
 
 
-def _title(report: _C.Report) -> str:
+def _title(report: _report.Report) -> str:
     within = f", within {report.within_region}" if report.within_region else ""
     return f"{report.model or 'model'} on {report.device}{within}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._views.reads import ViewedReport
 
 
@@ -13,7 +13,7 @@ from roofprof._views.reads import ViewedReport
 class Fold:
     """Modules that are one: ``mean`` is the report's row of them, whose rates are those of their sums."""
 
-    mean: _C.Row
+    mean: _report.Row
     members: tuple[str, ...]  # paths
 
 

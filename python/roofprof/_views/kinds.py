@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._views.reads import ViewedReport
 
 OTHER = "other"
@@ -42,7 +42,7 @@ STYLES = {
 def kinds_of(ops: Iterable[str]) -> dict[str, str]:
     """The family of each operator's cost, as ``roofprof ops`` lists it: "aten::conv2d" is a "convolution"."""
     # Users' costs come last: torch's own operators stay what they are.
-    families = {cost["op"].partition(".")[0]: cost["family"] for cost in reversed(_C.op_costs())}
+    families = {cost["op"].partition(".")[0]: cost["family"] for cost in reversed(_report.op_costs())}
     families[COMPILED] = COMPILED
     # As costs are found: a line stands for the in-place form too.
     return {op: families.get(op) or families.get(op.removesuffix("_")) or _kind_by_tags(op) for op in ops}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._views.folding import Folds, folds_of
 from roofprof._views.kinds import COMPILED, OTHER, kinds_of, kinds_of_modules
 from roofprof._views.reads import ViewedReport
@@ -18,7 +18,7 @@ BY = ("module", "op", "kernel")
 HOST_LINK = "host link"  # copies between host and device alone are held against it, and they compute nothing
 MEASURED_LEVELS = {"L1": "l1_intensity", "L2": "l2_intensity", "DRAM": "dram_intensity"}
 
-_Row: TypeAlias = "_C.Row | _C.GroupRow | _C.KernelRow"
+_Row: TypeAlias = "_report.Row | _report.GroupRow | _report.KernelRow"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _roofs(report: ViewedReport) -> tuple[Roof, ...]:
     return tuple(sorted((roof for roof in found if roof.rate > 0), key=lambda roof: (roof.kind, -roof.rate)))
 
 
-def _origin(of: _C.Provenance) -> tuple[str, str]:
+def _origin(of: _report.Provenance) -> tuple[str, str]:
     """Where a roof comes from, in brief and in full."""
     source = f"{of.source} {of.date}".strip()
     spread = f"spread {100 * of.spread:.2g}%" if of.spread is not None else ""
@@ -200,7 +200,7 @@ class _Source:
 
     @property
     def time(self) -> float | None:
-        return self.row.total if isinstance(self.row, _C.KernelRow) else self.figure("time")
+        return self.row.total if isinstance(self.row, _report.KernelRow) else self.figure("time")
 
     @property
     def operations(self) -> float | None:
@@ -302,8 +302,8 @@ def _intensity(source: _Source) -> float | None:
 
 def _why_no_place(source: _Source) -> str:
     """The first thing that is missing; empty where nothing is."""
-    of_kernel = isinstance(source.row, _C.KernelRow)
-    if isinstance(source.row, _C.KernelRow) and source.row.kind != "kernel":
+    of_kernel = isinstance(source.row, _report.KernelRow)
+    if isinstance(source.row, _report.KernelRow) and source.row.kind != "kernel":
         return "copies and memsets: no FLOPs"
     operations = source.operations
     if operations is None or (not operations and source.figure("incomplete")):

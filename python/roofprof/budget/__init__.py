@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._files import read_whole
 from roofprof._printable import printable
@@ -141,7 +141,7 @@ class Budget:
         )
         return Outcome(checked, tuple(broken), remarks)
 
-    def _rows(self, limit: Limit, report: Report) -> Iterator[tuple[str | None, _C.Row]]:
+    def _rows(self, limit: Limit, report: Report) -> Iterator[tuple[str | None, _report.Row]]:
         if limit.where is None:
             yield None, report.total
             return
@@ -214,7 +214,7 @@ def _short(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def _figure(figure: str, where: str | None, name: str, line: int) -> _C.Field | None:
+def _figure(figure: str, where: str | None, name: str, line: int) -> _report.Field | None:
     """What `roofprof.fields` says of it; None: of the report as a whole, a plain number."""
     if figure == _UNCOSTED:
         if where is not None:
@@ -229,14 +229,14 @@ def _figure(figure: str, where: str | None, name: str, line: int) -> _C.Field | 
     raise _error(name, line, f"'{figure}' {kind} that can be limited; the closest are {', '.join(close)}")
 
 
-def _is_number(one: _C.Field) -> bool:
+def _is_number(one: _report.Field) -> bool:
     return not one.is_text and one.type.removesuffix(" | None") in {"int", "float"}
 
 
 # ---- holding a report against it
 
 
-def _reason(limit: Limit, path: str | None, row: _C.Row, report: Report, baseline: Report | None) -> str:
+def _reason(limit: Limit, path: str | None, row: _report.Row, report: Report, baseline: Report | None) -> str:
     """Why the limit is broken; "" where it is kept."""
     value, missing = _value(limit, row, report, limit.sign)
     if value is None:
@@ -266,7 +266,7 @@ def _lower(limit: Limit) -> bool:
     return known is not None and known.limit == ">="
 
 
-def _at_most(limit: Limit, row: _C.Row) -> str:
+def _at_most(limit: Limit, row: _report.Row) -> str:
     known = fields.of("row").get(limit.figure)
     upper = known is not None and known.limit == "<=" and row.incomplete and limit.sign not in {"<=", "<"}
     return _uncertain(limit, "at most") if upper else ""
@@ -281,7 +281,7 @@ def _text(limit: Limit) -> Any:
     return known.text if known else lambda value: f"{value:g}"
 
 
-def _value(limit: Limit, row: _C.Row, report: Report, sign: str) -> tuple[float | None, str]:
+def _value(limit: Limit, row: _report.Row, report: Report, sign: str) -> tuple[float | None, str]:
     """The figure, or why there is none."""
     del sign
     if limit.figure == _UNCOSTED:

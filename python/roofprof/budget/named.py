@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from roofprof import _C
+from roofprof import _report
 from roofprof.comparison.matching import REGION
 from roofprof.report import Report
 
 
-def named_rows(report: Report) -> list[_C.Row]:
+def named_rows(report: Report) -> list[_report.Row]:
     """Return a row for each path; where a module and a region have the same, the module's."""
-    by_path: dict[str, _C.Row] = {}
+    by_path: dict[str, _report.Row] = {}
     for row in report.rows:
         known = by_path.setdefault(row.path, row)
         if known.type == REGION and row.type != REGION:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from roofprof import _C
+from roofprof import _report
 
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -16,7 +16,7 @@ _RATES = {"FLOP/s", "FLOPS", "op/s"}
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def parsed(text: str, field: _C.Field) -> float:
+def parsed(text: str, field: _report.Field) -> float:
     """The amount in the unit of the row's attribute. Raises ValueError: what it must look like instead."""
     number, unit = split_amount(text)
     if number is None:
@@ -38,7 +38,7 @@ def split_amount(text: str) -> tuple[float | None, str]:
     return float(found[0].replace("_", "")), text[found.end() :].strip()
 
 
-def _units(field: _C.Field) -> dict[str, float]:
+def _units(field: _report.Field) -> dict[str, float]:
     if field.unit == "seconds":
         return _TIMES
     if _is_count(field):
@@ -55,11 +55,11 @@ def _with_units(prefixes: dict[str, float], units: set[str]) -> dict[str, float]
     return {f"{prefix}{unit}": factor for prefix, factor in prefixes.items() for unit in units}
 
 
-def _is_count(field: _C.Field) -> bool:
+def _is_count(field: _report.Field) -> bool:
     return field.unit in {"count", "operations", "multiply-accumulates"}
 
 
-def example(field: _C.Field) -> str:
+def example(field: _report.Field) -> str:
     """An amount of that figure."""
     if field.unit == "seconds":
         return "20 ms"
@@ -74,7 +74,7 @@ def example(field: _C.Field) -> str:
     return "8.2 G" if _is_count(field) else "1.5"
 
 
-def readable(value: float, field: _C.Field, *, up: bool) -> str:
+def readable(value: float, field: _report.Field, *, up: bool) -> str:
     """Four digits of it, rounded away from where it would be broken, with the unit that :func:`parsed` reads."""
     if field.unit == "seconds":
         units = [(1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")]

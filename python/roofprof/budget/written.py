@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._printable import printable
 from roofprof.budget.named import named_rows
@@ -45,7 +45,7 @@ def _quoted(text: str) -> str:
     return "".join(f"\\U{ord(c):08x}" if printable(c) != c else c for c in json.dumps(text, ensure_ascii=False))
 
 
-def _limits(row: _C.Row, margin: float) -> list[str]:
+def _limits(row: _report.Row, margin: float) -> list[str]:
     table = fields.of("row")
     limits = [
         f'{name} = "<= {readable(value, table[name], up=True)}"'

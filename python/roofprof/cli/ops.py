@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from roofprof.cli.shared import CommandError, Commands, add_debug, print_text
-
-LIST = Path(__file__).parents[1] / "_op_costs.json"
 
 _DESCRIPTION = """\
 Every operator with a cost line: family, name without overload, formula; where a formula is not plain arithmetic, its
@@ -32,7 +28,9 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the lines that were chosen."""
-    costs = _every_cost()
+    from roofprof import _report
+
+    costs = _report.op_costs()
     families = list(dict.fromkeys(cost["family"] for cost in costs))
     if arguments.family and arguments.family not in families:
         raise CommandError(f"there is no family '{arguments.family}': take one of {', '.join(families)}")
@@ -45,16 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"no operator with a cost line has '{arguments.name}' in its name")
     print_text(json.dumps(chosen, indent=2) if arguments.json else _table_of_costs(chosen))
     return 0
-
-
-def _every_cost() -> list[dict[str, Any]]:
-    """As the build listed them, without torch; where it is loaded anyway, with costs of the user's own."""
-    if "roofprof._C" in sys.modules:
-        from roofprof import _C
-
-        return _C.op_costs()
-    costs: list[dict[str, Any]] = json.loads(LIST.read_text())
-    return costs
 
 
 def _table_of_costs(costs: list[dict[str, Any]]) -> str:

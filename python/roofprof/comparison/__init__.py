@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof._files import write_whole
 from roofprof._results import Result
@@ -51,8 +51,8 @@ class ComparedRow:
     """One module in both reports, or the total. Figures are those of its subtree."""
 
     path: str  # in the second report
-    before: _C.Row
-    after: _C.Row
+    before: _report.Row
+    after: _report.Row
     finding: Finding
     ambiguous: bool = False  # renamed, and another module would match as well
     roofs_differ: bool = False
@@ -106,8 +106,8 @@ class Comparison(Result):
     differences: tuple[Difference, ...]
     total: ComparedRow
     modules: tuple[ComparedRow, ...]  # in the second report's order, the renamed ones among them
-    added: tuple[_C.Row, ...]
-    removed: tuple[_C.Row, ...]
+    added: tuple[_report.Row, ...]
+    removed: tuple[_report.Row, ...]
     renamed: tuple[ComparedRow, ...]
 
     @property
@@ -190,7 +190,7 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     differing = differences(before, after)
     roofs_differ = any(difference.what == "roofs" for difference in differing)
 
-    def compared(key: str, old: _C.Row, new: _C.Row, *, ambiguous: bool = False) -> ComparedRow:
+    def compared(key: str, old: _report.Row, new: _report.Row, *, ambiguous: bool = False) -> ComparedRow:
         finding = found.get(key, Finding("not tested", reason="its time is not known"))
         return ComparedRow(new.path, old, new, finding, ambiguous, roofs_differ)
 
@@ -264,7 +264,7 @@ def _row(row: ComparedRow) -> dict[str, Any]:
     }
 
 
-def _side(row: _C.Row) -> dict[str, Any]:
+def _side(row: _report.Row) -> dict[str, Any]:
     table = fields.of("row")
     facts = {"path": row.path, "type": row.type, "depth": row.depth}
     return facts | {table[name].key: _value(name, getattr(row, name)) for name in FIGURES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from roofprof import _C
+from roofprof import _report
 from roofprof.report import Report
 
 # By what they mean for a reader, the most telling first; what is not listed follows under its own name.
@@ -98,7 +98,7 @@ def _roofs(before: Report, after: Report) -> Difference | None:
     return Difference("roofs", _listed(first, changed), _listed(second, changed), consequence)
 
 
-def _values(roofs: _C.Ceilings) -> dict[str, float]:
+def _values(roofs: _report.Ceilings) -> dict[str, float]:
     values = {roof.dtype: roof.operations_per_second for roof in roofs.compute}
     values |= {roof.level: roof.bytes_per_second for roof in roofs.memory}
     return values

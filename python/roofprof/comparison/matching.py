@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from roofprof import _C
+from roofprof import _report
 
 REGION = "scope"  # the type of its row
 
@@ -19,7 +19,7 @@ class Matched(NamedTuple):
     ambiguous: set[int]  # of `after`: others would do as well; taken in the model's order
 
 
-def match(before: Sequence[_C.Row], after: Sequence[_C.Row]) -> Matched:
+def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matched:
     """Pairs rows of equal path, then those in one place that do the same, then what does the same at all."""
     by_name = {_identity(row): index for index, row in enumerate(before)}
     pairs = {index: by_name[_identity(row)] for index, row in enumerate(after) if _identity(row) in by_name}
@@ -36,7 +36,7 @@ def match(before: Sequence[_C.Row], after: Sequence[_C.Row]) -> Matched:
     return Matched(pairs, renamed, ambiguous)
 
 
-def _parents(rows: Sequence[_C.Row]) -> list[int]:
+def _parents(rows: Sequence[_report.Row]) -> list[int]:
     """The index of each row's parent; -1 of the model and what stands beside it."""
     parents, above = [], list[int]()
     for index, row in enumerate(rows):
@@ -46,18 +46,18 @@ def _parents(rows: Sequence[_C.Row]) -> list[int]:
     return parents
 
 
-def _identity(row: _C.Row) -> Hashable:
+def _identity(row: _report.Row) -> Hashable:
     """A region may have the path of a module."""
     return row.path, row.type == REGION
 
 
-def _work(row: _C.Row) -> Hashable:
+def _work(row: _report.Row) -> Hashable:
     return row.type, row.params, row.macs, row.flops, row.int_ops, row.read_bytes, row.write_bytes, row.calls
 
 
 def _pair_children(
-    before: Sequence[_C.Row],
-    after: Sequence[_C.Row],
+    before: Sequence[_report.Row],
+    after: Sequence[_report.Row],
     parents: tuple[list[int], list[int]],
     pairs: dict[int, int],
     ambiguous: set[int],
@@ -86,11 +86,11 @@ def _pair_children(
     return found
 
 
-def _name(row: _C.Row) -> str:
+def _name(row: _report.Row) -> str:
     return row.path.rpartition(".")[2]
 
 
-def _pair_moved(before: Sequence[_C.Row], after: Sequence[_C.Row], pairs: dict[int, int]) -> None:
+def _pair_moved(before: Sequence[_report.Row], after: Sequence[_report.Row], pairs: dict[int, int]) -> None:
     """What has gone to another place: only where one row alone does such work, on either side."""
     taken = set(pairs.values())
     left, right = defaultdict[Hashable, list[int]](list), defaultdict[Hashable, list[int]](list)

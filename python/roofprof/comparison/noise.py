@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import torch
+from roofprof import _report
 
 ALPHA = 0.05
 TEST = (
@@ -21,8 +20,6 @@ GUARD = (
     "where a row counts with the median row's relative spread at least, and 10 / n times as far where a report has "
     "n < 10 runs: processes differ by more than the runs of one of them do"
 )
-_MOST_EXACT = 1_000
-_ROWS_AT_ONCE = 256
 _USUAL_RUNS = 10
 
 Runs = Sequence[int]  # nanoseconds of each run
@@ -47,7 +44,7 @@ def judge(before: Mapping[str, Runs], after: Mapping[str, Runs]) -> dict[str, Fi
     if reason := _too_few(*runs):
         return found | {key: Finding("not tested", reason=reason) for key in timed}
     step = math.gcd(*(t for times in (before, after) for key in timed for t in times[key]))
-    adjusted = _adjusted([before[key] for key in timed], [after[key] for key in timed], step)
+    adjusted = _report.adjusted_p_values([before[key] for key in timed], [after[key] for key in timed], step)
     factor = max(1.0, _USUAL_RUNS / min(runs))
     usual = [_usual_spread([times[key] for key in timed]) for times in (before, after)]
     for key, p in zip(timed, adjusted, strict=True):
@@ -79,48 +76,3 @@ def _usual_spread(rows: Sequence[Runs]) -> float:
 
 def _noise(times: Runs, least: float) -> float:
     return max(_spread(times), least * statistics.median(times))
-
-
-def _adjusted(before: Sequence[Runs], after: Sequence[Runs], step: int) -> list[float]:
-    """Of each row p: the share of arrangements in which any row has as large a t."""
-    if not before:
-        return []
-    first, second = len(before[0]), len(after[0])
-    taken = _arrangements(first, first + second)
-    largest = torch.zeros(len(taken), dtype=torch.float64)
-    observed = []
-    for start in range(0, len(before), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        times = torch.tensor([[*a, *b] for a, b in zip(before[rows], after[rows], strict=True)], dtype=torch.float64)
-        t = _welch(times.clamp(min=1).T, taken, first, second, step)
-        largest = torch.maximum(largest, t.max(dim=1).values)
-        observed.append(t[0])
-    ordered = largest.sort().values
-    below = torch.searchsorted(ordered, torch.cat(observed) * (1 - 1e-9))
-    return [float(share) for share in 1 - below / len(taken)]
-
-
-def _welch(times: torch.Tensor, taken: torch.Tensor, first: int, second: int, step: int) -> torch.Tensor:
-    """|t| of each row in each arrangement; times: runs x rows."""
-    # The clock's step, and what floating point leaves of equal times, bound how well a variance is known.
-    least = (step / times.median(dim=0).values) ** 2 / 12 + 1e-18
-    logs = times.log()
-    logs = logs - logs.mean(dim=0)
-    sums, squares = taken @ logs, taken @ logs.square()
-    others, other_squares = logs.sum(dim=0) - sums, logs.square().sum(dim=0) - squares
-    mean, other_mean = sums / first, others / second
-    variance = ((squares - sums * mean) / (first - 1)).clamp(min=0) + least
-    other_variance = ((other_squares - others * other_mean) / (second - 1)).clamp(min=0) + least
-    return (mean - other_mean).abs() / (variance / first + other_variance / second).sqrt()
-
-
-def _arrangements(first: int, runs: int) -> torch.Tensor:
-    """Which runs are taken for the first report's: a line of 0 and 1 for each arrangement, the observed one first."""
-    if math.comb(runs, first) <= _MOST_EXACT:
-        chosen = torch.tensor(list(itertools.combinations(range(runs), first)))
-    else:
-        generator = torch.Generator().manual_seed(0)  # the same answer each time, and nobody else's numbers
-        order = torch.rand(_MOST_EXACT, runs, generator=generator).argsort(dim=1)
-        chosen = order[:, :first]
-        chosen[0] = torch.arange(first)
-    return torch.zeros(len(chosen), runs, dtype=torch.float64).scatter_(1, chosen, 1.0)

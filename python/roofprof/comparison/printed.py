@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofprof import _C
+from roofprof import _report
 from roofprof._fields import fields
 from roofprof.comparison import ComparedRow, Comparison
 from roofprof.comparison.noise import ALPHA, GUARD, TEST
@@ -31,13 +31,13 @@ def as_text(comparison: Comparison, width: int, limit: int, *, every: bool) -> s
     rows = [[(name_of(row), row.after.depth - base), *((cell, 0) for cell in cells_of(row))] for row in shown]
     rows.append([("total", 0), *((cell, 0) for cell in cells_of(comparison.total))])
     columns = [("module", True, _LEAST_NAME, 0), *((text, left, 0, rank) for text, left, rank in COLUMNS)]
-    table, dropped = _C.text_table(columns, rows, len(rows) - 1, width)
+    table, dropped = _report.text_table(columns, rows, len(rows) - 1, width)
     if left_out:
         tested = not limit and all(row.p is not None for row in comparison.modules)
         table += f"{left_out} more modules {'without a change ' if tested else ''}are not shown\n"
     if dropped:
         table += f"left out for the width: {', '.join(dropped)}\n"
-    labels = _C.labelled_paragraph
+    labels = _report.labelled_paragraph
     head = labels("roofprof", f"compares {heading(comparison)}", width)
     differing = [labels("differs" if not n else "", text, width) for n, text in enumerate(said_first(comparison))]
     paragraphs = [*moved(comparison), ("time", how_tested(comparison)), ("cells", _CELLS)]

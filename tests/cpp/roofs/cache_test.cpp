@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "json/file.h"
-#include "roofs/file.h"
+#include "roofs/known/file.h"
 
 namespace roofprof {
 namespace {

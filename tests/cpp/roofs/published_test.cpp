@@ -1,6 +1,6 @@
 // Published roofs, as a program of C++ asks for them. tests/python/roofs/test_published_peaks.py looks at every card.
 
-#include "roofs/published.h"
+#include "roofs/known/published.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-"""What needs no torch does not load it, and what was listed for it at build time is what the tables say."""
+"""What needs no torch does not load it; any import of the package may be the first."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from kinds_of_reports import REPORTS
+from scaled_reports import scaled_report
 
 import roofprof
-from roofprof import _C
-from roofprof.cli import ops
 
 PROGRAM = """
 import runpy, sys
@@ -48,6 +48,58 @@ def test_without_torch(arguments):
     assert run.stdout
 
 
+@pytest.fixture(scope="module", params=REPORTS)
+def file(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "r.json"
+    path.write_text(json.dumps(REPORTS[request.param]()))
+    path.with_name("more_ranks.json").write_text(scaled_report(4, 0.006, hosts=2).to_json())
+    path.with_name("budget.toml").write_text('[total]\nflops = "<= 1 base"\n')
+    return path
+
+
+OF_FILES = """
+show r.json --csv rows.csv --json again.json
+show r.json --by scope
+show r.json --by op,phase --sort flops --columns flops
+show r.json --by kernel
+show r.json --by rank
+show r.json --by collective
+check r.json --budget budget.toml --baseline r.json
+check r.json --budget written.toml --write
+compare r.json r.json --all --json compared.json --html compared.html
+html r.json -o page.html --json page.json
+merge r.json --skip-bad
+scaling r.json more_ranks.json
+trace r.json -o trace.json
+trace r.json -o flames.svg
+predict r.json --all
+predict r.json --device A100
+predict r.json --device A100 --what-if
+plot r.json -o roofline.svg
+"""
+
+
+def test_what_reads_reports_loads_no_torch(file):
+    """All commands in one process: whether torch was loaded is asked at its end."""
+    program = """
+import shlex, sys
+from roofprof.cli import main
+for line in sys.argv[1].strip().splitlines():
+    code = main(shlex.split(line))
+    print("ended", code)
+    assert "torch" not in sys.modules, line
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, OF_FILES], cwd=file.parent, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    codes = [line for line in run.stdout.splitlines() if line.startswith("ended")]
+    assert len(codes) == len(OF_FILES.split("\n")) - 2
+    assert codes[:7] == ["ended 0"] * 7
+    assert "Universal Scalability Law" in run.stdout or '"merged"' not in file.read_text()
+
+
 def test_errors_of_options_come_without_torch_too():
     run = shell("profile")
     assert run.returncode == 2
@@ -55,10 +107,6 @@ def test_errors_of_options_come_without_torch_too():
     run = shell("ops", "no_such_op")
     assert run.returncode == 2
     assert run.stderr.startswith("roofprof: no operator")
-
-
-def test_the_list_of_costs_is_that_of_the_tables():
-    assert json.loads(ops.LIST.read_text()) == [cost for cost in _C.op_costs() if cost["family"] != "own"]
 
 
 @pytest.mark.parametrize(

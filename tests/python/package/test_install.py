@@ -42,7 +42,7 @@ def test_a_program_finds_roofprof_before_torch(programs, installed, name):
     libraries, filesystem = loaded(programs / name)
     names = [path.name for path in libraries]
     assert names.index("libroofprof_nn.so") < names.index("libtorch_cpu.so")
-    assert {"libroofprof.so", "libtorch.so", "libc10.so"} <= set(names)
+    assert {"libroofprof.so", "libroofprof_reports.so", "libtorch.so", "libc10.so"} <= set(names)
     assert filesystem.name.startswith("libstdc++.so")  # torch 2.11's has a broken one
     for library in libraries:
         if library.name.startswith("libroofprof"):
@@ -154,7 +154,8 @@ def test_the_wheel_serves_programs_and_takes_the_torch_beside_it(tmp_path):
     package = site / "roofprof"
     headers = package / "include" / "roofprof"
     assert {path.relative_to(headers) for path in headers.rglob("*.h")} == HEADERS
-    assert {path.name for path in (package / "lib").iterdir()} == {"libroofprof.so", "libroofprof_nn.so", "pkgconfig"}
+    libraries = {"libroofprof.so", "libroofprof_reports.so", "libroofprof_nn.so"}
+    assert {path.name for path in (package / "lib").iterdir()} == libraries | {"pkgconfig"}
     assert [path.name for path in site.rglob("*test*")] == ["pytest_plugin.py"]
 
     (site / "torch").symlink_to(TORCH)

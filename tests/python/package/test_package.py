@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import roofprof
-from roofprof import _C, _build_info
+from roofprof import _C, _build_info, _report
 
 
 def test_requires_the_torch_that_it_was_built_with():
@@ -58,22 +58,26 @@ def test_cmake_finds_the_package():
     assert (Path(roofprof.__file__).parent / "include" / "roofprof" / "profiler.h").is_file()
 
 
-def test_the_stub_names_what_the_extension_has():
-    stub = ast.parse((Path(roofprof.__file__).parent / "_C.pyi").read_text())
-    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
-
-    def members(node):
-        own = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-        own |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
-        return own.union(*(members(classes[base.id]) for base in node.bases))
+def test_the_stubs_name_what_the_extensions_have():
+    """All of _report is found in _C too, whose stub says so with a star."""
 
     def public(thing):
         return {name for name in dir(thing) if not name.startswith("_")}
 
-    functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
-    values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
-    assert public(_C) == functions | values | {name for name in classes if not name.startswith("_")}
-    for name in classes.keys() & public(_C):
-        assert {member for member in members(classes[name]) if not member.startswith("_")} == public(
-            getattr(_C, name)
-        ), name
+    assert {name for name in public(_report) if getattr(_C, name) is not getattr(_report, name)} == set()
+    for extension, own in ((_report, public(_report)), (_C, public(_C) - public(_report))):
+        stub = ast.parse(Path(roofprof.__file__).with_name(f"{extension.__name__.split('.')[-1]}.pyi").read_text())
+        classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+
+        def members(node, classes=classes):
+            found = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            found |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
+            return found.union(*(members(classes[base.id]) for base in node.bases))
+
+        functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+        values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
+        assert own == functions | values | {name for name in classes if not name.startswith("_")}
+        for name in classes.keys() & own:
+            assert {member for member in members(classes[name]) if not member.startswith("_")} == public(
+                getattr(extension, name)
+            ), name

@@ -20,8 +20,8 @@ from roofprof import _build_info
 # What building leaves in the package, none of which may get into an sdist.
 LEFT_BEHIND = [
     "python/roofprof/_C.cpython-311-x86_64-linux-gnu.so",
+    "python/roofprof/_report.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_build_info.py",
-    "python/roofprof/_op_costs.json",
     "python/roofprof/bin/roofprof-report",
     "python/roofprof/include/roofprof/report.h",
     "python/roofprof/lib/libroofprof.so",

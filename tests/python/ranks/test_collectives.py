@@ -12,6 +12,7 @@ import torch.distributed as dist
 from real_ranks import torchrun
 
 import roofprof
+from roofprof import _report
 from roofprof._ranks import clocks
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
@@ -213,8 +214,8 @@ def test_the_offset_of_another_clock_is_found(monkeypatch):
     monkeypatch.setattr(time, "monotonic_ns", clock)
     asking.start()
     found = []
-    tell = roofprof._C.ClockOffset
-    monkeypatch.setattr(roofprof._C, "ClockOffset", lambda offset, error: found.append((offset, error)))
+    tell = _report.ClockOffset
+    monkeypatch.setattr(_report, "ClockOffset", lambda offset, error: found.append((offset, error)))
     clocks.tell(store, "clock", deadline)
     asking.join()
     ((offset, error),) = found

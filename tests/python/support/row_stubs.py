@@ -1,4 +1,4 @@
-"""The part of _C.pyi that follows from the table of figures; run as a program, this writes it."""
+"""The part of _report.pyi that follows from the table of figures; run as a program, this writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import roofprof
 
-STUBS = Path(__file__).resolve().parents[3] / "python" / "roofprof" / "_C.pyi"
+STUBS = Path(__file__).resolve().parents[3] / "python" / "roofprof" / "_report.pyi"
 BEGIN = "# Rows: what follows is written by tests/python/support/row_stubs.py.\n"
 END = "# Rows end here.\n"
 CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow"}

@@ -4,7 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "bindings.h"
+#include "python/report/bindings.h"
 #include "report/columns.h"
 #include "roofprof/report.h"
 #include "values/fields.h"

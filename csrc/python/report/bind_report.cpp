@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include "bindings.h"
 #include "figures/run_times.h"
+#include "python/report/bindings.h"
 #include "ranks/rank_merger.h"
 #include "report/parts.h"
 #include "roofprof/report.h"
@@ -222,6 +222,12 @@ void bind_report(py::module_& module) {
   bind_language_model(module);
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
+      // Of a call that did nothing: what its tables refuse, those of every report do.
+      .def(py::init([] {
+        auto data = std::make_shared<ProfileData>();
+        data->modules.resize(static_cast<std::size_t>(kOptimizer) + 1);
+        return report_of(std::move(data), {});
+      }))
       .def_property_readonly("rows", kept(&Report::rows))
       .def_property_readonly("total", kept(&Report::total))
       .def(

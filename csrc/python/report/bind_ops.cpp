@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "bindings.h"
 #include "ops/registry.h"
+#include "python/report/bindings.h"
 
 namespace py = pybind11;
 

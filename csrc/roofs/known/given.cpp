@@ -1,10 +1,10 @@
-#include "roofs/given.h"
+#include "roofs/known/given.h"
 
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 
-#include "roofs/file.h"
+#include "roofs/known/file.h"
 
 namespace roofprof {
 

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "bindings.h"
+#include "python/report/bindings.h"
 #include "values/note_codes.h"
 
 namespace py = pybind11;

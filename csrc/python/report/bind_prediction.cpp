@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "bindings.h"
 #include "predict/predictor.h"
+#include "python/report/bindings.h"
 #include "roofprof/report.h"
 
 namespace py = pybind11;

@@ -1,4 +1,4 @@
-#include "roofs/published.h"
+#include "roofs/known/published.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include "bindings.h"
+#include "python/report/bindings.h"
 #include "report/text_table.h"
 
 namespace py = pybind11;

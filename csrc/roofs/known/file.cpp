@@ -1,4 +1,4 @@
-#include "roofs/file.h"
+#include "roofs/known/file.h"
 
 #include <stdexcept>
 #include <string_view>

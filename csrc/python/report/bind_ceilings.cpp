@@ -1,20 +1,15 @@
-// Ceilings and their measurement.
+// Ceilings: of files, given, published. csrc/python/bind_roofs.cpp has what measures them.
 
-#include <pybind11/functional.h>
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
-#include "bindings.h"
 #include "json/members.h"
-#include "nvidia/core_peak.h"
+#include "python/report/bindings.h"
 #include "report/ceilings_table.h"
 #include "roofprof/ceilings.h"
-#include "roofs/cache.h"
-#include "roofs/file.h"
-#include "roofs/given.h"
-#include "roofs/gpu/environment.h"
-#include "roofs/measure.h"
-#include "roofs/published.h"
+#include "roofs/known/file.h"
+#include "roofs/known/given.h"
+#include "roofs/known/published.h"
 #include "values/possible_roofs.h"
 
 namespace py = pybind11;
@@ -36,20 +31,6 @@ Ceilings from_dict(const py::dict& from) {
   read_value(json, ceilings);
   if (const auto wrong = impossible_roof(ceilings); !wrong.empty()) throw std::invalid_argument(wrong);
   return ceilings;
-}
-
-// Ctrl-C, which only Python's own steps would see.
-void raise_interrupts() {
-  const py::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
-// Measuring takes seconds, in which other threads of Python run; pybind11's callables take the lock where they are
-// called.
-template <class Measure>
-auto unlocked(const Measure& measure) {
-  const py::gil_scoped_release others;
-  return measure();
 }
 
 }  // namespace
@@ -120,22 +101,6 @@ void bind_ceilings(py::module_& module) {
       .def(py::self == py::self)  // NOLINT(misc-redundant-expression)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });
   module.def("ceilings_from_dict", &from_dict);
-  module.def(
-      "measure_ceilings",
-      [](const std::string& device, const Progress& progress) {
-        MeasuredCeilings measured = unlocked([&] { return measure_ceilings(device, progress); });
-        return py::make_tuple(std::move(measured.ceilings), std::move(measured.notes));
-      },
-      py::arg("device"), py::arg("progress") = nullptr);
-  module.def(
-      "cached_ceilings",
-      [](const std::string& device, const Progress& progress, bool again) {
-        RoofSource source;
-        source.while_waiting = &raise_interrupts;
-        CachedCeilings cached = unlocked([&] { return cached_ceilings(device, progress, again, source); });
-        return py::make_tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
-      },
-      py::arg("device"), py::arg("progress"), py::arg("again"));
   module.def("given_ceilings", []() -> py::object {
     auto given = given_ceilings();
     if (!given) return py::none();
@@ -143,7 +108,6 @@ void bind_ceilings(py::module_& module) {
   });
   module.def("published_ceilings", &Ceilings::published, py::arg("name"));
   module.def("published_for_driver_name", &published_for_driver_name, py::arg("driver_name"));
-  module.def("ceilings_cache_folder", &ceilings_cache_folder);
   module.def(
       "load_ceilings",
       [](const std::string& path) {
@@ -157,9 +121,6 @@ void bind_ceilings(py::module_& module) {
         write_ceilings_file({{}, {ceilings, std::move(notes)}}, path);
       },
       py::arg("ceilings"), py::arg("path"), py::arg("notes"));
-  module.def("gpu_environment", &gpu_environment, py::arg("device"));
-  module.def("cuda_core_fp32_peak", &cuda::cuda_core_fp32_peak, py::arg("sm_count"), py::arg("clock_hz"),
-             py::arg("compute_major"), py::arg("compute_minor"));
 }
 
 }  // namespace roofprof::python

@@ -1,0 +1,28 @@
+// What comparisons of reports compute, for roofprof/comparison and roofprof/_scaling.
+
+#include <pybind11/stl.h>
+
+#include "figures/permutation_test.h"
+#include "figures/scaling_law.h"
+#include "python/report/bindings.h"
+
+namespace py = pybind11;
+
+namespace roofprof::python {
+
+void bind_comparison(py::module_& module) {
+  module.def("adjusted_p_values", &adjusted_p_values, py::arg("before"), py::arg("after"), py::arg("step_ns"));
+  py::class_<ScalingLaw>(module, "ScalingLaw")
+      .def(py::init(&fit_scaling_law), py::arg("ranks"), py::arg("throughputs"), py::arg("errors"))
+      .def_readonly("costs", &ScalingLaw::costs)
+      .def_readonly("from_residuals", &ScalingLaw::from_residuals)
+      .def("interval", &ScalingLaw::interval, py::arg("ranks"), py::arg("share"))
+      .def(
+          py::pickle([](const ScalingLaw& self) { return py::make_tuple(self.costs, self.from_residuals, self.draws); },
+                     [](const py::tuple& stored) {
+                       return ScalingLaw{stored[0].cast<ScalingLaw::Costs>(), stored[1].cast<bool>(),
+                                         stored[2].cast<std::vector<std::vector<ScalingLaw::Costs>>>()};
+                     }));
+}
+
+}  // namespace roofprof::python

@@ -1,0 +1,28 @@
+#pragma once
+// The parts of the extension module _report; each binds one room's values.
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+#include "values/utf8.h"
+
+namespace roofprof::python {
+
+// Of .def("__repr__", repr_of(...)): names stand in it, and a repr is made to be printed.
+template <class Self>
+auto repr_of(std::string (*text)(const Self&)) {
+  return [text](const Self& self) { return printable(text(self)); };
+}
+
+void bind_ceilings(pybind11::module_& module);
+void bind_rows(pybind11::module_& module);
+void bind_notes(pybind11::module_& module);
+void bind_report(pybind11::module_& module);
+void bind_events(pybind11::module_& module);
+void bind_text(pybind11::module_& module);
+void bind_prediction(pybind11::module_& module);
+void bind_comparison(pybind11::module_& module);
+void bind_ops(pybind11::module_& module);
+
+}  // namespace roofprof::python
