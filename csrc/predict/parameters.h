@@ -52,6 +52,7 @@ struct AchievedShare {
   double tensor = 1;               // of the published rate, where power does not limit it
   double picojoules_per_flop = 0;  // at the published clock and rate, fp16 or bf16; 0: power does not limit it
   double fp16_per_fp32 = 1;        // fp16's rate by fp32's, for cards of which one is not published
+  double cache = 1;                // of the last cache; 0: what ops find there is not known
   std::string source;
 };
 
@@ -109,6 +110,7 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("tensor", &AchievedShare::tensor, Written::always);
   visit("picojoules_per_flop", &AchievedShare::picojoules_per_flop, Written::always);
   visit("fp16_per_fp32", &AchievedShare::fp16_per_fp32, Written::always);
+  visit("cache", &AchievedShare::cache, Written::unless_default);
   visit("source", &AchievedShare::source, Written::always);
 }
 

@@ -72,7 +72,13 @@ void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
     device.remarks.push_back("no peak of " + std::string(name_of(dtype)) + " is published of " +
                              device.ceilings->device + ": that of its architecture is taken");
   };
-  if (share == nullptr) return;
+  if (share == nullptr) {
+    if (is_published(main_memory(*device.ceilings)->provenance)) {
+      device.remarks.push_back("how much of the published peaks and bandwidth of " + device.ceilings->device +
+                               " is achieved is not known: they are taken in full");
+    }
+    return;
+  }
   if (at(DType::fp16) <= 0 && at(DType::fp32) > 0) {
     at(DType::fp16) = at(DType::fp32) * share->fp16_per_fp32 * share->tensor;
     if (share->fp16_per_fp32 > 1) at(DType::bf16) = at(DType::fp16);
@@ -128,7 +134,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   device.bandwidth_factor = bandwidth_factor;
   device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
   if (share != nullptr && is_published(memory->provenance)) device.dram *= share->dram;
-  device.cache_bytes = cache_bytes(ceilings);
+  device.cache_bytes = cache_bytes(ceilings) * (share != nullptr ? share->cache : 1);
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
   return device;
 }

@@ -1,11 +1,14 @@
-"""Published peaks of GPUs: the dense rates in NVIDIA's documents.
+"""Published roofs of GPUs: the dense rates in their makers' documents, shared caches, DRAM.
 
 ``csrc/roofs/known/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
 ``data/published_peaks.json``, which the build puts into the library, each with its unit and source; its ``about`` says
 how far they were checked. A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
-     "sms", "boost_clock", "tensor_clock", "l2", "memory", "dram", "tdp": {"value", "unit", "source"},
+     "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "infinity_cache", "memory", "memory_bus", "dram", "tdp":
+     {"value", "unit", "source"},
+     "l2_bandwidth", "infinity_cache_bandwidth": the same with "basis" ("published", "measured" or "scaled", then with
+     "from", a card, and "by", whose figures' ratios they are scaled by),
      "peaks": {dtype: {"value", "unit", "engine", "source"}}, "confirmed_by": [...]}
 """
 
@@ -19,7 +22,19 @@ from typing import Any
 from roofprof import _report
 
 # What the file's units are in operations or bytes per second, bytes, hertz and watts.
-UNITS = {"TFLOP/s": 1e12, "TOP/s": 1e12, "GB/s": 1e9, "GB": 1e9, "KiB": 1024, "MHz": 1e6, "SM": 1, "W": 1}
+UNITS = {
+    "TFLOP/s": 1e12,
+    "TOP/s": 1e12,
+    "GB/s": 1e9,
+    "GB": 1e9,
+    "MiB": 1 << 20,
+    "KiB": 1024,
+    "MHz": 1e6,
+    "SM": 1,
+    "CU": 1,
+    "bit": 1,
+    "W": 1,
+}
 
 
 @functools.cache

@@ -18,27 +18,41 @@
 namespace roofprof {
 namespace {
 
-// A value with its unit and the key of its source; of a peak also what computes it.
+// A value with its unit and the key of its source.
 struct PublishedFigure {
   std::string value;  // as it is written
   std::string unit;
   std::string source;
-  std::string engine;
+  std::string engine;           // of a peak: what computes it
+  std::string basis;            // of a cache's bandwidth: "published", "measured" or "scaled"
+  std::string note;             // what the source says it is
+  std::string from;             // of a scaled figure: the card that was measured,
+  std::vector<std::string> by;  // and the figures that it is scaled by
 
   double amount() const {
-    constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {{{"TFLOP/s", 1e12},
-                                                                            {"TOP/s", 1e12},
-                                                                            {"GB/s", 1e9},
-                                                                            {"GB", 1e9},
-                                                                            {"KiB", 1024},
-                                                                            {"MHz", 1e6},
-                                                                            {"SM", 1},
-                                                                            {"W", 1}}};
+    constexpr std::array<std::pair<std::string_view, double>, 11> kUnits = {{{"TFLOP/s", 1e12},
+                                                                             {"TOP/s", 1e12},
+                                                                             {"GB/s", 1e9},
+                                                                             {"GB", 1e9},
+                                                                             {"MiB", 1048576},
+                                                                             {"KiB", 1024},
+                                                                             {"MHz", 1e6},
+                                                                             {"SM", 1},
+                                                                             {"CU", 1},
+                                                                             {"bit", 1},
+                                                                             {"W", 1}}};
     const auto found = std::ranges::find(kUnits, std::string_view(unit), [](const auto& known) { return known.first; });
     double number = 0;  // whatever the program's locale is
     std::from_chars(value.data(), value.data() + value.size(), number);
     return number * found->second;
   }
+};
+
+// A cache that all of the chip shares: a level of the roofs where both are known.
+struct SharedCache {
+  std::string_view level;
+  std::optional<PublishedFigure> capacity = {};
+  std::optional<PublishedFigure> bandwidth = {};
 };
 
 struct Card {
@@ -48,6 +62,8 @@ struct Card {
   std::vector<std::pair<std::string, PublishedFigure>> peaks;  // by dtype
   std::optional<PublishedFigure> boost_clock;
   std::optional<PublishedFigure> tensor_clock;
+  SharedCache l2{"L2"};
+  SharedCache infinity_cache{"Infinity Cache"};
   PublishedFigure dram;
   CardFacts facts;
 };
@@ -56,6 +72,13 @@ struct Cards {
   std::map<std::string, std::string, std::less<>> sources;  // key -> which document, and where in it
   std::vector<Card> cards;
 };
+
+std::vector<std::string> read_names(JsonReader& json) {
+  std::vector<std::string> names;
+  json.begin_array();
+  while (json.next_item()) names.push_back(json.text());
+  return names;
+}
 
 PublishedFigure read_figure(JsonReader& json) {
   PublishedFigure figure;
@@ -69,18 +92,19 @@ PublishedFigure read_figure(JsonReader& json) {
       figure.source = json.text();
     } else if (*key == "engine") {
       figure.engine = json.text();
+    } else if (*key == "basis") {
+      figure.basis = json.text();
+    } else if (*key == "note") {
+      figure.note = json.text();
+    } else if (*key == "from") {
+      figure.from = json.text();
+    } else if (*key == "by") {
+      figure.by = read_names(json);
     } else {
       json.skip();
     }
   }
   return figure;
-}
-
-std::vector<std::string> read_names(JsonReader& json) {
-  std::vector<std::string> names;
-  json.begin_array();
-  while (json.next_item()) names.push_back(json.text());
-  return names;
 }
 
 Card read_card(JsonReader& json) {
@@ -107,10 +131,17 @@ Card read_card(JsonReader& json) {
       card.dram = read_figure(json);
     } else if (*key == "compute_capability") {
       card.facts.compute_capability = json.text();
-    } else if (*key == "sms") {
+    } else if (*key == "sms" || *key == "cus") {
       card.facts.multiprocessors = std::llround(read_figure(json).amount());
     } else if (*key == "l2") {
-      card.facts.l2_bytes = std::llround(read_figure(json).amount());
+      card.l2.capacity = read_figure(json);
+      card.facts.l2_bytes = std::llround(card.l2.capacity->amount());
+    } else if (*key == "l2_bandwidth") {
+      card.l2.bandwidth = read_figure(json);
+    } else if (*key == "infinity_cache") {
+      card.infinity_cache.capacity = read_figure(json);
+    } else if (*key == "infinity_cache_bandwidth") {
+      card.infinity_cache.bandwidth = read_figure(json);
     } else if (*key == "memory") {
       card.facts.memory_bytes = std::llround(read_figure(json).amount());
     } else if (*key == "tdp") {
@@ -170,11 +201,20 @@ Provenance provenance_of(const PublishedFigure& figure, const std::string& remar
   return {"published", remark.empty() ? document : document + "; " + remark, "", std::nullopt};
 }
 
-// The clock that a peak is for: on some cards the tensor cores' rates are given at a lower one than the highest.
+// The clock that a peak is for: on some cards the tensor cores' rates are given at a lower one than the highest. Both
+// are boost clocks, which a card under load may not sustain.
 std::string clock_of(const Card& card, const std::string& dtype, const PublishedFigure& peak) {
   const bool lower = peak.engine == "tensor cores" && dtype != "fp64";
   const auto& clock = lower && card.tensor_clock ? card.tensor_clock : card.boost_clock;
-  return clock ? peak.engine + " at " + clock->value + " " + clock->unit : peak.engine;
+  return peak.engine + " at a boost clock" + (clock ? " of " + clock->value + " " + clock->unit : "");
+}
+
+// What the figure rests on: a document, a measurement, or the measurement of another card.
+std::string basis_of(const PublishedFigure& figure) {
+  std::vector<std::string> by = figure.by;
+  for (auto& name : by) std::ranges::replace(name, '_', ' ');
+  if (figure.basis == "scaled") return "that of the " + figure.from + ", scaled by " + listed(by);
+  return figure.basis == "measured" ? "measured on this card" : figure.note;
 }
 
 Ceilings roofs_of(const Card& card) {
@@ -184,11 +224,17 @@ Ceilings roofs_of(const Card& card) {
   for (const auto& [dtype, peak] : card.peaks) {
     roofs.compute.push_back({dtype_from_name(dtype), peak.amount(), provenance_of(peak, clock_of(card, dtype, peak))});
   }
+  for (const SharedCache* cache : {&card.l2, &card.infinity_cache}) {
+    if (!cache->capacity || !cache->bandwidth) continue;
+    roofs.memory.push_back({std::string(cache->level), cache->bandwidth->amount(),
+                            std::llround(cache->capacity->amount()),
+                            provenance_of(*cache->bandwidth, basis_of(*cache->bandwidth))});
+  }
   roofs.memory.push_back({"DRAM", card.dram.amount(), 0, provenance_of(card.dram, "")});
   return roofs;
 }
 
-// A name as people write it: case, blanks, dashes and the maker's name do not count.
+// A name as people write it: case, blanks, dashes and the makers' names do not count.
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words = {""};
   for (const char letter : name) {
@@ -198,7 +244,7 @@ std::vector<std::string> words_of(std::string_view name) {
       words.emplace_back();
     }
   }
-  std::erase_if(words, [](const auto& word) { return word.empty() || word == "nvidia"; });
+  std::erase_if(words, [](const auto& word) { return word.empty() || word == "nvidia" || word == "amd"; });
   return words;
 }
 

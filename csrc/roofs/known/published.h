@@ -1,5 +1,5 @@
 #pragma once
-// Published peaks of GPUs: the dense rates in NVIDIA's documents, from python/roofprof/data/published_peaks.json.
+// Published roofs of GPUs: dense rates, shared caches and DRAM, from python/roofprof/data/published_peaks.json.
 
 #include <optional>
 #include <string_view>

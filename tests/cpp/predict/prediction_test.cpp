@@ -217,6 +217,17 @@ TEST(Predicted, RoofsHaveTheFactors) {
   EXPECT_DOUBLE_EQ(faster.memory_roof({10'000'000, 0, 0})->bytes_per_second, 2e11);
 }
 
+// Caches are in the times by footprints, as no distance is known of another device; a measured level is a roof as well.
+TEST(Predicted, PublishedCachesAreNoRoofs) {
+  for (const auto* source : {"published", "measured"}) {
+    Ceilings card = published_card();
+    card.memory.insert(card.memory.begin(), {"L2", 5e12, 50 << 20, {source, "by hand", "", {}}});
+    const auto data = predicted(Net().data, card, {}, testing::plain_parameters());
+    EXPECT_EQ(data.ceilings.memory_level("L2") == nullptr, std::string_view(source) == "published");
+    EXPECT_NE(data.ceilings.memory_level("DRAM"), nullptr);
+  }
+}
+
 TEST(Predicted, IsReadBackAsItWasWritten) {
   const auto data = Net().on_card({.batch = 6}, PredictionParameters::shipped()).data();
   JsonWriter writer;

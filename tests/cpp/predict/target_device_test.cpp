@@ -72,6 +72,28 @@ TEST(TargetDevice, SharesAreOfTheirComputeCapabilityAlone) {
   const auto device = target_device(card, with_share(share), 1, 1);
   EXPECT_DOUBLE_EQ(device.dram, 1e12);
   EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 1e14);
+  ASSERT_EQ(device.remarks.size(), 1U);
+  EXPECT_EQ(device.remarks.front(),
+            "how much of the published peaks and bandwidth of a card by hand is achieved is not known: they are taken "
+            "in full");
+}
+
+// A level of the roofs says no more than the card's facts: with either the same is predicted.
+TEST(TargetDevice, TheLastCacheIsThatOfTheFactsAndOfTheLevels) {
+  constexpr std::int64_t kCache = 50 << 20;
+  Ceilings with_fact = published_card();
+  with_fact.facts.l2_bytes = kCache;
+  Ceilings with_level = with_fact;
+  with_level.memory.insert(with_level.memory.begin(), {"L2", 5e12, kCache, testing::published_roof()});
+  auto share = share_by_hand();
+  for (const auto* card : {&with_fact, &with_level}) {
+    const auto device = target_device(*card, with_share(share), 1, 1);
+    EXPECT_EQ(device.cache_bytes, kCache);
+    EXPECT_DOUBLE_EQ(device.dram, 0.9e12);
+    EXPECT_DOUBLE_EQ(device.dram_roof, 1e12);
+  }
+  share.cache = 0;  // as of B200
+  EXPECT_EQ(target_device(with_level, with_share(share), 1, 1).cache_bytes, 0);
 }
 
 // 4 pJ x 1e14 per second are 400 W: at 200 W the clock is the one that takes half the power.
@@ -206,6 +228,8 @@ TEST(ShippedParameters, HaveEveryClassOnGpuAndCpu) {
     EXPECT_GT(share.tensor, 0) << share.compute_capability;
     EXPECT_LE(share.tensor, 1) << share.compute_capability;
     EXPECT_GE(share.fp16_per_fp32, 1) << share.compute_capability;
+    EXPECT_GE(share.cache, 0) << share.compute_capability;
+    EXPECT_LE(share.cache, 1) << share.compute_capability;
   }
 }
 

@@ -9,13 +9,30 @@ from roofprof import _C, published_peaks
 
 CARDS = published_peaks.data()["cards"]
 SOURCES = published_peaks.data()["sources"]
-FIGURES = ("sms", "boost_clock", "tensor_clock", "l2", "memory", "dram", "tdp")
+CACHES = {"L2": "l2", "Infinity Cache": "infinity_cache"}
+BANDWIDTHS = [f"{key}_bandwidth" for key in CACHES.values()]
+FIGURES = (
+    "sms",
+    "cus",
+    "boost_clock",
+    "tensor_clock",
+    *CACHES.values(),
+    *BANDWIDTHS,
+    "memory",
+    "memory_bus",
+    "dram",
+    "tdp",
+)
 FLOATING = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 # What a multiprocessor's tensor cores do in fp16 in a clock, dense: 2 x its multiply-adds. GeForce cards do half of it
-# with fp32 accumulation, which is what torch asks for, and so does the L40.
+# with fp32 accumulation, which is what torch asks for, and so does the L40. Of AMD's compute units: FLOPS/CLOCK/CU in
+# ROCm's documentation of the MI250 and the MI300, and twice that of the MI300 for CDNA 4.
 FP16_PER_CLOCK = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "12.0": 1024}
+FP16_PER_CLOCK |= {"gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
 HALVED = {"L40"}
+HELD_BACK = {"H20"}  # its tensor cores do less than their number and clock allow
+SUPERCHIPS = {"GH200 480GB"}  # their power is that of a processor, too
 
 
 def named(card):
@@ -25,6 +42,15 @@ def named(card):
 def peak(card, dtype):
     figure = card["peaks"].get(dtype)
     return published_peaks.amount(figure) if figure else None
+
+
+def is_amd(card):
+    return card["compute_capability"].startswith("gfx")
+
+
+def generation(card):
+    """Of NVIDIA's: the compute capability; of AMD's, whose matrix cores have all types, one above."""
+    return 100.0 if is_amd(card) else float(card["compute_capability"])
 
 
 def is_geforce(card):
@@ -45,18 +71,69 @@ def test_every_value_has_its_unit_and_a_source_that_is_named(card):
         assert SOURCES[figure["source"]]["where"]
     for dtype, figure in card["peaks"].items():
         assert figure["unit"] == ("TFLOP/s" if dtype in FLOATING else "TOP/s")
-        assert figure["engine"] in {"CUDA cores", "tensor cores"}
+        assert figure["engine"] in (
+            {"vector units", "matrix cores"} if is_amd(card) else {"CUDA cores", "tensor cores"}
+        )
     assert card["dram"]["unit"] == "GB/s"
     assert isinstance(card["confirmed_by"], list)
 
 
 @every_card
 def test_values_are_in_the_ranges_of_real_cards(card):
-    assert 5e12 <= (peak(card, "fp32") or 60e12) <= 130e12
+    assert 5e12 <= (peak(card, "fp32") or 60e12) <= 165e12
     assert 200e9 <= published_peaks.amount(card["dram"]) <= 8e12
     assert 1.2e9 <= published_peaks.amount(card.get("boost_clock", {"value": 1.5e3, "unit": "MHz"})) <= 2.7e9
     assert 16 <= card.get("sms", {"value": 16})["value"] <= 192
+    assert 100 <= card.get("cus", {"value": 100})["value"] <= 304
     assert 2 << 20 <= published_peaks.amount(card.get("l2", {"value": 4096, "unit": "KiB"})) <= 128 << 20
+    assert card.get("infinity_cache", {"value": 256, "unit": "MiB"})["value"] == 256
+
+
+def figure_of(card, key):
+    figure = card["peaks"].get(key) or card[key]
+    return published_peaks.amount(figure)
+
+
+@every_card
+def test_the_bandwidth_of_a_shared_cache_says_what_it_rests_on(card):
+    for key in [key for key in BANDWIDTHS if key in card]:
+        bandwidth, size = card[key], card[key.removesuffix("_bandwidth")]
+        assert bandwidth["unit"] == "GB/s"
+        assert size["unit"] in {"KiB", "MiB"}
+        assert published_peaks.amount(bandwidth) > 2 * published_peaks.amount(card["dram"])
+        assert bandwidth["basis"] in {"published", "measured", "scaled"}
+        assert (bandwidth["basis"] == "scaled") == ("from" in bandwidth) == ("by" in bandwidth)
+        if bandwidth["basis"] == "scaled":
+            (other,) = (other for other in CARDS if other["name"] == bandwidth["from"])
+            assert other[key]["basis"] != "scaled"
+            assert other["compute_capability"] == card["compute_capability"]
+            assert bandwidth["by"]
+            expected = published_peaks.amount(other[key])
+            for name in bandwidth["by"]:
+                expected *= figure_of(card, name) / figure_of(other, name)
+            assert published_peaks.amount(bandwidth) == pytest.approx(expected, rel=0.001)
+
+
+# NVIDIA's whitepaper of the A100 on its L2: 5120 bytes a clock, and 2048 on the V100.
+@pytest.mark.parametrize(("architecture", "bytes_per_clock"), [("8.0", 5120), ("7.0", 2048)])
+def test_l2_bandwidths_of_which_the_bytes_of_a_clock_are_published(architecture, bytes_per_clock):
+    cards = [card for card in CARDS if card["compute_capability"] == architecture and card["name"] != "A30"]
+    assert cards
+    for card in cards:
+        per_clock = published_peaks.amount(card["l2_bandwidth"]) / published_peaks.amount(card["boost_clock"])
+        assert per_clock == pytest.approx(bytes_per_clock, rel=0.001)
+        assert f"{bytes_per_clock} bytes a clock" in card["l2_bandwidth"]["note"]
+
+
+def test_what_others_measured_is_no_faster_than_what_is_published():
+    # te42kyfo/gpu-benches, gpu-l2-cache and gpu-cache: an A100 reads 5.4 TB/s, a V100 2.45 TB/s from L2.
+    by_name = {card["name"]: card for card in CARDS}
+    assert published_peaks.amount(by_name["A100 SXM 80GB"]["l2_bandwidth"]) > 5.4e12
+    assert published_peaks.amount(by_name["V100 SXM2"]["l2_bandwidth"]) > 2.45e12
+
+
+def test_most_cards_have_a_level_of_l2():
+    assert sum("l2_bandwidth" in card or "infinity_cache_bandwidth" in card for card in CARDS) >= 35
 
 
 # Operations in fp16 for a joule at TDP, dense: a generation lies within these, so a mistyped power shows.
@@ -66,16 +143,21 @@ FP16_PER_JOULE = {
     "9": (1.3e12, 2.6e12),
     "10": (1.9e12, 2.6e12),
     "12": (0.25e12, 1.6e12),
+    "gfx90a": (0.5e12, 0.7e12),
+    "gfx942": (1.3e12, 1.8e12),
+    "gfx950": (1.7e12, 1.9e12),
 }
 
 
 @every_card
 def test_every_card_has_its_power_and_it_is_one_of_its_generation(card):
     assert card["tdp"]["unit"] == "W"
-    assert 60 <= card["tdp"]["value"] <= 1200
-    generation = card["compute_capability"].split(".")[0]
-    if generation in FP16_PER_JOULE and peak(card, "fp16"):
-        low, high = FP16_PER_JOULE[generation]
+    assert 60 <= card["tdp"]["value"] <= 1400
+    family = card["compute_capability"].split(".")[0]
+    if card["name"] in SUPERCHIPS | HELD_BACK:
+        return
+    if family in FP16_PER_JOULE and peak(card, "fp16"):
+        low, high = FP16_PER_JOULE[family]
         assert low <= peak(card, "fp16") / card["tdp"]["value"] <= high
 
 
@@ -92,15 +174,22 @@ def test_the_library_has_the_files_figures(card):
     roofs = published_peaks.published(card["name"])
     rates = {roof.dtype: roof.operations_per_second for roof in roofs.compute}
     assert rates == {dtype: published_peaks.amount(figure) for dtype, figure in card["peaks"].items()}
-    (dram,) = roofs.memory
+    caches = {level: key for level, key in CACHES.items() if f"{key}_bandwidth" in card}
+    *levels, dram = roofs.memory
     assert (dram.level, dram.bytes_per_second) == ("DRAM", published_peaks.amount(card["dram"]))
-    for roof, figure in [*zip(roofs.compute, card["peaks"].values(), strict=True), (dram, card["dram"])]:
+    assert {roof.level: (roof.capacity_bytes, roof.bytes_per_second) for roof in levels} == {
+        level: (published_peaks.amount(card[key]), published_peaks.amount(card[f"{key}_bandwidth"]))
+        for level, key in caches.items()
+    }
+    figures = [*card["peaks"].values(), *(card[f"{key}_bandwidth"] for key in caches.values()), card["dram"]]
+    for roof, figure in zip([*roofs.compute, *roofs.memory], figures, strict=True):
         source = SOURCES[figure["source"]]
         assert roof.provenance.source == "published"
         assert roof.provenance.method.startswith(f"{source['title']}, {source['where']}")
-        assert ("engine" in figure) == (
-            "; " in roof.provenance.method.removeprefix(f"{source['title']}, {source['where']}")
-        )
+        remark = roof.provenance.method.removeprefix(f"{source['title']}, {source['where']}")
+        assert (figure.get("engine", "") in remark) and ("engine" not in figure or "at a boost clock" in remark)
+        assert figure.get("from", "") in remark
+        assert ("measured on this card" in remark) == (figure.get("basis") == "measured")
 
 
 @pytest.mark.parametrize("card", [c for c in CARDS if "sms" in c and "boost_clock" in c], ids=named)
@@ -120,30 +209,33 @@ def test_tensor_cores_are_no_slower_and_no_rate_is_one_with_sparsity(card):
     fp32, fp16 = peak(card, "fp32"), peak(card, "fp16")
     if fp32:
         assert all(peak(card, dtype) >= fp32 for dtype in ("tf32", "fp16", "bf16", "fp8") if peak(card, dtype))
-    if card["compute_capability"] in FP16_PER_CLOCK and fp16 and "sms" in card:
+    units = card.get("sms") or card.get("cus")
+    clock = card.get("tensor_clock") or card.get("boost_clock")
+    if card["compute_capability"] in FP16_PER_CLOCK and fp16 and units and clock:
         per_clock = FP16_PER_CLOCK[card["compute_capability"]]
         if is_geforce(card) or card["name"] in HALVED:
             per_clock /= 2
-        clock = published_peaks.amount(card.get("tensor_clock", card["boost_clock"]))
-        assert fp16 / (card["sms"]["value"] * clock) == pytest.approx(per_clock, rel=0.03)
+        rate = units["value"] * published_peaks.amount(clock)
+        assert fp16 / rate == pytest.approx(per_clock, rel=0.02 if is_amd(card) else 0.03)
 
 
 @every_card
 def test_the_rates_of_one_card_stand_in_the_ratios_of_its_tensor_cores(card):
     fp16 = peak(card, "fp16")
-    modern = float(card["compute_capability"]) >= 8
+    modern = generation(card) >= 8
     if not fp16 or not modern:
         assert not any(peak(card, dtype) for dtype in ("tf32", "bf16", "fp8", "fp4"))
         return
     assert peak(card, "bf16") == fp16
     if peak(card, "tf32"):
         assert peak(card, "tf32") / fp16 == pytest.approx(1 / 2, rel=0.03)
-    if float(card["compute_capability"]) >= 8.9:
+    if generation(card) >= 8.9 and card["compute_capability"] != "gfx90a":
         assert peak(card, "fp8") / fp16 == pytest.approx(2, rel=0.03)
     # Blackwell Ultra gave up int8 for a wider fp4.
     ultra = card["compute_capability"] == "10.3"
-    # Integers accumulate in full width: GeForce cards are not halved there.
-    assert ultra or peak(card, "int8") / fp16 == pytest.approx(4 if is_geforce(card) else 2, rel=0.03)
+    # Integers accumulate in full width: GeForce cards are not halved there. CDNA 2 does as many of them as of fp16.
+    int8 = 4 if is_geforce(card) else 1 if card["compute_capability"] == "gfx90a" else 2
+    assert ultra or peak(card, "int8") / fp16 == pytest.approx(int8, rel=0.03)
     if peak(card, "fp4"):
         assert peak(card, "fp4") / fp16 == pytest.approx(6 if ultra else 4, rel=0.03)
 
@@ -159,7 +251,7 @@ def test_the_rates_of_one_card_stand_in_the_ratios_of_its_tensor_cores(card):
 )
 def test_the_cards_of_the_worked_examples(name, fp32, dram, i_max):
     roofs = roofprof.Ceilings.published(name)
-    (level,) = roofs.memory
+    level = roofs.memory[-1]
     by_dtype = {roof.dtype: roof.operations_per_second for roof in roofs.compute}
     assert by_dtype["fp32"] == pytest.approx(fp32)
     assert (level.level, level.bytes_per_second, level.capacity_bytes) == ("DRAM", pytest.approx(dram), 0)
@@ -171,9 +263,9 @@ def test_a_roof_says_where_it_was_published_and_for_which_clock():
     for roof in roofs.values():
         assert roof.provenance.source == "published"
         assert roof.provenance.method.startswith("NVIDIA H100 Tensor Core GPU")
-    assert roofs["bf16"].provenance.method.endswith("tensor cores at 1830 MHz")  # not the highest clock
-    assert roofs["fp32"].provenance.method.endswith("CUDA cores at 1980 MHz")
-    assert roofs["fp64"].provenance.method.endswith("tensor cores at 1980 MHz")
+    assert roofs["bf16"].provenance.method.endswith("tensor cores at a boost clock of 1830 MHz")  # not the highest
+    assert roofs["fp32"].provenance.method.endswith("CUDA cores at a boost clock of 1980 MHz")
+    assert roofs["fp64"].provenance.method.endswith("tensor cores at a boost clock of 1980 MHz")
     assert roofs["bf16"].operations_per_second == pytest.approx(132 * 4096 * 1.83e9, rel=0.001)
 
 
@@ -191,14 +283,81 @@ def test_a_card_that_is_not_known_is_refused_with_those_that_are(name):
         assert str(info.value).endswith("those of H100 SXM, H100 PCIe, H100 NVL")
 
 
+# What nvidia-smi, torch.cuda.get_device_name and the deviceProperties of traces say, and the card that it is.
+DRIVER_NAMES = {
+    "NVIDIA H100 80GB HBM3": "H100 SXM",
+    "NVIDIA H100 PCIe": "H100 PCIe",
+    "NVIDIA H100 NVL": "H100 NVL",
+    "NVIDIA H200": "H200 SXM",
+    "NVIDIA GH200 480GB": "GH200 480GB",
+    "NVIDIA GB200": "GB200",
+    "NVIDIA B200": "B200",
+    "NVIDIA H800": "H800 SXM",
+    "NVIDIA H800 PCIe": "H800 PCIe",
+    "NVIDIA H20": "H20",
+    "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB",
+    "A100-SXM4-40GB": "A100 SXM 40GB",
+    "NVIDIA A100-PG509-200": "A100 SXM 40GB",
+    "NVIDIA A100-SXM4-80GB": "A100 SXM 80GB",
+    "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
+    "A100-PCIE-40GB": "A100 PCIe 40GB",
+    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+    "NVIDIA A800-SXM4-80GB": "A800 SXM 80GB",
+    "NVIDIA A800 80GB PCIe": "A800 PCIe 80GB",
+    "NVIDIA A800 40GB Active": "A800 40GB Active",
+    "Tesla V100-SXM2-16GB": "V100 SXM2",
+    "Tesla V100-SXM2-32GB": "V100 SXM2",
+    "Tesla V100-PCIE-32GB": "V100 PCIe",
+    "Tesla V100-DGXS-32GB": "V100 SXM2",
+    "Tesla T4": "T4",
+    "NVIDIA L4": "L4",
+    "NVIDIA L40": "L40",
+    "NVIDIA L40S": "L40S",
+    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Blackwell",
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": "RTX PRO 6000 Blackwell Server",
+    "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition": "RTX PRO 6000 Blackwell Max-Q",
+    "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
+    "NVIDIA GeForce RTX 4090": "RTX 4090",
+    "GeForce RTX 3090": "RTX 3090",
+    "AMD Instinct MI210": "MI210",
+    "AMD Instinct MI250": "MI250",
+    "AMD Instinct MI250X": "MI250X",
+    "AMD Instinct MI250X/MI250": "MI250X",  # the faster of the two that it may be
+    "AMD Instinct MI250X / MI250": "MI250X",
+    "AMD Instinct MI300X": "MI300X",
+    "AMD Instinct MI300X VF": "MI300X",
+    "AMD Instinct MI325X": "MI325X",
+    "AMD Instinct MI355X": "MI355X",
+}
+# Other cards than those whose names they begin with or hold, parts of cards, and names that say nothing.
+OTHER_CARDS = [
+    "NVIDIA GeForce RTX 4090 Laptop GPU",
+    "NVIDIA GeForce RTX 4090 D",
+    "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+    "NVIDIA GH200 144G HBM3e",
+    "NVIDIA H20-3e",
+    "NVIDIA A10G",
+    "Tesla V100S-PCIE-32GB",
+    "AMD Instinct MI300A",
+    "AMD Instinct MI300X HF",
+    "AMD Radeon Graphics",
+    "",
+]
+
+
+def test_cards_are_found_by_the_names_that_drivers_give_them():
+    found = {name: _C.published_for_driver_name(name) for name in [*DRIVER_NAMES, *OTHER_CARDS]}
+    assert {name: roofs and roofs.device for name, roofs in found.items()} == {
+        **DRIVER_NAMES,
+        **dict.fromkeys(OTHER_CARDS),
+    }
+
+
 def test_this_machines_card_goes_by_the_drivers_name_alone(monkeypatch):
     def with_driver_name(name):
         monkeypatch.setattr(_C, "gpu_environment", lambda _device: [("gpu_device", name)] if name else [])
         return published_peaks.published_for("cuda:0")
 
     assert with_driver_name("NVIDIA GeForce RTX 4090").device == "RTX 4090"
-    assert with_driver_name("NVIDIA A100 80GB PCIe").device == "A100 PCIe 80GB"
-    assert with_driver_name("Tesla T4").device == "T4"
     assert with_driver_name("NVIDIA GeForce RTX 4090 Laptop GPU") is None
-    assert with_driver_name("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is None
     assert with_driver_name("") is None

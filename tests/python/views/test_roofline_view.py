@@ -41,7 +41,7 @@ def test_the_ridge_of_an_a100():
 def test_the_published_peaks_give_the_ridges_of_the_cards():
     for card, intensity in {"GTX 1080 Ti": 23.35, "A100 PCIe 40GB": 12.5}.items():
         view = roofline_view(report_of({"vgg16": VGG16}, roofprof.Ceilings.published(card)))
-        assert [ridge.intensity for ridge in view.ridges] == [pytest.approx(intensity, rel=0.01)]
+        assert max(ridge.intensity for ridge in view.ridges) == pytest.approx(intensity, rel=0.01)  # of DRAM
 
 
 def test_mobilenet_is_under_the_slope_and_vgg16_past_the_ridge(case_5):
