@@ -46,6 +46,14 @@ def read_whole(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> byt
         raise
 
 
+def read_stream(stream: BinaryIO, largest: int = LARGEST_FILE) -> bytes:
+    """Return all that a stream gives until its end. Raises OSError where that is more than ``largest`` bytes."""
+    content = stream.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"there are more than {largest:,} bytes, and no such file has so many")
+    return content
+
+
 def _content(file: BinaryIO, largest: int) -> bytes:
     about = os.fstat(file.fileno())
     if stat.S_ISDIR(about.st_mode):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -86,6 +88,13 @@ def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
         raise
 
 
+class _Around(threading.local):
+    """What is open on this thread and makes way for another profile: see :meth:`RooflineProfiler._turn`."""
+
+    def __init__(self) -> None:
+        self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
+
+
 class RooflineProfiler(TimesCalls):
     """Profiles a model, call by call or block by block.
 
@@ -104,6 +113,8 @@ class RooflineProfiler(TimesCalls):
     keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
         million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
     """
+
+    _around = _Around()
 
     def __init__(
         self,
@@ -208,7 +219,7 @@ class RooflineProfiler(TimesCalls):
         if call is not self.model:
             self._observer.session.hide_script_calls()
         snapshot = StateSnapshot(reached, args, kwargs) if timed else None
-        with Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
+        with self._turn(), Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
             target = self._count_call(call, args, kwargs, reached, snapshot)
             if timed:
                 target.progress = progress
@@ -251,6 +262,7 @@ class RooflineProfiler(TimesCalls):
         self._begin("block")
         self._locate(self._known.location(self._device), self._counters)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self._turn())
             self._observer.session.record_shapes = True
             self._observer.session.hide_script_calls()
             stack.enter_context(self._observer.compilations.watched())
@@ -302,6 +314,11 @@ class RooflineProfiler(TimesCalls):
         return self._report
 
     # ---- shared
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Have what observes this thread make way while this profiler does, if it can: two cannot at once."""
+        make_way = self._around.make_way
+        return make_way[-1](self) if make_way else contextlib.nullcontext()
 
     def _make_report(self) -> Report:
         tree_now = self._known.tree(self.model)

@@ -319,7 +319,7 @@ class Report(WritesTraces, OfRanks, Predicts):
     def from_dict(report: dict[str, Any]) -> Report:
         """A report from :meth:`to_dict`. Raises ValueError where it is none."""
         try:
-            return _read(json.dumps(report))
+            return parsed(json.dumps(report))
         except (TypeError, RecursionError) as error:
             raise ValueError(f"not a roofprof report: {error}") from None
 
@@ -329,7 +329,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         if isinstance(path, str) and path.lstrip().startswith("{"):
             raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
         try:
-            return _read(read_whole(path))
+            return parsed(read_whole(path))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -340,7 +340,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return hash(self._compiled.to_json())
 
 
-def _read(text: str | bytes) -> Report:
+def parsed(text: str | bytes) -> Report:
     """What is no report raises ValueError."""
     try:
         return Report(_report.report_from_json(text))

@@ -21,7 +21,7 @@ using ModuleAndOp = std::pair<std::string_view, std::string_view>;
 struct Held {
   AdviceCase where;
   AdviceReason reason;
-  std::size_t members = 1;
+  std::vector<std::string> members;  // paths of the modules that it is about
 };
 
 std::int64_t weight_of(const OpBucket& bucket) { return bucket.time_ns.value_or(bucket.work.bytes()); }
@@ -67,18 +67,18 @@ Advice describe(const AdviceRule& rule, std::vector<Held> held) {
   advice.rule = rule.name;
   advice.module = *largest.where.ops->module;
   std::set<std::string> seen_ops;
-  std::map<std::string, std::size_t> members;
-  for (const auto& [where, reason, count] : held) {
+  std::set<std::string> seen_modules;
+  for (const auto& [where, reason, members] : held) {
     if (seen_ops.insert(*where.ops->op).second) advice.ops.push_back(*where.ops->op);
-    if (members.emplace(*where.ops->module, count).second) advice.modules.push_back(*where.ops->module);
+    if (seen_modules.insert(*where.ops->module).second)
+      advice.modules.insert(advice.modules.end(), members.begin(), members.end());
   }
-  std::size_t others = 0;
-  for (const auto& [module, count] : members) others += module == advice.module ? 0 : count;
+  const auto others = std::ssize(advice.modules) - std::ssize(largest.members);
   std::string subject = rule.about.empty() ? listed(advice.ops, kNamed) : std::string(rule.about);
   if (rule.names_modules) {
     subject += " in " + display_path(advice.module);
-    if (largest.members > 1) subject += " x" + std::to_string(largest.members);
-    if (others > 0) subject += " and " + counted(static_cast<std::int64_t>(others), "more module", "more modules");
+    if (largest.members.size() > 1) subject += " x" + std::to_string(largest.members.size());
+    if (others > 0) subject += " and " + counted(others, "more module", "more modules");
   }
 
   double taken_ns = 0;
@@ -103,9 +103,10 @@ std::vector<Advice> advice_on(const ProfileData& data, const Figures& total) {
   if (auto idle = idle_device(total)) cases.push_back(std::move(*idle));
   const auto buckets = largest_buckets(folding.data);
   const auto older = older_kernels(folding.data);
-  std::map<std::string_view, std::size_t> members;
+  std::map<std::string_view, std::vector<std::string>> members;
   for (std::size_t id = 0; id < folding.modules.size(); ++id) {
-    members[folding.data.modules[id].path] = folding.modules[id].members.size();
+    auto& paths = members[folding.data.modules[id].path];
+    for (const ModuleId member : folding.modules[id].members) paths.push_back(data.modules[index_of(member)].path);
   }
   const auto found_in = [](const auto& map, const GroupRow& row) {
     const auto found = map.find(ModuleAndOp(*row.module, *row.op));

@@ -207,7 +207,7 @@ struct FlopsUtilization {
 struct Advice {
   std::string rule;                  // "depthwise-convolution"
   std::string module;                // path of the module with most of that time; of equal siblings "layers.0-79.mlp"
-  std::vector<std::string> modules;  // all that the rule holds for, most time first
+  std::vector<std::string> modules;  // paths of all that the rule holds for, most time first, equal siblings one by one
   std::vector<std::string> ops;      // "aten::conv2d"; "(outside ops)"
   std::string text;                  // one sentence with the figures that call for it
   std::vector<std::pair<std::string, double>> figures;  // these, by name

@@ -13,9 +13,10 @@ from roofprof.cli.shared import (
     add_debug,
     add_width,
     check_can_be_written,
-    print_text,
+    print_result,
     say,
     width,
+    write_result,
 )
 
 _DESCRIPTION = """\
@@ -82,19 +83,17 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_be_written(arguments.json)
     if arguments.published == "":
         write_json(arguments.json, "cards", {"cards": published_peaks.names()})
-        print_text("\n".join(published_peaks.names()))
+        print_result("\n".join(published_peaks.names()), arguments)
         return 0
     if arguments.published:
         roofs, beside = published_peaks.published(arguments.published), None
     else:
         roofs, notes = ceilings.for_device_with_notes(arguments.device, say, again=arguments.again)
         beside = published_peaks.published_for(arguments.device)
-    if arguments.json:
-        ceilings.save(roofs, arguments.json, notes)
-        say(f"written to {arguments.json}")
-    print_text(roofs.table(width(arguments), beside).rstrip("\n"))
+    write_result(arguments.json, lambda file: ceilings.save(roofs, file, notes))
+    print_result(roofs.table(width(arguments), beside).rstrip("\n"), arguments)
     for note in notes:
-        print_text(f"note: {note}")
+        print_result(f"note: {note}", arguments)
     return 0
 
 
@@ -127,10 +126,8 @@ def _network(arguments: argparse.Namespace) -> int:
         dist.all_reduce(all_known, dist.ReduceOp.MIN)
         roofs = known if known is not None and all_known.item() else measure(device, arguments.seconds, say)
         if dist.get_rank() == 0:
-            if arguments.json:
-                ceilings.save(roofs, arguments.json)
-                say(f"written to {arguments.json}")
-            print_text(roofs.table(width(arguments)).rstrip("\n"))
+            write_result(arguments.json, lambda file: ceilings.save(roofs, file))
+            print_result(roofs.table(width(arguments)).rstrip("\n"), arguments)
     finally:
         if ours:
             dist.destroy_process_group()
@@ -141,5 +138,5 @@ def _print_links(arguments: argparse.Namespace) -> int:
     from roofprof._network import links
 
     write_json(arguments.json, "links", {"links": [link._asdict() for link in links.published()]})
-    print_text(links.table())
+    print_result(links.table(), arguments)
     return 0

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof._files import write_whole
 from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    check_can_be_written,
+    check_dash,
+    print_result,
+    read_report,
+    say,
+)
 
 if TYPE_CHECKING:
     from roofprof.budget import Outcome
@@ -25,7 +34,7 @@ def add_parser(commands: Commands) -> None:
         "check", help="hold a report against a budget; exit code 1 where it breaks a limit", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument("--budget", type=Path, required=True, metavar="FILE", help="the limits, as TOML")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
     parser.add_argument("--write", action="store_true", help="make that budget from the report")
@@ -40,15 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Say which limits are broken, and by how much."""
     if arguments.write:
         return _write(arguments)
+    check_dash(arguments.report, arguments.baseline)
     check_json(arguments.json, arguments.report, arguments.budget, arguments.baseline)
     from roofprof.budget import Budget
-    from roofprof.report import Report
 
     budget = Budget.load(arguments.budget)
-    baseline = Report.from_json(arguments.baseline) if arguments.baseline else None
-    outcome = budget.check(Report.from_json(arguments.report), baseline)
+    baseline = read_report(arguments.baseline) if arguments.baseline else None
+    outcome = budget.check(read_report(arguments.report), baseline)
     write_json(arguments.json, "check", _stored(outcome))
-    print_text(str(outcome))
+    print_result(str(outcome), arguments)
     return 0 if outcome.kept else 1
 
 
@@ -77,9 +86,8 @@ def _write(arguments: argparse.Namespace) -> int:
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
     from roofprof.budget.written import budget_of
-    from roofprof.report import Report
 
-    write_whole(arguments.budget, budget_of(Report.from_json(arguments.report), arguments.margin).encode())
+    write_whole(arguments.budget, budget_of(read_report(arguments.report), arguments.margin).encode())
     say(f"written to {arguments.budget}")
     return 0
 

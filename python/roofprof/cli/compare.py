@@ -7,15 +7,18 @@ from pathlib import Path
 
 from roofprof._files import real
 from roofprof.cli.shared import (
+    DASH,
     CommandError,
     Commands,
     add_debug,
     add_width,
     check_can_be_written,
-    print_text,
-    say,
+    check_dash,
+    print_result,
+    read_report,
     whole_number,
     width,
+    write_result,
 )
 
 _DESCRIPTION = """\
@@ -30,7 +33,7 @@ def add_parser(commands: Commands) -> None:
         "compare", help="say what changed from one report to another", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
-    parser.add_argument("before", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("before", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument("after", type=Path, help="another one")
     parser.add_argument("--all", dest="every", action="store_true", help="show the modules without a change too")
     parser.add_argument(
@@ -49,17 +52,15 @@ def run(arguments: argparse.Namespace) -> int:
     written = [path for path in (arguments.json, arguments.html) if path]
     for path in written:
         check_can_be_written(path)
-    named = [real(path) for path in (arguments.before, arguments.after, *written)]
-    if len({*named[2:]} - {*named[:2]}) < len(written):
+    check_dash(arguments.before, arguments.after)
+    read = {real(path) for path in (arguments.before, arguments.after) if path != DASH}
+    if len({real(path) for path in written} - read) < len(written):
         raise CommandError("give --json and --html a file of their own")
     from roofprof.comparison import compare
-    from roofprof.report import Report
 
-    before, after = (Report.from_json(path) for path in (arguments.before, arguments.after))
+    before, after = (read_report(path) for path in (arguments.before, arguments.after))
     comparison = compare(before, after, names=(str(arguments.before), str(arguments.after)))
     for path, write in ((arguments.json, comparison.to_json), (arguments.html, comparison.to_html)):
-        if path:
-            write(path)
-            say(f"written to {path}")
-    print_text(comparison.table(width(arguments), arguments.limit, every=arguments.every).rstrip("\n"))
+        write_result(path, write)
+    print_result(comparison.table(width(arguments), arguments.limit, every=arguments.every).rstrip("\n"), arguments)
     return 0

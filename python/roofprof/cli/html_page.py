@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+from roofprof.cli.shared import CommandError, Commands, add_debug, beside, check_can_be_written, read_report, say
 
 _DESCRIPTION = """\
 One file that opens from disk without a network: the roofline, and the tree of modules, ops and kernels to sort, filter
@@ -18,7 +18,7 @@ def add_parser(commands: Commands) -> None:
     """The command's options."""
     parser = commands.add_parser("html", help="write a report's JSON file as one HTML page", description=_DESCRIPTION)
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: REPORT with .html)")
     add_json(parser, "what the page shows")
     add_debug(parser)
@@ -26,14 +26,13 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and write the page."""
-    path: Path = arguments.output or arguments.report.with_suffix(".html")
+    path: Path = arguments.output or beside(arguments.report, ".html")
     if path == arguments.report:
         raise CommandError(f"the page would replace the report '{path}': name another file with -o")
     check_can_be_written(path)
     check_json(arguments.json, path, arguments.report)
-    from roofprof.report import Report
 
-    report = Report.from_json(arguments.report)
+    report = read_report(arguments.report)
     try:
         report.to_html(path)
     except ImportError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof._files import read_whole, write_whole
 from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_text, say
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_result, say
 
 if TYPE_CHECKING:
     from roofprof._migrate import Migration
@@ -42,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     changed = [(path, migration.source) for path, source, migration in found if migration.source != source]
     for path, source, migration in found:
         if difference := _difference(path, source, migration.source):
-            print_text(difference)
+            print_result(difference, arguments)
     for path, _, migration in found:
         for left in migration.left:
-            print_text(f"{path}:{left.line}: left as it is: {left.text}")
+            print_result(f"{path}:{left.line}: left as it is: {left.text}", arguments)
     for path, text in changed if arguments.write else []:
         write_whole(path, text)
         say(f"written to {path}")

@@ -7,7 +7,16 @@ import dataclasses
 from pathlib import Path
 
 from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    beside,
+    check_can_be_written,
+    check_dash,
+    read_report,
+    say,
+)
 
 _DESCRIPTION = """\
 A report as a picture, SVG, PNG or PDF by the file's suffix. The roofline has FLOP/s over FLOPs per byte under the roofs
@@ -19,7 +28,7 @@ def add_parser(commands: Commands) -> None:
     """The command's options."""
     parser = commands.add_parser("plot", help="draw a report's JSON file as a roofline", description=_DESCRIPTION)
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the picture's file (default: the report's name with .svg)"
     )
@@ -38,14 +47,14 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the reports, and draw."""
     from roofprof._plots.plot import check, views_of
-    from roofprof.report import Report
 
-    path = arguments.output or arguments.report.with_suffix(".svg")
+    path = arguments.output or beside(arguments.report, ".svg")
+    check_dash(arguments.report, arguments.before)
     check(path, arguments.by, arguments.kind)
     check_can_be_written(path)
     check_json(arguments.json, path, arguments.report, arguments.before)
-    report = Report.from_json(arguments.report)
-    before = Report.from_json(arguments.before) if arguments.before else None
+    report = read_report(arguments.report)
+    before = read_report(arguments.before) if arguments.before else None
     try:
         report.plot(path, by=arguments.by, kind=arguments.kind, before=before, expand=arguments.expand)
     except ImportError as error:

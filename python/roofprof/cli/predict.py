@@ -14,10 +14,11 @@ from roofprof.cli.shared import (
     check_can_be_written,
     check_output,
     output,
-    print_text,
-    say,
+    print_result,
+    read_report,
     whole_number,
     width,
+    write_result,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def add_parser(commands: Commands) -> None:
         "predict", help="predict the times of a report on devices that are not at hand", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument(
         "--device",
         action="append",
@@ -107,9 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise CommandError(f"--{option} is of one device's report: give one --device, without --what-if")
     else:
         check_output(arguments)
-    from roofprof.report import Report
-
-    report = Report.from_json(arguments.report)
+    report = read_report(arguments.report)
     if several or arguments.what_if:
         return _table(report, arguments)
     predicted = report.predict(devices[0], batch=arguments.batch, **prediction_options(arguments))
@@ -125,8 +124,6 @@ def _table(report: Report, arguments: argparse.Namespace) -> int:
     else:
         answers = ranking = report.predict_all(arguments.device, batch=arguments.batch, **options)
         text = ranking.table(width(arguments))
-    if arguments.json:
-        answers.to_json(arguments.json)
-        say(f"written to {arguments.json}")
-    print_text(text.rstrip("\n"))
+    write_result(arguments.json, answers.to_json)
+    print_result(text.rstrip("\n"), arguments)
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from roofprof._files import of_rank
 from roofprof.cli.shared import (
+    DASH,
     CommandError,
     Commands,
     add_output_options,
@@ -64,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--steps must be 1 or more, and --skip 0 or more")
     if not arguments.as_module and not Path(arguments.script).is_file():
         raise CommandError(f"there is no script '{arguments.script}'")
+    if DASH in (arguments.json, arguments.csv):
+        raise CommandError("the program itself prints on the standard output: name files for --json and --csv")
     rank = int(os.environ["RANK"]) if "RANK" in os.environ else None  # torchrun sets it
     stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
     arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)

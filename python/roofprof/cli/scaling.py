@@ -13,9 +13,9 @@ from roofprof.cli.shared import (
     add_debug,
     add_width,
     check_can_be_written,
-    print_text,
-    say,
+    print_result,
     width,
+    write_result,
 )
 
 _DESCRIPTION = """\
@@ -62,8 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
         (arguments.html, found.to_html),
         (arguments.plot, found.plot),
     ):
-        if path:
-            write(path)
-            say(f"written to {path}")
-    print_text(found.table(width(arguments)))
+        write_result(path, write)
+    print_result(found.table(width(arguments)), arguments)
     return 0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from roofprof._files import why_not_writable
+from roofprof._files import read_stream, why_not_writable
 from roofprof._printable import printable, printable_lines
 from roofprof.cli.parser import near
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 # Nothing here loads torch: options, help and what reads reports have no time for it.
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+DASH = Path("-")  # in place of a file: the standard input, or output
+_STDIN = "standard input"
 
 
 class CommandError(Exception):
@@ -76,6 +81,8 @@ def check_output(arguments: argparse.Namespace) -> None:
 
 def check_can_be_written(path: Path) -> None:
     """Raise CommandError where a file cannot be made or replaced."""
+    if path == DASH:
+        return
     if why := why_not_writable(path):
         raise CommandError(f"cannot write '{path}': {why}")
 
@@ -83,7 +90,7 @@ def check_can_be_written(path: Path) -> None:
 def output(report: Report, arguments: argparse.Namespace) -> int:
     """Write the files that were asked for, print the table, and return the exit code."""
     code = write_files(report, arguments)
-    print_text(table(report, arguments))
+    print_result(table(report, arguments), arguments)
     return code
 
 
@@ -95,11 +102,8 @@ def write_files(report: Report, arguments: argparse.Namespace) -> int:
     ]
     code = 0
     for path, write in files:
-        if path is None:
-            continue
         try:
-            write(path)
-            say(f"written to {path}")
+            write_result(path, write)
         except OSError as error:
             code = complain(CommandError(f"{_sentence(error)}; {_kept_where(report)}"))
     return code
@@ -121,6 +125,60 @@ def _kept(report: Report) -> str:
         Path(name).unlink()
         raise
     return name
+
+
+def write_result(path: Path | None, write: Callable[[Path], object]) -> None:
+    """Have ``write`` write a file, if there is one to write, and say so; "-" is the standard output."""
+    if path is None:
+        return
+    if path != DASH:
+        write(path)
+        say(f"written to {path}")
+        return
+    with tempfile.TemporaryDirectory(prefix="roofprof-") as folder:
+        write(Path(folder) / "result")
+        content = (Path(folder) / "result").read_bytes()
+    if sys.stdout.isatty():  # which would act on what the names in it contain
+        print_text(content.decode().rstrip("\n"))
+        return
+    with _printing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def print_result(text: str, arguments: argparse.Namespace) -> None:
+    """Print the result as text, if the standard output is not for what --json, --csv or --html asks for."""
+    if DASH not in (getattr(arguments, option, None) for option in ("json", "csv", "html")):
+        print_text(text)
+
+
+def read_report(path: Path) -> Report:
+    """Return the report of a file; "-" is the standard input. Raises OSError or ValueError, which name it."""
+    from roofprof.report import Report, parsed
+
+    if path != DASH:
+        return Report.from_json(path)
+    try:
+        return parsed(read_stream(sys.stdin.buffer))
+    except OSError as error:
+        error.filename = _STDIN
+        raise
+    except ValueError as error:
+        raise ValueError(f"{_STDIN}: {error}") from None
+
+
+def beside(report: Path, suffix: str) -> Path:
+    """Return the file that is named as a report's, with another suffix."""
+    if report == DASH:
+        raise CommandError("the report comes from the standard input: name the file to write with -o")
+    return report.with_suffix(suffix)
+
+
+def check_dash(*paths: Path | None) -> None:
+    """Raise CommandError where more than one of these is the standard input, which has one report."""
+    if paths.count(DASH) > 1:
+        raise CommandError("'-' is the standard input, which has one report: name a file for the other")
 
 
 def table(report: Report, arguments: argparse.Namespace) -> str:
@@ -146,8 +204,14 @@ def print_text(text: str) -> None:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-    try:
+    with _printing():
         print(text, flush=True)
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:  # its reader went away (head)
         discard_stdout()
     except OSError as error:
@@ -254,8 +318,8 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON; - prints it, and no table")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV; - likewise")
 
 
 def add_width(parser: argparse.ArgumentParser) -> None:

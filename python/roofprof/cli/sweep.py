@@ -15,9 +15,9 @@ from roofprof.cli.shared import (
     add_target_options,
     add_width,
     check_can_be_written,
-    print_text,
-    say,
+    print_result,
     width,
+    write_result,
 )
 
 _DESCRIPTION = """\
@@ -73,10 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:
         raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error
-    if arguments.json:
-        sweep.to_json(arguments.json)
-        say(f"written to {arguments.json}")
-    print_text(sweep.table(width(arguments)).rstrip("\n"))
+    write_result(arguments.json, sweep.to_json)
+    print_result(sweep.table(width(arguments)).rstrip("\n"), arguments)
     return 0
 
 

@@ -13,7 +13,7 @@ import torch
 from roofprof import Latency, RooflineProfiler, Sweep
 from roofprof._latency.plan import Batches, Plan, RefusedError
 from roofprof.cli.profiling import check_device, inputs_of, model_of
-from roofprof.cli.shared import CommandError, check_can_be_written, print_text, say
+from roofprof.cli.shared import CommandError, check_can_be_written, print_result, say, write_result
 from roofprof.cli.target import call_inputs, load_inputs
 
 T = TypeVar("T")
@@ -23,13 +23,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Time, print and write."""
     batches = _check(arguments)
     timed = _sweep(arguments, batches) if batches else _one(arguments)
-    if arguments.json:
-        timed.to_json(arguments.json)
-        say(f"written to {arguments.json}")
+    write_result(arguments.json, timed.to_json)
     if arguments.plot and isinstance(timed, Sweep):
         timed.plot(arguments.plot)
         say(f"drawn in {arguments.plot}")
-    print_text(str(timed))
+    print_result(str(timed), arguments)
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, say
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, read_report, say
 
 FORMATS = (
     ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .svg: a flame graph of time by module; "
@@ -25,7 +25,7 @@ def add_parser(commands: Commands) -> None:
         "trace", help="write a report's JSON file as a trace or a flame graph", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote")
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=FORMATS)
     add_json(parser, "the time of each module, nested,")
     add_debug(parser)
@@ -36,9 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_trace(arguments.output, arguments.report)
     check_json(arguments.json, arguments.output, arguments.report)
     from roofprof._traces.written import writer_for
-    from roofprof.report import Report
 
-    report = Report.from_json(arguments.report)
+    report = read_report(arguments.report)
     writer_for(arguments.output)(report, arguments.output)
     say(f"written to {arguments.output}")
     if arguments.json:

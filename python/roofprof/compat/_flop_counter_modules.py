@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -21,6 +21,13 @@ class _Together(torch.nn.Module):
     """All modules that may run, as one model."""
 
 
+class _Open(threading.local):
+    """The modules whose calls are under way on this thread, outer before inner."""
+
+    def __init__(self) -> None:
+        self.modules: list[torch.nn.Module] = []
+
+
 class ModulesSeen:
     """The modules of a block: their names, and one tree in which all of them have a place."""
 
@@ -31,7 +38,7 @@ class ModulesSeen:
         self._together: _Together | None = None
         self._places: dict[str, torch.nn.Module] = {}
         self._in_tree: set[int] = set()
-        self._open = threading.local()
+        self._open = _Open()
         self._thread = threading.get_ident()
 
     @contextlib.contextmanager
@@ -40,15 +47,14 @@ class ModulesSeen:
 
         def before(module: torch.nn.Module, args: Any) -> None:
             self._called.add(id(module))
-            depth = getattr(self._open, "depth", 0)
-            self._open.depth = depth + 1
-            if depth == 0:
+            self._open.modules.append(module)
+            if len(self._open.modules) == 1:
                 self._name(module)
                 if id(module) not in self._in_tree and threading.get_ident() == self._thread:
                     unknown(module, args)
 
         def after(*_: Any) -> None:
-            self._open.depth = max(0, getattr(self._open, "depth", 0) - 1)
+            del self._open.modules[-1:]
 
         handles = [
             nn_module.register_module_forward_pre_hook(before),
@@ -92,11 +98,23 @@ class ModulesSeen:
         """One module with all that have a place below it; None before any has."""
         return self._together
 
-    def names_above(self, path: str) -> Iterator[str]:
-        """The names of the module at a path of :meth:`together` and of those around it, as far as they were called."""
-        parts = path.split(".")
-        for end in range(1, len(parts) + 1):
-            module = self._places.get(".".join(parts[:end]))
+    def names_open(self) -> Iterator[str]:
+        """The names of the modules whose calls are under way on this thread."""
+        for module in self._open.modules:
+            if id(module) in self._names:
+                yield self._names[id(module)]
+
+    def names_above(self, path: str, places: Mapping[str, torch.nn.Module] | None = None) -> Iterator[str]:
+        """The names of the module at a path and of those around it, as far as they were called.
+
+        places: modules by path, those of another model than :meth:`together`.
+        """
+        places = self._places if places is None else places
+        parts = path.split(".") if path else []
+        if parts and parts[0] not in places:
+            return
+        for end in range(len(parts) + 1):
+            module = places.get(".".join(parts[:end]))
             if module is None or id(module) not in self._names:
                 continue
             # Lists have no row; modules in TorchScript run without being called from here.

@@ -17,13 +17,18 @@ _FORMULA = " (formula)"  # after the name of an operator: what a formula declare
 
 
 class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lets every op through. Ops are then observed as autograd dispatches them, and formulas are asked."""
+    """Lets every op through. Ops are then observed as autograd dispatches them, and formulas are asked.
+
+    A formula's result is declared as work; while another profiler observes, whose figures it is not for, it goes to
+    ``self.instead``.
+    """
 
     supports_higher_order_operators = True
 
     def __init__(self, formulas: Mapping[Any, Formula]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._formulas = formulas
+        self.instead: Callable[[Any, Any], None] | None = None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -31,6 +36,10 @@ class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         packet = getattr(func, "_overloadpacket", func)
         formula = self._formulas.get(packet)
+        if formula is not None and self.instead is not None:
+            result = func(*args, **kwargs)
+            self.instead(packet, formula(*args, **kwargs, out_val=result))
+            return result
         if formula is not None:
             name = operator_name(packet)
             with roofprof.work(name + _FORMULA):  # what runs inside is what the formula stands for

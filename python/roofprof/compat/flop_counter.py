@@ -10,6 +10,7 @@ backward of a grouped convolution               its weight's gradient times grou
 backward of a branch (a residual's)             the whole block's, in its row       its own
 LSTM and GRU, ``mv``, ``dot``, int8 products    0                                   their MACs
 custom ops without a formula                    0                                   the MACs of the ops inside
+a module called without its parent              its own and those inside            its parents' too
 TorchScript modules                             one row                             a row for each module inside
 higher-order ops without a formula              refused, or skipped                 run, and the ops inside counted
 ``get_table``                                   needs tabulate                      needs nothing
@@ -17,6 +18,10 @@ higher-order ops without a formula              refused, or skipped             
 
 Figures can be asked for inside the block, as with torch. A backward after that is in "Global" alone where its forward
 ran before; so is one through a module that was made after the first call of a model.
+
+What roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
+counted here too; of a block without a model in "Global" alone. ``profile`` makes several calls: one of them counts
+here. Other threads are not counted, as with torch: each may have a counter of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +51,13 @@ __all__ = ["FlopCounterMode", "register_flop_formula"]
 FlopCounts = dict[str, dict[Any, int]]
 
 _OPEN = threading.local()  # .blocks: this thread's, outer before inner
+
+
+class _Observer(roofprof.RooflineProfiler):
+    """What a FlopCounterMode observes with. Others make way by :meth:`FlopCounterMode._alone`."""
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
 
 class FlopCounterMode:
@@ -76,7 +88,9 @@ class FlopCounterMode:
         self._unsupported: Counter[str] = Counter()
         self._block: contextlib.ExitStack | None = None  # while it is open
         self._modules = ModulesSeen()
-        self._profiler: roofprof.RooflineProfiler | None = None
+        self._ops: OpsBelowAutograd | None = None
+        self._guest: roofprof.RooflineProfiler | None = None  # what observes meanwhile
+        self._profiler: _Observer | None = None
 
     # ---- figures
 
@@ -117,7 +131,7 @@ class FlopCounterMode:
             self._open()
             stack.callback(self._close)
             stack.enter_context(self._modules.watching(self._include))
-            stack.enter_context(OpsBelowAutograd(self._formulas))
+            self._ops = stack.enter_context(OpsBelowAutograd(self._formulas))
             self._block = stack.pop_all()
         return self
 
@@ -136,26 +150,66 @@ class FlopCounterMode:
     def _alone(self) -> Iterator[None]:
         """Profiles do not nest: a block around this one waits meanwhile, and gets what was counted here."""
         blocks: list[FlopCounterMode] = _OPEN.__dict__.setdefault("blocks", [])
-        around = blocks[-1] if blocks else None
-        if around is not None:
-            around._close()
-        blocks.append(self)
+        make_way = roofprof.RooflineProfiler._around.make_way
+        with blocks[-1]._waiting(self) if blocks else contextlib.nullcontext():
+            blocks.append(self)
+            make_way.append(self._make_way)
+            try:
+                yield
+            finally:
+                make_way.remove(self._make_way)
+                blocks.remove(self)
+
+    @contextlib.contextmanager
+    def _waiting(self, inner: FlopCounterMode) -> Iterator[None]:
+        self._pause()
         try:
             yield
         finally:
-            blocks.remove(self)
-            if around is not None:
-                for module, counts in self._counts.items():
-                    for key, flops in counts.items():
-                        around._count(module, key, flops)
-                around._unsupported += self._unsupported
-                around._open()
+            for module, counts in inner._counts.items():
+                for key, flops in counts.items():
+                    if key not in self._formulas:  # which were asked here too
+                        self._count(module, key, flops)
+            self._unsupported += inner._unsupported
+            self._resume()
+
+    @contextlib.contextmanager
+    def _make_way(self, profiler: roofprof.RooflineProfiler) -> Iterator[None]:
+        """Wait for a profiler of the user's that observes inside this block, and count what its report has."""
+        blocks: list[FlopCounterMode] = list(_OPEN.blocks)
+        self._pause()
+        for block in blocks:
+            block._guest = profiler
+        try:
+            yield
+        finally:
+            for block in blocks:
+                block._guest = None
+            try:
+                if profiler._run.counted:
+                    self._add(profiler.report(), _modules_by_path(profiler))
+            finally:
+                self._resume()
+
+    def _pause(self) -> None:
+        assert self._ops is not None
+        self._close()
+        self._ops.instead = self._count_formula
+
+    def _resume(self) -> None:
+        assert self._ops is not None
+        self._ops.instead = None
+        self._open()
+
+    def _count_formula(self, key: Any, flops: Any) -> None:
+        """Count what a formula says of a call that another observes."""
+        if self._guest is None or not self._guest._run.counted:  # its calls after that are made to be timed
+            for name in dict.fromkeys(("Global", *self._modules.names_open())):
+                self._count(name, key, flops)
 
     def _open(self) -> None:
         # Of the host, so that a GPU is not traced: nothing here is a time.
-        profiler = roofprof.RooflineProfiler(
-            self._modules.together(), device="cpu", counters="off", ceilings=roofprof.Ceilings()
-        )
+        profiler = _Observer(self._modules.together(), device="cpu", counters="off", ceilings=roofprof.Ceilings())
         profiler.__enter__()
         self._profiler = profiler
 
@@ -172,6 +226,8 @@ class FlopCounterMode:
 
     def _include(self, module: torch.nn.Module, args: Any) -> None:
         """Observe the call of a module that has no place yet, with all modules that there are."""
+        if self._profiler is None:  # another one observes
+            return
         self._close()
         self._modules.discover(module)
         self._open()
@@ -179,7 +235,9 @@ class FlopCounterMode:
         assert self._profiler is not None
         self._profiler._observer.session.enter_hook(module, args)
 
-    def _add(self, report: roofprof.Report) -> None:
+    def _add(self, report: roofprof.Report, places: Mapping[str, torch.nn.Module] | None = None) -> None:
+        """Count what a report has. places: the modules by path, if its model is not ``self._modules.together()``."""
+        around = () if places is None else tuple(self._modules.names_open())
         for group in report.group("module", "op"):
             path, operator = group.keys
             formulas, name = from_formula(operator)
@@ -188,7 +246,7 @@ class FlopCounterMode:
             flops = group.flops if formulas else 0 if replaced else 2 * group.macs
             if not flops:
                 continue
-            for module in dict.fromkeys(("Global", *self._modules.names_above(path))):
+            for module in dict.fromkeys(("Global", *around, *self._modules.names_above(path, places))):
                 self._count(module, key, flops)
         for op in report.coverage.uncosted_ops:
             if operator_key(op.op) not in self._formulas:
@@ -197,3 +255,10 @@ class FlopCounterMode:
     def _count(self, module: str, key: Any, flops: int) -> None:
         counts = self._counts.setdefault(module, {})
         counts[key] = counts.get(key, 0) + flops
+
+
+def _modules_by_path(profiler: roofprof.RooflineProfiler) -> dict[str, torch.nn.Module]:
+    tree = profiler._tree
+    return {
+        facts["path"]: module for facts, module in zip(tree.modules, tree.objects, strict=True) if module is not None
+    }

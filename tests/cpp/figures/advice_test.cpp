@@ -220,6 +220,27 @@ TEST(Advice, EqualSiblingsAreSpokenOfTogether) {
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].module, "act0-39");
   EXPECT_NE(advice[0].text.find("aten::relu in act0-39 x40 (100% of the time)"), std::string::npos) << advice[0].text;
+  ASSERT_EQ(advice[0].modules.size(), 40U);  // each by itself
+  EXPECT_EQ(advice[0].modules.front(), "act0");
+  EXPECT_EQ(advice[0].modules.back(), "act39");
+}
+
+// "x40 and 2 more modules" are 42, and so many are listed.
+TEST(Advice, SaysHowManyModulesItLists) {
+  ProfileBuilder net;
+  const auto relu = [&](const std::string& name) {
+    const ModuleId layer = net.module(name, "ReLU");
+    net.op("aten::relu", layer, per_element(5'000'000, 5'000'000, 40'000'000), 800'000);
+    net.time(layer, {800'000});
+  };
+  for (int i = 0; i < 40; ++i) relu("act" + std::to_string(i));
+  relu("head");
+  relu("tail");
+  const testing::Derived report = net.derived();
+  const auto advice = advice_on(report.data(), report.total());
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_NE(advice[0].text.find("act0-39 x40 and 2 more modules"), std::string::npos) << advice[0].text;
+  EXPECT_EQ(advice[0].modules.size(), 42U);
 }
 
 TEST(Advice, IsNoneWithoutTimesOrRoofs) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from torch.nn.modules import module as nn_module
 from torch.utils import flop_counter as torchs
 from torch.utils.checkpoint import checkpoint
 
+import roofprof
 from roofprof.compat.flop_counter import FlopCounterMode, register_flop_formula
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -294,3 +296,131 @@ def test_a_block_that_is_open_is_not_entered_again():
         counter.__enter__()
     with pytest.raises(RuntimeError, match="not open"):
         counter.__exit__(None, None, None)
+
+
+# ---- profiles inside the block
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 6))
+
+
+class Counting(nn.Module):
+    """Counts its part in forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = mlp()
+
+    def forward(self, x):
+        roofprof.count(self.part, x)
+        return x
+
+
+def by_count(model, x):
+    return roofprof.count(model, x)
+
+
+def by_block(model, x):
+    with roofprof.RooflineProfiler(model, ceilings=roofprof.Ceilings()) as profiler:
+        model(x)
+    return profiler.report()
+
+
+def by_block_without_model(model, x):
+    with roofprof.RooflineProfiler(None, ceilings=roofprof.Ceilings()) as profiler:
+        model(x)
+    return profiler.report()
+
+
+def by_mode(model, x):
+    with FlopCounterMode(display=False):
+        return roofprof.count(model, x)
+
+
+@pytest.mark.parametrize("formulas", [{}, {aten.addmm: lambda *_, out_shape=None, **__: out_shape[1]}])
+@pytest.mark.parametrize("inner", [by_count, by_block, by_block_without_model, by_mode])
+def test_profiles_inside_the_block_count_in_both(inner, formulas):
+    model, x = mlp(), torch.rand(2, 4)
+    plain = inner(model, x)
+    with torchs.FlopCounterMode(display=False, custom_mapping=formulas) as theirs:
+        model(x)
+        model(x)
+        model(x)
+    with FlopCounterMode(display=False, custom_mapping=formulas) as ours:
+        model(x)
+        report = inner(model, x)
+        model(x)
+    counts = theirs.get_flop_counts()
+    if inner is by_block_without_model and not formulas:
+        assert ours.get_flop_counts()["Global"] == counts["Global"]
+    else:
+        assert ours.get_flop_counts() == counts
+    assert (report.total.macs, report.total.flops) == (plain.total.macs, plain.total.flops)
+    assert report.total.macs == 2 * (4 * 5 + 5 * 6)
+
+
+def test_of_a_profile_inside_the_block_one_call_counts():
+    model, x = mlp(), torch.rand(2, 4)
+    with FlopCounterMode(display=False) as counter:
+        report = roofprof.RooflineProfiler(model, repeat=2, ceilings=roofprof.Ceilings()).run(x)
+    assert counter.get_total_flops() == 2 * report.total.macs == 4 * (4 * 5 + 5 * 6)
+
+
+def test_a_count_inside_a_module_counts_in_that_module_as_with_torch():
+    model, x = Counting(), torch.rand(2, 4)
+    theirs, ours = pair(model, x, backward=False)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert set(ours.get_flop_counts()) == {"Global", "Counting", "Counting.part", "Counting.part.0", "Counting.part.1"}
+
+
+def test_a_profile_that_raises_leaves_the_block_counting():
+    model, x = mlp(), torch.rand(2, 4)
+
+    def fails(x):
+        model(x)
+        raise KeyError
+
+    with torchs.FlopCounterMode(display=False) as theirs:
+        model(x)
+        model(x)
+    with FlopCounterMode(display=False) as ours:
+        with pytest.raises(KeyError):
+            roofprof.count(fails, x)
+        model(x)
+    assert ours.get_total_flops() == theirs.get_total_flops()
+    assert roofprof.count(model, x).total.macs == 2 * (4 * 5 + 5 * 6)
+
+
+@pytest.mark.parametrize("mode", [torchs.FlopCounterMode, FlopCounterMode])
+def test_blocks_in_blocks_see_modules_that_are_new(mode):
+    model, x = mlp(), torch.rand(2, 4)
+    with mode(display=False) as outer:
+        model(x)
+        with mode(display=False) as inner:
+            model(x)
+            nn.Linear(4, 3)(x)
+        nn.Linear(4, 3)(x)
+    macs, macs_of_new = 2 * (4 * 5 + 5 * 6), 2 * 4 * 3
+    assert inner.get_total_flops() == 2 * (macs + macs_of_new)
+    assert outer.get_total_flops() == 4 * (macs + macs_of_new)
+    assert sum(outer.get_flop_counts()["Linear"].values()) == 4 * macs_of_new
+
+
+@pytest.mark.parametrize("mode", [torchs.FlopCounterMode, FlopCounterMode])
+def test_another_threads_counts_are_its_own(mode):
+    model, x, seen = mlp(), torch.rand(2, 4), []
+
+    def work():
+        seen.append(roofprof.count(model, x).total.macs)
+        with mode(display=False) as counter:
+            model(x)
+        seen.append(counter.get_total_flops())
+
+    with mode(display=False) as outer:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        model(x)
+    macs = 2 * (4 * 5 + 5 * 6)
+    assert [*seen, outer.get_total_flops()] == [macs, 2 * macs, 2 * macs]

@@ -1,0 +1,152 @@
+"""``-`` in place of a file: what it prints is what the file has, what it reads is what the file says."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from given_roofs import profiler
+from torch import nn
+
+import roofprof
+from roofprof import _files
+from roofprof.cli import main
+
+
+@pytest.fixture(name="report", autouse=True)
+def _report(tmp_path, monkeypatch):
+    """r.json of an MLP, a budget and an operator's costs, in the folder where commands run."""
+    monkeypatch.chdir(tmp_path)
+    report = profiler(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 4))).run(torch.rand(8, 64))
+    report.to_json("r.json")
+    Path("b.toml").write_text('[total]\nmacs = "<= 1 G"\n')
+    Path("m.py").write_text("import torch\n\n\ndef model():\n    return torch.nn.Linear(3, 4)\n")
+    Path("t.py").write_text("from thop import profile\n")
+    return report
+
+
+@pytest.fixture(name="stdin")
+def _stdin(monkeypatch):
+    def holds(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return holds
+
+
+WRITERS = {
+    "show": ["show", "r.json", "--json"],
+    "rows": ["show", "r.json", "--csv"],
+    "compare": ["compare", "r.json", "r.json", "--json"],
+    "page of compare": ["compare", "r.json", "r.json", "--html"],
+    "check": ["check", "r.json", "--budget", "b.toml", "--json"],
+    "predict": ["predict", "r.json", "--device", "L40S", "--json"],
+    "ranking": ["predict", "r.json", "--all", "--json"],
+    "what if": ["predict", "r.json", "--device", "L40S", "--what-if", "--json"],
+    "trace": ["trace", "r.json", "-o", "r.svg", "--json"],
+    "cards": ["ceilings", "--published", "--json"],
+    "roofs": ["ceilings", "--published", "L40S", "--json"],
+    "links": ["ceilings", "--links", "--json"],
+    "migrate": ["migrate", "t.py", "--json"],
+    "sweep": ["sweep", "m.py:model", "--input", "Bx3", "--batch", "1,2", "--device", "L40S", "--json"],
+    "count": ["profile", "m.py:model", "--input", "1x3", "--count", "--json"],
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbinary):
+    if name == "migrate":
+        pytest.importorskip("libcst")
+    options = WRITERS[name]
+    assert main([*options, "x"]) == 0
+    assert capsysbinary.readouterr().out or name == "trace"  # a table or text
+    assert main([*options, "-"]) == 0
+    printed, said = capsysbinary.readouterr()
+    if name == "count":  # made anew: the report has the time of day
+        printed, written = (json.loads(text)["total"]["macs"] for text in (printed, Path("x").read_bytes()))
+        assert printed == written == 12
+    else:
+        assert printed == Path("x").read_bytes()
+    assert b"written to -" not in said
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "dashed"),
+    [
+        (["show", "r.json"], ["show", "-"]),
+        (["compare", "r.json", "r.json"], ["compare", "-", "r.json"]),
+        (["compare", "r.json", "r.json"], ["compare", "r.json", "-"]),
+        (["check", "r.json", "--budget", "b.toml"], ["check", "-", "--budget", "b.toml"]),
+        (["predict", "r.json", "--all"], ["predict", "-", "--all"]),
+        (["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"]),
+        (["trace", "r.json", "-o", "x.svg"], ["trace", "-", "-o", "y.svg"]),
+    ],
+)
+def test_a_dash_reads_what_the_file_has(options, dashed, stdin, capsys):
+    assert main(options) == 0
+    of_file = capsys.readouterr().out
+    stdin(Path("r.json").read_bytes())
+    assert main(dashed) == 0
+    of_stdin = capsys.readouterr().out
+    if options[0] == "compare":  # names the files
+        of_file, of_stdin = (
+            [line for line in text.splitlines() if ".json" not in line] for text in (of_file, of_stdin)
+        )
+    assert of_stdin == of_file
+    if "-o" in options:
+        assert Path(options[-1]).read_bytes() == Path(dashed[-1]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "standard input: "),
+        (b"{", "standard input: "),
+        (b"\xff\xfe", "standard input: "),
+        (b"x" * 2000, "standard input: there are more than 1,000 bytes"),
+    ],
+)
+def test_what_is_wrong_with_the_standard_input_is_one_sentence(content, says, stdin, capsys, monkeypatch):
+    if len(content) > 1000:
+        monkeypatch.setattr(_files.read_stream, "__defaults__", (1000,))
+    stdin(content)
+    assert main(["show", "-"]) == 2
+    out, said = capsys.readouterr()
+    assert (out, said.count("\n")) == ("", 1)
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["compare", "-", "-"], "name a file for the other"),
+        (["check", "-", "--budget", "b.toml", "--baseline", "-"], "name a file for the other"),
+        (["html", "-"], "name the file to write with -o"),
+        (["plot", "-"], "name the file to write with -o"),
+        (["show", "r.json", "--json", "-", "--csv", "-"], "give each its own"),
+        (["compare", "r.json", "r.json", "--json", "-", "--html", "-"], "a file of their own"),
+        (["run", "--json", "-", "m.py"], "the program itself prints"),
+        (["run", "--csv", "-", "m.py"], "the program itself prints"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, says, stdin, capsys):
+    stdin(Path("r.json").read_bytes())
+    assert main(options) == 2
+    out, said = capsys.readouterr()
+    assert (out, said.count("\n")) == ("", 1)
+    assert says in said
+    assert not Path("-").exists()
+
+
+def test_commands_pipe(report):
+    command = [sys.executable, "-m", "roofprof", "show"]
+    with subprocess.Popen([*command, "r.json", "--json", "-"], stdout=subprocess.PIPE) as first:
+        shown = subprocess.run([*command, "-", "--csv", "-"], stdin=first.stdout, capture_output=True, check=True)
+    assert first.returncode == 0
+    assert shown.stdout.decode() == report.to_csv()
+    assert roofprof.Report.from_json("r.json") == report
