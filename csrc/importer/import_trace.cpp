@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "importer/step_mean.h"
 #include "join/join.h"
 #include "kineto/costs/meta_costs.h"
 #include "roofs/known/published.h"
@@ -25,7 +26,7 @@ std::string device_name(const Environment& environment) {
 }  // namespace
 
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
-                    const std::optional<kineto::StepRange>& steps, const kineto::CalledModel* model) {
+                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model) {
   kineto::MetaCosts costs;
   auto observed = kineto::observed_trace(std::move(trace), costs, steps, model);
   const auto device = device_name(observed.environment);
@@ -38,7 +39,10 @@ Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
         device.empty() ? "the trace does not name a device" : "no roofs are published of " + device;
     add_note(observed.notes, "no-roof", what + ": name one (--device), or measure its roofs there (roofprof ceilings)");
   }
-  return report_of(std::make_shared<const ProfileData>(join(std::move(observed))), {});
+  const auto count = observed.steps;
+  auto data = join(std::move(observed));
+  if (mean && count > 0) data = mean_of_steps(std::move(data), count);
+  return report_of(std::make_shared<const ProfileData>(std::move(data)), {});
 }
 
 Report Report::from_trace(const std::string& path, const std::optional<Ceilings>& roofs) {

@@ -12,8 +12,10 @@
 namespace roofprof {
 
 // What was read, as a report. `roofs`: empty for the published ones of the device that the trace names; `steps`: empty
-// for all; `model`: null where it is not known. Throws kineto::TraceError, one sentence.
+// for all that was recorded, in steps and outside; `mean`: of the steps, in place of their sum; `model`: null where it
+// is not known. Throws kineto::TraceError, one sentence.
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
-                    const std::optional<kineto::StepRange>& steps = {}, const kineto::CalledModel* model = nullptr);
+                    const std::optional<kineto::StepRange>& steps = {}, bool mean = false,
+                    const kineto::CalledModel* model = nullptr);
 
 }  // namespace roofprof

@@ -2,6 +2,7 @@
 // From a trace to what a profile is made of.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@ namespace roofprof::kineto {
 
 // Of ProfilerStep's numbers, the first and the last.
 using StepRange = std::pair<std::int64_t, std::int64_t>;
+inline constexpr StepRange kAllSteps = {0, std::numeric_limits<std::int64_t>::max()};
 
 // Without roofs. `steps`: only what ran in these, and what it launched; empty: all of the trace. `model`: the one that
 // was recorded; null: not known. Throws TraceError where the trace has none of the steps.

@@ -58,13 +58,14 @@ void bind_import(py::module_& module) {
       .def(
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
-             const std::optional<kineto::StepRange>& steps, const Report* model, const std::vector<Call>& calls) {
-            if (model == nullptr) return import_trace(reader.finish(), roofs, steps);
+             const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
+             const std::vector<Call>& calls) {
+            if (model == nullptr) return import_trace(reader.finish(), roofs, steps, mean);
             const auto called = called_model(*model, calls);
-            return import_trace(reader.finish(), roofs, steps, &called);
+            return import_trace(reader.finish(), roofs, steps, mean, &called);
           },
-          py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("model") = nullptr,
-          py::arg("calls") = std::vector<Call>());
+          py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
+          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>());
 }
 
 }  // namespace roofprof::python

@@ -65,6 +65,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Kernels were launched before a trace began: they are in no row, and how long they took."},
     {"trace-lacks", NoteLevel::warning,
      "A trace was recorded without something that figures need: the text names the option."},
+    {"steps-differ", NoteLevel::warning,
+     "The steps that a mean is of did different work: counts of what some of them did are rounded down."},
     {"model-not-aligned", NoteLevel::warning,
      "The calls in a trace are not those of the model: rows are named by class and number."},
     // Operators and modules

@@ -41,8 +41,9 @@ class TraceReader:
         self,
         roofs: Ceilings | None = None,
         steps: tuple[int, int] | None = None,
+        mean: bool = False,
         model: Report | None = None,
-        calls: Sequence[tuple[str, int]] = ...,
+        calls: list[tuple[str, int]] = ...,
     ) -> Report: ...
 
 class Session:

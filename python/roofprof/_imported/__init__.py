@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch.profiler import profile as TorchProfile  # noqa: N812
 
 _PIECE = 1 << 20  # bytes that are read at a time
+_ALL_STEPS = 0, 2**63 - 1
 
 
 def from_trace(
@@ -40,15 +41,17 @@ def from_trace(
     It is counted once; on the meta device that costs nothing.
     device: whose roofs rows are held against: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the published
     roofs of the device that the trace names.
-    steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3); None: all that the trace has.
+    steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
+    all that was recorded, in steps and outside.
     Raises ValueError, one sentence, for what is no trace of torch.profiler, and OSError for a file that cannot be read.
     """
-    chosen = _steps(steps)
+    chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
+    mean = steps == "mean"
     roofs = _roofs(device)
     counted, calls = (None, []) if model is None else calls_of(model, inputs)
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, counted, calls))
-    return _read(Path(trace), roofs, chosen, counted, calls)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, counted, calls))
+    return _read(Path(trace), roofs, chosen, mean, counted, calls)
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -97,6 +100,7 @@ def _read(
     path: Path,
     roofs: _C.Ceilings | None,
     steps: tuple[int, int] | None,
+    mean: bool,
     counted: Report | None,
     calls: list[tuple[str, int]],
 ) -> Report:
@@ -107,7 +111,7 @@ def _read(
                 reader.feed(piece)
             progress.say(f"costing the operators of {path.name}")
             model = None if counted is None else counted._compiled
-            return Report(reader.report(roofs, steps, model, calls))
+            return Report(reader.report(roofs, steps, mean, model, calls))
     except _C.TraceError as error:
         raise ValueError(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -149,7 +153,7 @@ def _steps(steps: str | tuple[int, int] | None) -> tuple[int, int] | None:
     except (TypeError, ValueError):
         chosen = 1, 0
     if not 0 <= chosen[0] <= chosen[1] < 2**63:
-        raise ValueError(f"steps are given as '3' or '1-3', by ProfilerStep's numbers, not as {steps!r}")
+        raise ValueError(f"steps are given as '3' or '1-3', by ProfilerStep's numbers, or as 'mean', not as {steps!r}")
     return chosen
 
 

@@ -24,7 +24,11 @@ def add_parser(commands: Commands) -> None:
         metavar="CARD|FILE.json",
         help="whose roofs rows are held against, such as 'H100 SXM' (default: those of the device in the trace)",
     )
-    parser.add_argument("--steps", metavar="FIRST-LAST", help="which of ProfilerStep's steps (default: all)")
+    parser.add_argument(
+        "--steps",
+        metavar="FIRST-LAST|mean",
+        help="which of ProfilerStep's steps, by number, or their mean (default: all that was recorded)",
+    )
     parser.add_argument(
         "--model",
         metavar="TARGET",

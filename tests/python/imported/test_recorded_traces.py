@@ -1,0 +1,198 @@
+"""Traces that others recorded on GPUs, where the environment variable ROOFPROF_TRACES names their folder.
+
+Its README states the sums of kernel times; the tables of TraceLens (MIT) beside the traces state FLOPs and bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import functools
+import gzip
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import roofprof
+
+FOLDER = Path(os.environ.get("ROOFPROF_TRACES", "/nonexistent"))
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="ROOFPROF_TRACES names no folder with traces that were recorded on GPUs"
+)
+
+H100 = ("gaunernst_bert-small", "Falconsai", "Qwen", "facebook_timesformer")
+
+# Kernels (no copies, no fills) and the sum of their times in microseconds, as the folder's README says.
+KERNELS = {
+    "tracelens/h100/gaunernst_bert-small": (60, 307.2),
+    "tracelens/h100/Falconsai": (154, 1_220.9),
+    "tracelens/h100/Qwen": (1_465, 45_432.7),
+    "tracelens/h100/facebook_timesformer": (446, 154_855.6),
+    "tracelens/mi300/Qwen": (1_516, 43_062.0),
+    "tracelens/mi300/resnet_act_checkpoint": (2_995, 97_255.8),
+    "tracelens/mi300/normalization_layer_test": (168, 992.0),
+    "tracelens/b200/eager_trace": (768, 10_862.9),
+    "tracelens/compiled/triton": (12, 12_549.0),
+    "tracelens/sglang_decode/sglang": (555, 9_765.4),
+    "tracelens/vllm_decode/graph_execution": (425, 10_674.5),
+    "hta/control": (8_568, None),
+    "hta/test": (9_876, None),
+    "hta/nccl_data": (2_700, None),
+}
+
+
+def path_of(beginning):
+    folder, _, name = beginning.rpartition("/")
+    (path,) = (FOLDER / folder).glob(f"{name}*.json.gz")
+    return path
+
+
+@functools.cache
+def read(beginning):
+    return roofprof.from_trace(path_of(beginning))
+
+
+@functools.cache
+def events_of(beginning):
+    text = gzip.decompress(path_of(beginning).read_bytes()).decode("utf-8", "replace")
+    return json.loads(text, strict=False)["traceEvents"]
+
+
+def left_out_ns(report):
+    """What was launched before the window: of how many launches, and their time."""
+    texts = [note.text for note in report.coverage.notes if note.code == "launched-before"]
+    if not texts:
+        return 0
+    (text,) = texts
+    return round(float(text.partition("that took ")[2].partition(" us")[0]) * 1000)
+
+
+def all_traces():
+    return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.json.gz")) if FOLDER.is_dir() else []
+
+
+@pytest.mark.parametrize("name", all_traces())
+def test_every_trace_is_read(name, tmp_path):
+    """And written and read back, shown, drawn as a page; rows add up to the total."""
+    report = roofprof.from_trace(FOLDER / name)
+    assert roofprof.Report.from_dict(report.to_dict()).to_dict() == report.to_dict()
+    for by in ("module", "op", "kernel", "scope"):
+        assert report.table(by=by)
+    report.to_html(tmp_path / "r.html")
+    for figure in ("macs", "flops", "bytes", "time"):
+        own = [getattr(row, f"self_{figure}") or 0 for row in report.rows]
+        assert sum(own) == pytest.approx(getattr(report.total, figure) or 0, rel=1e-9), figure
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_times_are_those_of_the_trace(name):
+    """The sum over kernels, and what was left out, is exactly the trace's."""
+    number, microseconds = KERNELS[name]
+    report = read(name)
+    events = [event for event in events_of(name) if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    whole = sum(round(float(event["dur"]) * 1000) for event in events)
+    kept = sum(bucket["total_ns"] for bucket in report.to_dict()["kernel_buckets"])
+    assert kept + left_out_ns(report) == pytest.approx(whole, abs=100)  # the note has tenths of a microsecond
+    assert report.total.time * 1e9 == pytest.approx(kept, abs=1)
+    kernels = [event for event in events if event["cat"] == "kernel"]
+    assert len(kernels) == number
+    if microseconds is not None:
+        assert sum(float(event["dur"]) for event in kernels) == pytest.approx(microseconds, abs=0.06)
+
+
+def shares(report):
+    """The shares of the kernels' time whose op has a cost, and that is in a module."""
+    data = report.to_dict()
+    whole = costed = placed = 0
+    for kernel in data["kernel_buckets"]:
+        whole += kernel["total_ns"]
+        bucket = kernel.get("bucket", -1)
+        costed += kernel["total_ns"] * (bucket >= 0 and data["ops"][bucket].get("costed", True))
+        placed += kernel["total_ns"] * (kernel["module"] != 1)
+    return costed / whole, placed / whole
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [*((f"tracelens/h100/{model}", 0.99) for model in H100), ("tracelens/mi300/Qwen", 0.95)],
+)
+def test_nearly_all_kernel_time_is_costed_and_in_a_module(name, least):
+    costed, placed = shares(read(name))
+    assert costed >= least
+    assert placed >= least
+
+
+def test_the_checkpointed_resnet_is_costed():
+    """On an MI300X: its optimizer and zero_grad are in no module."""
+    assert shares(read("tracelens/mi300/resnet_act_checkpoint"))[0] >= 0.95
+
+
+def test_macs_that_are_published():
+    vit = read("tracelens/h100/Falconsai")
+    images = 4
+    pooler = 768 * 768
+    assert vit.total.macs == images * (17_563_650_048 + 0 * pooler)
+    resnet = read("tracelens/mi300/resnet_act_checkpoint")
+    forward = resnet.by_phase()["forward"].macs
+    assert forward % 1_814_073_344 == 0
+    steps = resnet.steps
+    assert forward / 1_814_073_344 / steps == 10  # images a step
+
+
+REFERENCES = {
+    "tracelens/h100/gaunernst_bert-small": 0,
+    "tracelens/h100/Falconsai": 0,
+    "tracelens/h100/Qwen": 0,
+    "tracelens/h100/facebook_timesformer": 0,
+    "tracelens/mi300/Qwen": 0,
+    "tracelens/mi300/resnet_act_checkpoint": 0,
+}
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_products_cost_what_tracelens_says(name):
+    """FLOPs and bytes of each product that the tables beside the trace have, replayed from the same arguments."""
+    path = path_of(name)
+    table = path.with_name(path.name.removesuffix(".json.gz") + ".reference") / "unified_perf_summary.csv"
+    checked = 0
+    for line in csv.DictReader(table.open()):
+        if line["name"] not in PRODUCTS or not line["GFLOPS"]:
+            continue
+        trace = of_one_call(line)
+        report = roofprof.from_trace(trace)
+        trace.unlink()
+        (op,) = (group for group in report.group("op") if group.keys == [line["name"]] or group.keys == (line["name"],))
+        assert op.flops == pytest.approx(float(line["GFLOPS"]) * 1e9, rel=1e-6)
+        assert op.bytes == pytest.approx(float(line["Data Moved (MB)"]) * 2**20, rel=1e-6)
+        checked += 1
+    assert checked > 0
+
+
+def of_one_call(line):
+    """A trace of the call in a line of TraceLens' table."""
+    import tempfile
+
+    def listed(text):
+        value = ast.literal_eval(text)
+        return json.loads(json.dumps(value))
+
+    args = {name: listed(line[name]) for name in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")}
+    event = {"ph": "X", "cat": "cpu_op", "name": line["name"], "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": args}
+    handle, path = tempfile.mkstemp(suffix=".json")
+    with os.fdopen(handle, "w") as file:
+        json.dump({"traceEvents": [event]}, file)
+    return Path(path)
+
+
+def test_phases_of_the_checkpointed_resnet():
+    """Its recomputation costs what the forward of the checkpointed blocks does, and the backward twice the forward."""
+    phases = read("tracelens/mi300/resnet_act_checkpoint").by_phase()
+    forward, backward = phases["forward"].macs, phases["backward"].macs
+    assert 0 < phases["recompute"].macs <= forward
+    assert backward == pytest.approx(2 * forward, rel=0.15)  # no gradient of the images is needed
+    assert defaultdict(int, {key: group.time for key, group in phases.items()})["optimizer"] > 0
