@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "observe/session.h"
@@ -59,6 +61,13 @@ bool is_torchs_own(std::string_view name) {
 }
 
 }  // namespace
+
+void check_name(std::string_view name) {
+  if (name.size() <= kLongestName) return;
+  throw std::invalid_argument("roofprof: the name '" + std::string(name.substr(0, 20)) + "...' has " +
+                              std::to_string(name.size()) + " bytes, and a region's or work's has at most " +
+                              std::to_string(kLongestName) + ": shorten it");
+}
 
 std::optional<ModuleId> Regions::find_or_add(ModuleId parent, std::string_view name) {
   Key key{parent, name};
@@ -174,12 +183,24 @@ void close_region(const void* token) {
   if (!state.scopes.empty()) state.close(token);
 }
 
+namespace {
+
+// A range of torch's is not ours to refuse: its name is cut, between two characters of UTF-8.
+std::string_view shortened(std::string_view name) {
+  if (name.size() <= kLongestName) return name;
+  std::size_t end = kLongestName;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+  return name.substr(0, end);
+}
+
+}  // namespace
+
 void open_region(const at::RecordFunction& range) {
   const std::string_view name = range.name();
   if (name.starts_with(kRangeOfDataLoading)) {
     open_region(kDataLoading, &range);
   } else if (!name.empty() && !is_torchs_own(name)) {
-    open_region(name, &range);
+    open_region(shortened(name), &range);
   }
 }
 

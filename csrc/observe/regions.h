@@ -54,6 +54,11 @@ class Regions {
   bool refused_ = false;
 };
 
+// What a mark may be called, in bytes: a profile keeps the names, and repeats them in each path below.
+constexpr std::size_t kLongestName = 1000;
+// Throws std::invalid_argument for a longer one.
+void check_name(std::string_view name);
+
 class Session;
 struct RegionInfo;
 
