@@ -60,6 +60,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
     {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
+    {"window-phase", NoteLevel::info, "Which calls of the program `roofprof run` profiled: of training or evaluation."},
     // Operators and modules
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},
     {"count-saturated", NoteLevel::warning, "A count reached the largest 64-bit integer: it is a lower limit."},
