@@ -5,6 +5,8 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <atomic>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "observe/session.h"
@@ -26,6 +28,13 @@ namespace {
 const auto kRegionsInfo = c10::DebugInfoKind::TEST_INFO;
 
 }  // namespace
+
+void check_name(std::string_view name) {
+  if (name.size() <= kLongestName) return;
+  throw std::invalid_argument("roofprof: the name '" + std::string(name.substr(0, 20)) + "...' has " +
+                              std::to_string(name.size()) + " bytes, and a region's or work's has at most " +
+                              std::to_string(kLongestName) + ": shorten it");
+}
 
 void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region) {
   auto info = std::make_shared<RegionInfo>();

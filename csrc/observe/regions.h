@@ -15,6 +15,9 @@ struct RecordFunction;
 
 namespace roofprof::observe {
 
+// Throws std::invalid_argument for a name that is longer than kLongestName.
+void check_name(std::string_view name);
+
 class Session;
 struct RegionInfo;
 

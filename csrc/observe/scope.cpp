@@ -12,7 +12,10 @@
 
 namespace roofprof {
 
-Scope::Scope(std::string_view name) : token_(this), is_call_(false) { observe::open_region(name, this); }
+Scope::Scope(std::string_view name) : token_(this), is_call_(false) {
+  observe::check_name(name);
+  observe::open_region(name, this);
+}
 Scope::Scope(const torch::nn::Module* module, SourcePlace place) : token_(nullptr), is_call_(true) {
   if (module == nullptr)
     throw std::invalid_argument("roofprof: ROOFPROF_SCOPE was given a module that is null or empty");
@@ -26,6 +29,7 @@ Scope::~Scope() {
 }
 
 DeclaredWork::DeclaredWork(std::string_view name, const Work& work) {
+  observe::check_name(name);
   const bool negative = work.has_negative_count();
   if (negative || work.causal_macs > work.macs) {
     throw std::invalid_argument("roofprof: the work declared as '" + std::string(name) + "' " +

@@ -14,6 +14,7 @@ void bind_scopes(py::module_& module) {
   module.def(
       "open_region", [](std::string_view name, const py::object& token) { observe::open_region(name, token.ptr()); },
       py::arg("name"), py::arg("token"));
+  module.def("check_name", &observe::check_name, py::arg("name"));
   module.def("is_region_open", &observe::is_region_open, py::arg("name"));
   module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
 

@@ -237,6 +237,15 @@ std::string left_out_line(std::size_t count, std::string_view what, std::size_t 
   return labelled_paragraph("", fmt::format("{} more {} {}", count, count == 1 ? "row" : "rows", what), width);
 }
 
+// The total has no type.
+bool says_the_same(const RooflineRow& row, const RooflineRow& total,
+                   const std::vector<std::pair<Column<RooflineRow>, TextColumn>>& columns) {
+  return std::ranges::all_of(columns, [&](const auto& column) {
+    const Column<RooflineRow>& figure = column.first;
+    return figure.name == "type" || cell_of(figure, row).text == cell_of(figure, total).text;
+  });
+}
+
 std::string module_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto columns = choose_columns<RooflineRow>(report, options, usual_module_columns());
@@ -260,8 +269,10 @@ std::string module_table(const Report& report, const TableOptions& options) {
     if (line->wasting) name += " *";
     add(row, name, flat ? 0 : static_cast<std::size_t>(row.depth));
   }
-  table.add_rule();
-  add(report.total(), "total", 0);
+  if (lines.size() != 1 || !says_the_same(lines.front().row, report.total(), columns)) {
+    table.add_rule();
+    add(report.total(), "total", 0);
+  }
 
   std::vector<std::string> dropped;
   std::string text = table.render(width, &dropped);

@@ -60,6 +60,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
     {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
+    {"window-phase", NoteLevel::info, "Which calls of the program `roofprof run` profiled: of training or evaluation."},
     // Reports of traces
     {"launched-before", NoteLevel::warning,
      "Kernels were launched before a trace began: they are in no row, and how long they took."},

@@ -40,11 +40,19 @@ bool is_torchs_own(std::string_view name) {
          name.find(kDynamoTimed) != name.npos;
 }
 
+// Cut between two characters of UTF-8.
+std::string_view shortened(std::string_view name) {
+  if (name.size() <= kLongestName) return name;
+  std::size_t end = kLongestName;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+  return name.substr(0, end);
+}
+
 }  // namespace
 
 std::string_view region_of_range(std::string_view range) {
   if (range.starts_with(kRangeOfDataLoading)) return kDataLoading;
-  return is_torchs_own(range) ? std::string_view{} : range;
+  return is_torchs_own(range) ? std::string_view{} : shortened(range);
 }
 
 std::optional<ModuleId> Regions::find_or_add(ModuleId parent, std::string_view name) {

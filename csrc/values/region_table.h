@@ -1,6 +1,7 @@
 #pragma once
 // Regions of a profile by number: rows below what opened them, and paths of names.
 
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -13,8 +14,11 @@
 
 namespace roofprof {
 
+// What a region may be called, in bytes: a profile keeps the names, and repeats them in each path below.
+inline constexpr std::size_t kLongestName = 1000;
+
 // The region that a range of torch's profiler opens (torch.profiler.record_function): its name, "(data loading)" for a
-// DataLoader's. Empty for those that torch opens itself.
+// DataLoader's. Empty for those that torch opens itself; a name that is longer than kLongestName is cut.
 std::string_view region_of_range(std::string_view range);
 
 // The regions of one session: each row, by (parent, name), and each path has the same id in all passes and threads.

@@ -86,7 +86,8 @@ def scope(name: str) -> Region:
     It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
     All that runs inside, whichever module it is of, is in :meth:`Report.within` and :attr:`Report.regions`.
     Regions are those of a thread: one that is open across an ``await`` has what other tasks do meanwhile, too.
-    Outside a profile it does nothing. Raises TypeError or ValueError if the name is not a str, or is empty.
+    Outside a profile it does nothing. Raises TypeError or ValueError if the name is not a str, is empty or has more
+    than 1,000 bytes.
     """
     return Region(name)
 
@@ -119,4 +120,5 @@ def _checked(name: str) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise ValueError(f"a name must be a text that UTF-8 can hold, and {name!r} has half of a character") from None
+    _C.check_name(name)
     return name

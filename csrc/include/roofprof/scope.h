@@ -37,7 +37,8 @@ struct SourcePlace {
 // While it lives, what this thread does is counted in a row of its own.
 class Scope {
  public:
-  // A region: a row of that name below the module or region that runs here.
+  // A region: a row of that name below the module or region that runs here. Throws std::invalid_argument for a name of
+  // more than 1,000 bytes.
   explicit Scope(std::string_view name);
   // A call of that module: its row, if the profiled model has it. A module that calls itself has as many calls; further
   // marks inside of a call of the same module (of what its forward calls) are part of that call.
@@ -68,7 +69,8 @@ class Scope {
 // counted.
 class DeclaredWork {
  public:
-  // Throws std::invalid_argument for negative counts and for more causal MACs than dense ones.
+  // Throws std::invalid_argument for negative counts, for more causal MACs than dense ones, and for a name of more than
+  // 1,000 bytes.
   DeclaredWork(std::string_view name, const Work& work);
   ~DeclaredWork();
   DeclaredWork(const DeclaredWork&) = delete;

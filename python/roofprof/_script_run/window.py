@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from roofprof import scopes
+from roofprof._C import Note
 from roofprof._script_run.names import Names
 from roofprof._script_run.outer_calls import outer_calls
 from roofprof._script_run.program import Stop
@@ -38,6 +39,12 @@ TRAIN, EVAL = "train", "eval"
 def phase_of(module: torch.nn.Module) -> str:
     """What a call of the module that begins now is for: training computes gradients, in training mode."""
     return TRAIN if module.training and torch.is_grad_enabled() else EVAL
+
+
+_CALLS_OF = {
+    TRAIN: "the calls are those of training: in training mode, with gradients",
+    EVAL: "the calls are those of evaluation: in eval mode, or without gradients",
+}
 
 
 @dataclass
@@ -283,6 +290,8 @@ class Window:
             self._profiler.step()
         self._profiler.__exit__(type(error) if error is not None else None, error, None)
         phase = self._open_phase
+        if phase is not None:
+            self._profiler._note(Note("window-phase", _CALLS_OF[phase]))
         taken = Taken(not self._warms_up, phase == TRAIN, self._profiled, phase, self._profiler)
         if keep and (self._best is None or taken[:3] >= self._best[:3]):
             self._best = taken

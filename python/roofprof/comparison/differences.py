@@ -55,14 +55,51 @@ def _environment(before: Report, after: Report) -> list[Difference]:
     telling = {"device", "torch", "torch_threads"}
     return [
         Difference(
-            _NAMES.get(name, name.replace("_", " ")),
-            str(first.get(name, "unknown")),
-            str(second.get(name, "unknown")),
+            _words(name),
+            *_told_apart(first.get(name), second.get(name), _unit_of(name)[1]),
             _ABOUT if name in telling else "",
         )
         for name in names
         if first.get(name) != second.get(name)
     ]
+
+
+# By the end of a fact's name: the unit, as values have it.
+_UNITS = {"_hz": "Hz", "_bytes": "B", "_watts": "W", "_celsius": "°C", "_percent": "%"}
+
+
+def _unit_of(name: str) -> tuple[str, str]:
+    """The end of a fact's name that is a unit, and that unit; both "" where there is none."""
+    return next(((end, unit) for end, unit in _UNITS.items() if name.endswith(end)), ("", ""))
+
+
+def _words(name: str) -> str:
+    return _NAMES.get(name) or name.removesuffix(_unit_of(name)[0]).replace("_", " ")
+
+
+def _told_apart(before: Any, after: Any, unit: str) -> tuple[str, str]:
+    """Return three digits of each with a prefix and the unit, or all digits where those would be the same."""
+    first, second = _amount(before, unit), _amount(after, unit)
+    if first != second:
+        return first, second
+    return _amount(before, unit, digits=None), _amount(after, unit, digits=None)
+
+
+def _amount(value: Any, unit: str, digits: int | None = 3) -> str:
+    """As in "228 GB", "2.2 GHz"; without digits "227,994,112,000 B"."""
+    if value is None:
+        return "unknown"
+    if not unit or isinstance(value, str):
+        return str(value)
+    if digits is None:
+        return f"{value:,} {unit}"
+    exponent = 0
+    while abs(float(f"{value:.{digits}g}")) >= 1000 and exponent < len(_PREFIXES) - 1:
+        value, exponent = value / 1000, exponent + 1
+    return f"{value:.{digits}g} {_PREFIXES[exponent]}{unit}"
+
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def _facts(before: Report, after: Report) -> list[Difference]:
@@ -95,14 +132,29 @@ def _roofs(before: Report, after: Report) -> Difference | None:
     if not first or not second:
         return Difference("roofs", "known" if first else "none", "known" if second else "none", consequence)
     changed = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-    return Difference("roofs", _listed(first, changed), _listed(second, changed), consequence)
+    return Difference("roofs", *_listed(changed, first, second), consequence)
 
 
-def _values(roofs: _report.Ceilings) -> dict[str, float]:
-    values = {roof.dtype: roof.operations_per_second for roof in roofs.compute}
-    values |= {roof.level: roof.bytes_per_second for roof in roofs.memory}
+# A roof's name and unit, and its rate.
+_Roofs = dict[tuple[str, str], float]
+
+
+def _values(roofs: _report.Ceilings) -> _Roofs:
+    values = {
+        (roof.dtype, "FLOP/s" if roof.dtype.startswith(("fp", "bf", "tf")) else "op/s"): roof.operations_per_second
+        for roof in roofs.compute
+    }
+    values |= {(roof.level, "B/s"): roof.bytes_per_second for roof in roofs.memory}
     return values
 
 
-def _listed(values: dict[str, float], names: list[str]) -> str:
-    return ", ".join(f"{name} {values[name] / 1e9:.3g}G" if name in values else f"no {name}" for name in names)
+def _listed(names: list[tuple[str, str]], first: _Roofs, second: _Roofs) -> tuple[str, str]:
+    texts = [_told_apart(first.get(one), second.get(one), one[1]) for one in names]
+
+    def side(roofs: _Roofs, number: int) -> str:
+        return ", ".join(
+            f"{one[0]} {both[number]}" if one in roofs else f"no {one[0]}"
+            for one, both in zip(names, texts, strict=True)
+        )
+
+    return side(first, 0), side(second, 1)

@@ -76,8 +76,8 @@ def chosen_rows(comparison: Comparison, limit: int, *, every: bool) -> tuple[lis
         changed = [row for row in rows if row.changed]
         rows = changed or [row for row in rows if row.after.depth <= 1]
     if limit:
-        largest = sorted(rows, key=lambda row: -abs(row.figure("time").change or 0))[:limit]
-        rows = [row for row in rows if any(row is one for one in largest)]
+        largest = sorted(range(len(rows)), key=lambda index: -abs(rows[index].figure("time").change or 0))
+        rows = [rows[index] for index in sorted(largest[:limit])]
     return rows, len(comparison.modules) - len(rows)
 
 

@@ -89,6 +89,8 @@ def test_the_window_is_of_one_phase(program, text, options, phase, steps, capsys
     assert row.calls == report().steps == steps
     expected = FORWARD[phase] * steps * (2 if phase == "training" else 1)  # and the gradient of the weight
     assert report().total.macs == expected
+    (note,) = [note for note in report().coverage.notes if note.code == "window-phase"]
+    assert note.text.startswith(f"the calls are those of {phase}: ")
 
 
 @pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGTERM)"])

@@ -120,6 +120,33 @@ def test_a_renamed_parent_takes_its_children_along():
     ]
 
 
+def test_what_differs_has_its_unit(report):
+    data = report.to_dict()
+    data["environment"] |= {"frequency_hz": 2_200_000_000, "memory_total_bytes": 64_000_000_000, "cores": 4}
+    first = roofprof.Report.from_dict(data)
+    data["environment"] |= {"frequency_hz": 3_000_000_000, "memory_total_bytes": 64_000_000_001, "cores": 8}
+    del data["environment"]["torch_threads"]
+    for roof, rate in (("compute", "operations_per_second"), ("memory", "bytes_per_second")):
+        data["ceilings"][roof][0] |= {rate: 228e9}
+    second = roofprof.Report.from_dict(data)
+    told = {one.what: (one.before, one.after) for one in roofprof.compare(first, second).differences}
+    assert told["frequency"] == ("2.2 GHz", "3 GHz")
+    assert told["memory"] == ("64,000,000,000 B", "64,000,000,001 B")  # which three digits would not tell apart
+    assert told["cores"] == ("4", "8")
+    assert told["threads"][1] == "unknown"
+    assert told["roofs"][1] == "fp32 228 GFLOP/s, L2 228 GB/s"
+
+
+def test_a_limit_leaves_out_the_smallest_changes(report):
+    data = report.to_dict()
+    comparison = roofprof.compare(report, roofprof.Report.from_dict(data))
+    lines = comparison.table(limit=1, every=True)
+    changes = [abs(row.figure("time").change or 0) for row in comparison.modules]
+    largest = comparison.modules[changes.index(max(changes))]
+    assert f"{len(comparison.modules) - 1} more modules" in lines
+    assert (largest.path or "(model)") in lines
+
+
 def test_what_else_differs_is_said_first(report):
     data = report.to_dict()
     data["environment"] |= {"torch": "2.11.0", "torch_threads": 64, "device": "another"}

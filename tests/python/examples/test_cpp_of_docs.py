@@ -62,6 +62,11 @@ void block_%(number)d() {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const auto step = [&] { model(images).sum().backward(); };
   const auto train = [&](const torch::Tensor& batch) { model(batch).sum().backward(); };
+  Net generator;
+  nn::Sequential critic(nn::Linear(48, 1));
+  const auto train_step = [&](Net& made, nn::Sequential& judged) {
+    judged->forward(made(images)).sum().backward();
+  };
   roofprof::RooflineProfiler prof(model, {.repeat = 2});
   roofprof::Report report = prof.count(images);
   {

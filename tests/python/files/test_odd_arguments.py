@@ -96,6 +96,24 @@ def test_half_of_a_character_in_a_name(name):
             mark(name)
 
 
+@pytest.mark.parametrize("letter", ["a", "\u00e9"])
+def test_names_have_a_longest_length(letter):
+    longest = letter * (1000 // len(letter.encode()))
+    for mark in (roofprof.scope, roofprof.work):
+        mark(longest)
+        with pytest.raises(ValueError, match=r"has 100\d bytes, and a region's or work's has at most 1000"):
+            mark(longest + letter)
+
+
+def test_a_range_of_torchs_with_a_longer_name_is_cut():
+    def work(x):
+        with torch.profiler.record_function("a" + "\u00e9" * 1000):
+            return x @ x
+
+    report = roofprof.count(work, torch.rand(4, 4))
+    assert report.row("a" + "\u00e9" * 499).macs == 4**3
+
+
 def test_half_of_a_character_in_a_modules_name():
     model = nn.Sequential()
     model.add_module("a\udcff", nn.Linear(8, 4))

@@ -557,3 +557,16 @@ def test_groups_know_the_elements_that_go_in_and_come_out():
     assert elements["aten::conv2d"] == (2 * 3 * 10 * 10, 2 * 4 * 8 * 8)
     assert elements["aten::max_pool2d"] == (2 * 4 * 8 * 8, 2 * 4 * 4 * 4)
     assert Report.from_dict(report.to_dict()).group("op")[0].output_elements == elements["aten::conv2d"][1]
+
+
+def test_a_model_without_others_inside_has_one_row_in_its_table():
+    def rows(report):
+        table = report.table(legend=False).split("\n\n")[1].splitlines()
+        return [line.split()[0] for line in table[2:] if not line.startswith("─")]
+
+    x = torch.rand(2, 3)
+    assert rows(roofprof.count(nn.Linear(3, 4), x)) == ["Linear"]
+    assert rows(roofprof.count(nn.Sequential(nn.Linear(3, 4)), x)) == ["Sequential", "0", "total"]
+    with roofprof.RooflineProfiler(nn.Linear(3, 4), ceilings=roofprof.Ceilings()) as profiler:
+        profiler.model(x).sum()
+    assert rows(profiler.report()) == ["Linear", "(outside)", "total"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -180,36 +182,35 @@ def test_a_profiler_in_reach_of_its_own_model():
     assert model.profiler.report() is report
 
 
-class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
-    """The largest tensor that was cloned."""
-
-    largest = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **kwargs or {})
-        if function is torch.ops.aten.clone.default:
-            self.largest = max(self.largest, result.numel())
-        return result
+def largest_tensor(call):
+    """The most bytes that torch allocated at once, by any of its operators, also by those below all dispatch modes."""
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        call()
+    return max(event.cpu_memory_usage for event in profile.function_events)
 
 
-def test_large_inputs_are_not_copied():
-    with Sizes() as sizes:
-        profiler(lambda value: value[:2] + 1).run(torch.ones(1000, 1000))
-    assert sizes.largest < 1000
+@pytest.mark.parametrize(("function", "copied"), [(lambda x: x[:2] + 1, False), (lambda x: x.add_(1), True)])
+def test_large_inputs_are_copied_only_where_they_are_written(function, copied):
+    large = torch.ones(1000, 1000)
+    assert (largest_tensor(lambda: profiler(function).run(large)) >= large.nbytes) == copied
 
 
-def test_large_arrays_and_models_are_not_copied(monkeypatch, tmp_path):
-    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", 100)
-    file = np.memmap(tmp_path / "large", np.float32, "w+", shape=(1000,))
-    with torch.inference_mode():
+@pytest.mark.parametrize("kept", [100, 2**30])
+def test_arrays_and_models_are_copied_up_to_a_size(kept, monkeypatch, tmp_path):
+    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", kept)
+    array = np.memmap(tmp_path / "large", np.float32, "w+", shape=(4_000_000,))
+    with torch.inference_mode():  # where torch does not tell of writes
         model = nn.Linear(100, 100)
-        model.file = file
-        copied = []
-        monkeypatch.setattr(np.memmap, "copy", lambda *_: copied.append(1), raising=False)
-        with Sizes() as sizes:
-            profiler(model).run(torch.ones(2, 100))
-    assert copied == []
-    assert sizes.largest == 0
+        model.array = array
+        profiler(model).run(torch.ones(2, 100))  # loads what is loaded once
+        tracemalloc.start()
+        try:
+            largest = largest_tensor(lambda: profiler(model).run(torch.ones(2, 100)))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (largest >= model.weight.nbytes) == (kept > model.weight.nbytes)
+    assert (peak >= array.nbytes) == (kept > array.nbytes)
 
 
 def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_said(monkeypatch):
