@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -150,6 +151,13 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
     text += "\n" + labelled_paragraph("busy",
                                       "other programs used " + human_percent(ceilings.busy_share * 100) +
                                           " of the processors meanwhile: these roofs may be too low",
+                                      width);
+  }
+  const auto is_published = [](const ComputeCeiling& peak) { return peak.provenance.source == "published"; };
+  if (published != nullptr || std::ranges::any_of(ceilings.compute, is_published)) {
+    text += "\n" + labelled_paragraph("clock",
+                                      "published peaks are for boost clocks: under load power and heat may hold a card "
+                                      "below them, and its peaks in proportion",
                                       width);
   }
   if (published != nullptr) {

@@ -50,6 +50,36 @@ def names() -> list[str]:
     return [card["name"] for card in data()["cards"]]
 
 
+def table() -> str:
+    """The cards, a line each: the rate in 16 bits, the cache that all of the chip shares, DRAM, the drivers' names.
+
+    A cache without a bandwidth is no level of the roofs.
+    """
+    rows = [("card", "16 bits", "cache", "holds", "gives", "", "DRAM", "as drivers name it")]
+    for card in data()["cards"]:
+        key, level = ("infinity_cache", "Infinity Cache") if "infinity_cache" in card else ("l2", "L2")
+        size, bandwidth = card.get(key), card.get(f"{key}_bandwidth")
+        fp16 = card["peaks"].get("fp16")
+        rows.append(
+            (
+                card["name"],
+                f"{amount(fp16) / 1e12:.4g} TFLOP/s" if fp16 else "n/a",
+                level if size else "n/a",
+                f"{amount(size) / 1e6:.3g} MB" if size else "",
+                f"{amount(bandwidth) / 1e12:.3g} TB/s" if bandwidth else "n/a",
+                bandwidth["basis"] if bandwidth else "",
+                f"{amount(card['dram']) / 1e12:.3g} TB/s",
+                ", ".join(card["device_names"]),
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    aligned = ("<", ">", "<", ">", ">", "<", ">")
+    return "\n".join(
+        "  ".join([*(f"{cell:{to}{wide}}" for cell, to, wide in zip(row, aligned, widths, strict=False)), row[-1]])
+        for row in rows
+    )
+
+
 def published(name: str) -> _report.Ceilings:
     """The published roofs of a card, such as "RTX 4090", "A100 SXM 80GB" or the name that the driver gives it.
 

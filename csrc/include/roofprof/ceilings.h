@@ -35,7 +35,7 @@ inline constexpr std::string_view kHostLink = "host link";
 
 // Peak bytes per second of one memory level.
 struct MemoryCeiling {
-  std::string level;  // "L1", "L2", "L3", "DRAM", "host link"
+  std::string level;  // "L1", "L2", "L3", "Infinity Cache", "DRAM", "host link"
   double bytes_per_second = 0;
   std::int64_t capacity_bytes = 0;  // what the level holds; 0: without bound (DRAM)
   Provenance provenance;
@@ -105,7 +105,7 @@ struct NetworkCeiling {
 
 // What is published of a device beside its roofs; 0 and "": not known.
 struct CardFacts {
-  std::string compute_capability;  // "8.9"
+  std::string compute_capability;  // "8.9"; of AMD's the architecture, "gfx942"
   std::int64_t multiprocessors = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
@@ -146,8 +146,9 @@ struct Ceilings {
   // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
   // device that cannot be measured.
   static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
-  // The published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or the name that its driver gives it): dense rates, each
-  // with its source. Throws std::invalid_argument for a card that is not known, naming those that are like it.
+  // The published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or the name that its driver gives it): dense rates at
+  // boost clocks, the cache that all of the chip shares where its bandwidth is known, and DRAM, each with its source.
+  // Throws std::invalid_argument for a card that is not known, naming those that are like it.
   static Ceilings published(std::string_view name);
   // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
   // names the file and says what is wrong with it.

@@ -39,7 +39,8 @@ def add_parser(commands: Commands) -> None:
         nargs="?",
         const="",
         metavar="CARD",
-        help="the published peaks of a card, such as 'RTX 4090', instead; without a name: the cards that are known",
+        help="the published roofs of a card, such as 'RTX 4090' or MI300X, instead; without a name: the cards that are "
+        "known, of NVIDIA's and AMD's, with the cache that all of a chip shares",
     )
     parser.add_argument("--again", action="store_true", help="measure again, even if they are known")
     parser.add_argument(
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_be_written(arguments.json)
     if arguments.published == "":
         write_json(arguments.json, "cards", {"cards": published_peaks.names()})
-        print_result("\n".join(published_peaks.names()), arguments)
+        print_result(published_peaks.table(), arguments)
         return 0
     if arguments.published:
         roofs, beside = published_peaks.published(arguments.published), None

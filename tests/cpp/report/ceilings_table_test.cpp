@@ -43,6 +43,7 @@ TEST(CeilingsTable, EachRoofHasALineWithWhereItComesFrom) {
   EXPECT_TRUE(has(line_of(table, "fp32"), "78.7 T")) << table;
   EXPECT_TRUE(has(line_of(table, "host link"), "pinned to device")) << table;
   EXPECT_FALSE(has(table, "published"));
+  EXPECT_FALSE(has(table, "clock"));
   EXPECT_EQ(ceilings_table(Ceilings{}), "no roofs\n");
 }
 
@@ -57,6 +58,7 @@ TEST(CeilingsTable, StandsBesideThePublishedValuesWithTheShareOfThem) {
   EXPECT_TRUE(has(line_of(table, "int8"), "661 T")) << table;  // published alone
   EXPECT_TRUE(has(line_of(table, "int8"), "n/a")) << table;
   EXPECT_TRUE(has(table, "of the published value of RTX 4090")) << table;
+  EXPECT_TRUE(has(table, "published peaks are for boost clocks")) << table;
 }
 
 TEST(CeilingsTable, ACurveHasALineForEachDoubledWorkingSet) {
