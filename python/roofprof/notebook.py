@@ -132,8 +132,13 @@ class _Magic:
             raise UsageError(f"roofprof: -o names a variable, and '{name}' cannot be one")
         if (arguments.skip or 0) < 0 or (arguments.steps is not None and arguments.steps < 1):
             raise UsageError("roofprof: --steps must be 1 or more, and --skip 0 or more")
+        import torch
+
+        from roofprof import count
+
         try:
             check_output(arguments)
+            count(torch.nn.Identity(), torch.zeros(1))  # refused inside of another profiler: the cell would be, too
         except (CommandError, ValueError, OSError, RuntimeError) as error:
             raise UsageError(f"roofprof: {str(error).removeprefix('roofprof: ')}") from None
         return arguments, statement
