@@ -35,9 +35,13 @@ Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
   } else if (auto known = device.empty() ? std::nullopt : published_for_driver_name(device)) {
     observed.ceilings = std::move(*known);
   } else {
-    const std::string what =
-        device.empty() ? "the trace does not name a device" : "no roofs are published of " + device;
-    add_note(observed.notes, "no-roof", what + ": name one (--device), or measure its roofs there (roofprof ceilings)");
+    const std::string what = observed.device == "cpu" ? "the trace is of a CPU, of which nobody publishes roofs"
+                             : device.empty()         ? "the trace does not name its device"
+                                                      : "no roofs are published of " + device;
+    add_note(observed.notes, "no-roof",
+             what +
+                 ": give a card that is like it (--device), or roofs that were measured there (roofprof ceilings "
+                 "--json FILE)");
   }
   const auto count = observed.steps;
   auto data = join(std::move(observed));

@@ -124,7 +124,8 @@ std::string coverage_lines(const Report& report, std::size_t width) {
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
                            !coverage.unattributed_kernels && !report.data().partial;
   if (all_counted) {
-    say(report.data().bypass_sought
+    say(!report.data().imported.empty() ? "every op in the trace was counted"
+        : report.data().bypass_sought
             ? "everything observed was counted"
             : "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++");
   }

@@ -32,8 +32,8 @@ def by_module(report):
         return row.macs, row.flops, row.int_ops, row.read_bytes, row.write_bytes
 
     rows = {row.path: work(row) for row in report.rows if any(work(row))}
-    phases = {group.keys: work(group) for group in report.group("phase")}
-    ops = {group.keys: work(group) for group in report.group("op", "phase") if any(work(group))}
+    phases = {tuple(group.keys): work(group) for group in report.group("phase")}
+    ops = {tuple(group.keys): work(group) for group in report.group("op", "phase") if any(work(group))}
     return rows, phases, ops
 
 
