@@ -15,6 +15,7 @@ from acceptance.machine import Machine
 # most of a bandwidth, never all. Above the published one by more than a clock's tolerance, either figure is wrong.
 COMPUTE = (0.5, 1.06)
 BANDWIDTH = (0.75, 1.02)
+CACHE = (0.3, 1.1)  # others measured 0.75 of what is published of the A100, by other kernels than ours
 SECONDS = 60
 CONVOLUTION_FLOPS = "858,993,459,200"
 MATMUL_BYTES = "250,828,800"
@@ -36,7 +37,8 @@ def check_published(part: Part, measured: roofprof.Ceilings, name: str) -> None:
     for level in measured.memory:
         if level.level in levels:
             ratio = level.bytes_per_second / levels[level.level]
-            part.between(f"{level.level}: measured over published", ratio, *BANDWIDTH)
+            limits = CACHE if level.capacity_bytes else BANDWIDTH
+            part.between(f"{level.level}: measured over published", ratio, *limits)
 
 
 def check_measured(part: Part, machine: Machine) -> None:

@@ -216,7 +216,7 @@ def test_tensor_cores_are_no_slower_and_no_rate_is_one_with_sparsity(card):
         if is_geforce(card) or card["name"] in HALVED:
             per_clock /= 2
         rate = units["value"] * published_peaks.amount(clock)
-        assert fp16 / rate == pytest.approx(per_clock, rel=0.02 if is_amd(card) else 0.03)
+        assert fp16 / rate == pytest.approx(per_clock, rel=0.02)
 
 
 @every_card
