@@ -17,6 +17,7 @@ constexpr std::size_t kLongestValue = std::size_t{64} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // So much of another file tells what it is.
 constexpr std::size_t kToldByBytes = 16;
+constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 constexpr std::string_view kRecomputeFrame = "recompute_fn";
 
@@ -320,7 +321,6 @@ void TraceReader::take_member(std::string_view key, std::string_view value) {
 }
 
 void TraceReader::take_devices(std::string_view value) {
-  constexpr std::size_t kMostDevices = 1024;
   JsonItems items(value);
   while (items.next() && trace_.devices.size() < kMostDevices) {
     DeviceProperties properties;
@@ -468,6 +468,10 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
       record.bytes = std::max<std::int64_t>(integer(value).value_or(0), 0);
     else if (key == "graph node id")
       record.graph_node = static_cast<std::uint64_t>(integer(value).value_or(0));
+  }
+  if (record.device >= kMostDevices) {
+    ++trace_.damaged;
+    return;
   }
   record.to_device = record.device;
   if (kind == KernelKind::kernel) record.name = kernel_names_.number_of(name, trace_.device.names);
