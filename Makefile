@@ -117,7 +117,7 @@ FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarc
 
 # The rooms whose tests are run; the thread sanitizer has nothing to see where there is one thread.
 # make sanitize-asan SANITIZED="core ops" takes those alone.
-SANITIZED_asan = values ops join figures json report rule observe nvidia collect cupti run profiler
+SANITIZED_asan = values ops join figures json kineto report rule observe nvidia collect cupti run profiler
 SANITIZED_tsan = observe nvidia collect cupti run profiler
 sanitized = $(or $(SANITIZED),$(SANITIZED_$*))
 space = $(subst ,, )

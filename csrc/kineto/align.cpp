@@ -18,6 +18,11 @@ std::vector<std::vector<std::int32_t>> calls_inside(const std::vector<ModuleCall
 
 std::string name_of(const Module& module) { return module.path.empty() ? "the model" : module.path; }
 
+ModuleId first_place(ModuleId module, const CalledModel& model) {
+  const auto first = model.modules[index_of(module)].same_as;
+  return first < 0 ? module : first;
+}
+
 }  // namespace
 
 std::variant<Alignment, std::string> aligned(const std::vector<ModuleCall>& calls,
@@ -30,10 +35,12 @@ std::variant<Alignment, std::string> aligned(const std::vector<ModuleCall>& call
   };
   std::string difference = "the trace has no call of a " + type_of_model(0);
   Alignment all;
+  bool differs = false;
   bool any = false;
   for (std::size_t root = 0; root < calls.size(); ++root) {
     if (types[at(calls[root].module)] != type_of_model(0)) continue;
     Alignment found;
+    std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
     std::string wrong;
     std::vector<std::pair<std::int32_t, std::int32_t>> pending = {{static_cast<std::int32_t>(root), 0}};
     while (!pending.empty() && wrong.empty()) {
@@ -45,10 +52,16 @@ std::variant<Alignment, std::string> aligned(const std::vector<ModuleCall>& call
         wrong = "where the model calls " + name_of(module) + " (" + module.type + "), the trace has a " + type;
         break;
       }
-      const auto [known, fresh] = found.try_emplace(calls[at(recorded)].module, model.calls[at(expected)].module);
-      const auto& first = model.modules[at(known->second)];
-      if (!fresh && first.path != module.path && first.same_as != model.calls[at(expected)].module) {
-        wrong = "the trace calls one module where the model calls " + name_of(first) + " and " + name_of(module);
+      const auto instance = calls[at(recorded)].module;
+      const auto place = model.calls[at(expected)].module;
+      const auto known = found.try_emplace(instance, place).first->second;
+      if (first_place(known, model) != first_place(place, model)) {
+        wrong = "the trace calls one module where the model calls " + name_of(model.modules[at(known)]) + " and " +
+                name_of(module);
+        break;
+      }
+      if (instances.try_emplace(first_place(place, model), instance).first->second != instance) {
+        wrong = "the trace calls two modules where the model calls " + name_of(module) + " twice";
         break;
       }
       const auto& below_recorded = in_trace[at(recorded)];
@@ -61,7 +74,8 @@ std::variant<Alignment, std::string> aligned(const std::vector<ModuleCall>& call
       for (auto i = below_recorded.size(); i-- > 0;) pending.emplace_back(below_recorded[i], below_expected[i]);
     }
     if (!wrong.empty()) {
-      if (!any) difference = wrong;
+      if (!any && !differs) difference = wrong;
+      differs = true;
       continue;
     }
     any = true;

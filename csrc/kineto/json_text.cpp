@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "values/utf8.h"
@@ -151,7 +152,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view value) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     if (!(number > -static_cast<double>(kMost) && number < static_cast<double>(kMost))) return std::nullopt;
-    return static_cast<std::int64_t>(number * 1000);
+    return std::llround(number * 1000);
   }
   if (*whole > kMost || *whole < -kMost) return std::nullopt;
   std::int64_t fraction = 0;

@@ -1,6 +1,7 @@
 #include "kineto/observed_trace.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,9 +16,17 @@
 namespace roofprof::kineto {
 namespace {
 
-std::string milliseconds(std::int64_t ns) {
+// No trace lasts longer, and nothing in one.
+constexpr std::int64_t kLongestNs = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
+// All times of a trace together, so that no sum of some overflows.
+constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 2;
+
+// "1234.567 us": to the nanosecond.
+std::string microseconds(std::int64_t ns) {
   constexpr std::int64_t kMicrosecond = 1000;
-  return std::to_string(ns / kMicrosecond) + "." + std::to_string(ns % kMicrosecond / 100) + " us";
+  auto fraction = std::to_string(kMicrosecond + ns % kMicrosecond).substr(1);
+  while (fraction.size() > 1 && fraction.back() == '0') fraction.pop_back();
+  return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
 }
 
 struct Window {
@@ -60,6 +69,36 @@ std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>
   return chosen;
 }
 
+// Tells events whose times are not those of the others: one that lies decades away would make the trace decades long.
+class Strays {
+ public:
+  explicit Strays(const Trace& trace) {
+    constexpr std::size_t kSample = 100'000;
+    std::vector<std::int64_t> begins;
+    const auto step = (trace.host.size() + trace.device.records.size()) / kSample + 1;
+    for (std::size_t i = 0; i < trace.host.size(); i += step) begins.push_back(trace.host[i].begin_ns);
+    for (std::size_t i = 0; i < trace.device.records.size(); i += step) {
+      begins.push_back(trace.device.records[i].start_ns);
+    }
+    if (begins.empty()) return;
+    const auto middle = begins.begin() + std::ssize(begins) / 2;
+    std::ranges::nth_element(begins, middle);
+    middle_ns_ = *middle;
+  }
+  bool has(std::int64_t begin_ns, std::int64_t end_ns) {
+    const auto length = end_ns - begin_ns;
+    if (begin_ns < middle_ns_ - kLongestNs || end_ns > middle_ns_ + kLongestNs || length > kMostNs - sum_ns_) {
+      return true;
+    }
+    sum_ns_ += length;
+    return false;
+  }
+
+ private:
+  std::int64_t middle_ns_ = 0;
+  std::int64_t sum_ns_ = 0;
+};
+
 // What launched each record: the index of the host's event; kNone: none is known.
 class Launchers {
  public:
@@ -88,6 +127,7 @@ class Import {
  public:
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
       : trace_(std::move(trace)), is_part_(steps.has_value()), model_(model) {
+    leave_out_strays();
     const auto all = steps_of(trace_);
     steps_ = chosen_steps(all, steps);
     for (const auto& event : trace_.host)
@@ -115,11 +155,38 @@ class Import {
   }
 
  private:
+  void leave_out_strays() {
+    Strays strays(trace_);
+    trace_.damaged += static_cast<std::int64_t>(
+        std::erase_if(trace_.host, [&](const HostEvent& event) { return strays.has(event.begin_ns, event.end_ns); }));
+    auto& records = trace_.device.records;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (strays.has(records[i].start_ns, records[i].end_ns)) continue;
+      records[kept] = records[i];
+      trace_.external_ids[kept++] = trace_.external_ids[i];
+    }
+    trace_.damaged += std::ssize(records) - static_cast<std::int64_t>(kept);
+    records.resize(kept);
+    trace_.external_ids.resize(kept);
+  }
+
   void keep_steps() {
+    std::map<std::int64_t, std::int64_t> ends;  // of the windows, by their begin; those that overlap are one
+    std::vector<Window> windows;
+    for (const auto& [step, window] : steps_) windows.push_back(window);
+    std::ranges::sort(windows, {}, &Window::begin_ns);
+    for (const auto& window : windows) {
+      const auto last = ends.empty() ? ends.end() : std::prev(ends.end());
+      if (last != ends.end() && last->second >= window.begin_ns) {
+        last->second = std::max(last->second, window.end_ns);
+      } else {
+        ends.emplace(window.begin_ns, window.end_ns);
+      }
+    }
     std::erase_if(trace_.host, [&](const HostEvent& event) {
-      return std::ranges::none_of(steps_, [&](const auto& step) {
-        return event.begin_ns >= step.second.begin_ns && event.begin_ns < step.second.end_ns;
-      });
+      const auto behind = ends.upper_bound(event.begin_ns);
+      return behind == ends.begin() || event.begin_ns >= std::prev(behind)->second;
     });
   }
 
@@ -152,7 +219,7 @@ class Import {
     if (before == 0) return;
     add_note(notes_, "launched-before",
              counted(before, "kernel, copy or fill", "kernels, copies and fills") + " that took " +
-                 milliseconds(before_ns) +
+                 microseconds(before_ns) +
                  " were launched before the trace began: they are in no row and in no sum, because what launched them "
                  "is not known");
   }
@@ -242,7 +309,8 @@ class Import {
     std::unordered_map<std::uint64_t, std::uint64_t> next;
     std::ranges::stable_sort(records, {}, &KernelRecord::start_ns);
     for (auto& record : records) {
-      if (of_launch[record.correlation] > 1 && record.graph_node == 0) record.graph_node = ++next[record.correlation];
+      if (record.correlation == 0 || record.graph_node != 0 || of_launch[record.correlation] == 1) continue;
+      record.graph_node = ++next[record.correlation];
     }
   }
 
@@ -280,7 +348,9 @@ class Import {
                      "ProfilerActivity.CUDA");
     }
     if (trace_.damaged > 0) {
-      add_note(notes_, "trace-lacks", counted(trace_.damaged, "event") + " without a name or a time were left out");
+      add_note(notes_, "trace-lacks",
+               counted(trace_.damaged, "event") +
+                   " without a name or a time, or with a time far from all others, were left out");
     }
   }
 

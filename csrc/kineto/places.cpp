@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,8 @@ constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kStep = "ProfilerStep#";
 // Paths repeat what is above them: deeper modules are taken for their parent's.
 constexpr int kDeepestModule = 200;
+// So many threads with open regions are asked for that of a backward node.
+constexpr std::size_t kThreadsLookedAt = 64;
 
 // "TimesformerLayer_3" is one of the class TimesformerLayer.
 std::string class_of(const std::string& instance) {
@@ -143,10 +146,12 @@ class ModuleTree {
 
 // A thread while its events are walked through in order.
 struct Thread {
-  std::int32_t innermost = kNone;  // the event that began last
-  ModuleId last_node = kOutside;   // of the backward node that ran last
-  std::int64_t outermost_ns = 0;   // of the scopes that nothing is around
-  bool is_autograds = true;        // nothing but nodes ran outside of all
+  std::vector<std::int32_t> regions;  // ranges that opened one, the innermost last; some may have ended
+  ModuleId last_node = kOutside;      // of the backward node that ran last
+  std::int64_t covered_ns = 0;        // of the events that nothing is around
+  std::int64_t scopes_ns = 0;         // of the scopes that no scope is around
+  std::int64_t bare_ns = 0;           // of the events that nothing is around, without scopes
+  bool is_autograds = true;           // nothing but nodes ran outside of all
   bool any = false;
 };
 
@@ -163,10 +168,7 @@ class Walk {
 
   Places run(std::int64_t begin_ns, std::int64_t end_ns) && {
     for (std::size_t i = 0; i < trace_.host.size(); ++i) visit(i);
-    for (const auto& thread : threads_) {
-      if (!thread.any || thread.is_autograds) continue;
-      clock({}).self_ns += end_ns - begin_ns - thread.outermost_ns;
-    }
+    give_rest_of_threads(end_ns - begin_ns);
     for (auto& [place, clock] : clocks_) places_.clocks.push_back(clock);
     for (auto& [region, clock] : region_clocks_) places_.region_clocks.push_back(clock);
     places_.modules = std::move(modules_.modules);
@@ -192,15 +194,42 @@ class Walk {
     return threads_[event.thread];
   }
 
-  // The region that is open on the thread that works at that moment: what autograd's thread runs was started there.
-  RegionId region_elsewhere(const HostEvent& event) const {
+  // The thread that did most is the program's, and all of the window is its time. Of other threads that are none of
+  // autograd's there is no saying when they worked but by their events.
+  void give_rest_of_threads(std::int64_t window_ns) {
+    const Thread* main = nullptr;
     for (const auto& thread : threads_) {
-      if (thread.is_autograds) continue;
-      for (auto open = thread.innermost; open != kNone; open = tree_.parents[at(open)]) {
-        if (trace_.host[at(open)].end_ns >= event.end_ns) {
-          return places_.of_event[at(open)].region;
-        }
+      if (!thread.any || thread.is_autograds) continue;
+      if (main == nullptr || thread.covered_ns > main->covered_ns) main = &thread;
+    }
+    for (const auto& thread : threads_) {
+      if (!thread.any || thread.is_autograds) continue;
+      clock({}).self_ns += &thread == main ? window_ns - thread.scopes_ns : thread.bare_ns;
+    }
+  }
+
+  // Forgets the thread's regions that ended before that time.
+  void close_regions(Thread& thread, std::int64_t before_ns) const {
+    while (!thread.regions.empty() && trace_.host[at(thread.regions.back())].end_ns < before_ns) {
+      thread.regions.pop_back();
+    }
+  }
+
+  // The region that is open on the thread that works at that moment: what autograd's thread runs was started there.
+  RegionId region_elsewhere(const HostEvent& event) {
+    std::size_t looked_at = 0;
+    for (auto other = threads_with_regions_.begin(); other != threads_with_regions_.end();) {
+      auto& thread = threads_[*other];
+      close_regions(thread, event.begin_ns);
+      if (thread.regions.empty()) {
+        other = threads_with_regions_.erase(other);
+        continue;
       }
+      for (auto open = thread.regions.rbegin(); open != thread.regions.rend(); ++open) {
+        if (trace_.host[at(*open)].end_ns >= event.end_ns) return places_.of_event[at(*open)].region;
+      }
+      if (++looked_at == kThreadsLookedAt) break;
+      ++other;
     }
     return kNoRegion;
   }
@@ -225,7 +254,6 @@ class Walk {
     if (parent == kNone && event.kind != HostKind::launch && !node) thread.is_autograds = false;
     if (parent == kNone && event.kind == HostKind::launch) thread.is_autograds = thread.is_autograds && thread.any;
     thread.any = true;
-    thread.innermost = static_cast<std::int32_t>(i);
     bool opens = false;
     if (node) {
       open_node(event, thread, place, parent == kNone);
@@ -236,11 +264,19 @@ class Walk {
       opens = place.phase == Phase::backward;
       if (opens) place.phase = Phase::recompute;
     } else if (event.kind == HostKind::range) {
+      const auto around = place.region;
       opens = open_range(event, place);
+      if (place.region != around && !thread.is_autograds) {
+        close_regions(thread, event.begin_ns);
+        thread.regions.push_back(static_cast<std::int32_t>(i));
+        threads_with_regions_.insert(event.thread);
+      }
     } else if (event.kind == HostKind::op && event.sequence >= 0 && !event.of_backward) {
       forward_[event.sequence] = place;
     }
     places_.of_event[i] = place;
+    if (parent == kNone) thread.covered_ns += event.end_ns - event.begin_ns;
+    if (parent == kNone && !opens) thread.bare_ns += event.end_ns - event.begin_ns;
     if (opens) keep_time(i, event, thread, place);
   }
 
@@ -248,7 +284,8 @@ class Walk {
     const auto length = event.end_ns - event.begin_ns;
     clock(place).self_ns += length;
     if (scopes_[i] == kNone) {
-      thread.outermost_ns += length;
+      thread.scopes_ns += length;
+      if (tree_.parents[i] != kNone) thread.bare_ns -= length;
     } else {
       clock(places_.of_event[at(scopes_[i])]).self_ns -= length;
     }
@@ -256,7 +293,7 @@ class Walk {
   }
 
   void open_node(const HostEvent& event, Thread& thread, Place& place, bool outermost) {
-    const auto region = outermost ? region_elsewhere(event) : place.region;
+    const auto region = outermost && thread.is_autograds ? region_elsewhere(event) : place.region;
     if (event.sequence < 0) {  // AccumulateGrad runs right after the node that made the gradient
       place = {thread.last_node, Phase::backward, region};
       return;
@@ -307,6 +344,7 @@ class Walk {
   Regions regions_;
   std::vector<std::int32_t> scopes_;  // by event: the innermost event around it, or itself, that has a clock
   std::vector<Thread> threads_;
+  std::set<std::uint32_t> threads_with_regions_;
   std::unordered_map<std::int64_t, Place> forward_;  // by sequence number
   std::map<Place, Pass::Clock> clocks_;
   std::map<RegionId, Pass::RegionClock> region_clocks_;

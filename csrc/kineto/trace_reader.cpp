@@ -14,6 +14,10 @@ namespace roofprof::kineto {
 namespace {
 
 constexpr std::size_t kLongestValue = std::size_t{64} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+// So much of another file tells what it is.
+constexpr std::size_t kToldByBytes = 16;
+constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 constexpr std::string_view kRecomputeFrame = "recompute_fn";
 
@@ -195,9 +199,13 @@ std::size_t TraceReader::consume(std::string_view text) {
   while (true) {
     switch (at_) {
       case At::start:
-        if (text.starts_with("\xEF\xBB\xBF")) at = 3;
+        if (kByteOrderMark.starts_with(text)) return at;  // it may go on
+        if (text.starts_with(kByteOrderMark)) at = kByteOrderMark.size();
         if (!skip("")) return at;
-        if (text[at] != '{' && text[at] != '[') refuse_other(text.substr(at));
+        if (text[at] != '{' && text[at] != '[') {
+          if (text.size() - at < kToldByBytes) return at;
+          refuse_other(text.substr(at));
+        }
         is_list_ = text[at] == '[';
         events_seen_ = is_list_;
         at_ = is_list_ ? At::events : At::document;
@@ -256,7 +264,10 @@ std::size_t TraceReader::consume(std::string_view text) {
 }
 
 Trace TraceReader::finish() {
-  if (at_ == At::start) throw TraceError("it is empty");
+  if (at_ == At::start) {
+    if (rest_.empty() || rest_ == kByteOrderMark) throw TraceError("it is empty");
+    refuse_other(rest_);
+  }
   if (at_ != At::end) {
     throw TraceError("it is cut off after " + std::to_string(trace_.events) +
                      " events: it was not written to its end; export it again");
@@ -282,9 +293,6 @@ Trace TraceReader::finish() {
   };
   for (const auto& version : versions_) add(version);
   trace_.recorded_by = std::move(by);
-  names_.clear();
-  kernel_names_.clear();
-  calls_.clear();
   return std::move(trace_);
 }
 
@@ -313,7 +321,6 @@ void TraceReader::take_member(std::string_view key, std::string_view value) {
 }
 
 void TraceReader::take_devices(std::string_view value) {
-  constexpr std::size_t kMostDevices = 1024;
   JsonItems items(value);
   while (items.next() && trace_.devices.size() < kMostDevices) {
     DeviceProperties properties;
@@ -432,7 +439,7 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
       }
     }
   }
-  event.name = name_of(name);
+  event.name = names_.number_of(name, trace_.names);
   if (kind == HostKind::op) event.call = call_of(event.name, sizes, types, strides, scalars);
   trace_.host.push_back(event);
 }
@@ -462,28 +469,32 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
     else if (key == "graph node id")
       record.graph_node = static_cast<std::uint64_t>(integer(value).value_or(0));
   }
+  if (record.device >= kMostDevices) {
+    ++trace_.damaged;
+    return;
+  }
   record.to_device = record.device;
-  if (kind == KernelKind::kernel) record.name = kernel_name_of(name);
+  if (kind == KernelKind::kernel) record.name = kernel_names_.number_of(name, trace_.device.names);
   if (kind == KernelKind::copy) std::tie(record.from, record.to) = memories_of(unquoted(name));
   trace_.device.records.push_back(record);
   trace_.external_ids.push_back(external);
 }
 
-std::uint32_t TraceReader::name_of(std::string_view quoted) {
+std::uint32_t TraceReader::Names::number_of(std::string_view quoted, std::vector<std::string>& names) {
   const auto text = unquoted(quoted);
-  if (const auto found = names_.find(text); found != names_.end()) return found->second;
-  const auto id = static_cast<std::uint32_t>(trace_.names.size());
-  trace_.names.push_back(decoded(text));
-  names_.emplace(text, id);
-  return id;
-}
-
-std::uint32_t TraceReader::kernel_name_of(std::string_view quoted) {
-  const auto text = unquoted(quoted);
-  if (const auto found = kernel_names_.find(text); found != kernel_names_.end()) return found->second;
-  const auto id = static_cast<std::uint32_t>(trace_.device.names.size());
-  trace_.device.names.push_back(decoded(text));
-  kernel_names_.emplace(text, id);
+  if (const auto found = as_written.find(text); found != as_written.end()) return found->second;
+  auto name = decoded(text);
+  auto id = static_cast<std::uint32_t>(names.size());
+  if (name == text) {
+    if (const auto known = escaped.find(name); known != escaped.end()) id = known->second;
+  } else {
+    const auto plain = as_written.find(name);
+    // What reads like it as it stands may itself be an escaped one of another meaning.
+    if (plain != as_written.end() && names[plain->second] == name) id = plain->second;
+    id = escaped.try_emplace(name, id).first->second;
+  }
+  if (id == names.size()) names.push_back(std::move(name));
+  as_written.emplace(text, id);
   return id;
 }
 

@@ -36,14 +36,19 @@ class TraceReader {
   template <class Value>
   using ByText = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
 
+  // Names by what they say: one may be escaped here and plain there.
+  struct Names {
+    ByText<std::uint32_t> as_written;
+    ByText<std::uint32_t> escaped;  // by what they say, those that say something else than what is written
+    std::uint32_t number_of(std::string_view quoted, std::vector<std::string>& names);
+  };
+
   std::size_t consume(std::string_view text);
   void take_member(std::string_view key, std::string_view value);
   void take_devices(std::string_view value);
   void take_event(std::string_view event);
   void take_host_event(HostKind kind, std::string_view name, std::string_view args, HostEvent event);
   void take_device_event(KernelKind kind, std::string_view name, std::string_view args, KernelRecord record);
-  std::uint32_t name_of(std::string_view quoted);
-  std::uint32_t kernel_name_of(std::string_view quoted);
   std::uint32_t thread_of(std::string_view pid, std::string_view tid);
   std::int32_t call_of(std::uint32_t name, std::string_view sizes, std::string_view types, std::string_view strides,
                        std::string_view scalars);
@@ -59,8 +64,8 @@ class TraceReader {
   std::size_t looked_ = 0;
   std::size_t depth_ = 0;
   bool in_string_ = false;
-  ByText<std::uint32_t> names_;
-  ByText<std::uint32_t> kernel_names_;
+  Names names_;
+  Names kernel_names_;
   ByText<std::uint32_t> threads_;
   ByText<std::int32_t> calls_;
   std::string scratch_;

@@ -1,0 +1,184 @@
+// Damaged traces: each gives a report whose rows add up, or one sentence. ROOFPROF_FUZZ_TRACES sets how many are tried.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+
+#include "kineto/trace_builder.h"
+
+namespace roofprof::kineto {
+namespace {
+
+using testing::TraceText;
+
+constexpr std::int64_t kTraces = 2'000;
+
+std::vector<std::string> seeds() {
+  TraceText training;
+  training.range("ProfilerStep#3", 0, 900).range("## forward ##", 5, 300).module("Net_0", 10, 200);
+  training.module("Linear_0", 20, 80).op("aten::linear", 25, 40, R"("External id": 3, "Sequence number": 5)");
+  training.op("aten::addmm", 30, 20, R"("External id": 4)").launch(1, 35).launch(2, 37);
+  training.kernel("gemm<float>", 1, 50, 60, 7).kernel("gemm<float>", 2, 90, 60, 8).kernel("early", 77, 2, 10);
+  training.node("AddmmBackward0", 5, 330, 90).op("aten::mm", 340, 10, "", "2").launch(3, 342, 1, "2");
+  training.event("python_function", "torch/utils/checkpoint.py(1): recompute_fn", 360, 50, "", "2");
+  training.module("Linear_0", 365, 30, "2").op("vllm::custom", 370, 9, "", "2").launch(4, 372, 1, "2");
+  training.kernel("gemm", 3, 400, 60).kernel("mine", 4, 470, 10).kernel("mine", 4, 485, 10);
+  training.range("Optimizer.step#SGD.step", 500, 50).op("aten::add", 510, 20).launch(5, 512);
+  training.copy("Memcpy HtoD (Pinned -> Device)", 5, 600, 7, 4096).copy("Memset (Device)", 5, 620, 2, 64);
+  TraceText plain;
+  plain.op("aten::mm", 0, 10).op("aten::add", 20, 10, "", "\"9\"").module("A_0", 40, 10).module("B_0", 60, 10);
+  return {training.text(), plain.text(),
+          R"([{"ph":"X","cat":"Operator","name":"aten::mm","pid":1,"tid":"1","ts":10,"dur":5,"args":{"Input dims":)"
+          R"([[2,2]]}},{"ph":"X","cat":"Runtime","name":"r","pid":1,"tid":"1","ts":11,"dur":1,"args":{"correlation":7)"
+          R"(}},{"ph":"X","cat":"Kernel","name":"k","ts":12,"dur":9,"args":{"device":0,"correlation":7}}])"};
+}
+
+class Damage {
+ public:
+  explicit Damage(std::uint64_t seed) : random_(seed) {}
+
+  std::size_t below(std::size_t end) { return end == 0 ? 0 : static_cast<std::size_t>(random_() % end); }
+
+  void apply(std::string& text) {
+    if (text.empty()) return;
+    switch (below(9)) {
+      case 0:
+        text[below(text.size())] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text[below(text.size())] = kStructure[below(kStructure.size())];
+        break;
+      case 2:
+        text.insert(below(text.size()), 1, kStructure[below(kStructure.size())]);
+        break;
+      case 3:
+        text.resize(below(text.size()));
+        break;
+      case 4:
+        text.erase(below(text.size()), below(60));
+        break;
+      case 5:
+        text.insert(below(text.size()), text.substr(below(text.size()), below(200)));
+        break;
+      case 6:
+        replace_word(text, "0123456789.", kValues[below(kValues.size())]);
+        break;
+      case 7:
+        replace_word(text, "0123456789", std::to_string(below(1000)));
+        break;
+      default:
+        swap_events(text);
+    }
+  }
+
+ private:
+  static constexpr std::string_view kStructure = "{}[]\",:\\ 0-.eE\n";
+  static constexpr std::array<std::string_view, 18> kValues = {
+      "-1",   "0",    "1e308", "-1e15",  "99999999999999999999", "9223372036854775807", "NaN", "null", "\"x\"",
+      "true", "1e-9", "{}",    "[[],1]", "4294967296",           "2305843009213693951", "",    "-0.5", "1e3"};
+
+  // The digits around some place.
+  void replace_word(std::string& text, std::string_view characters, std::string_view value) {
+    const auto begin = text.find_first_of(characters, below(text.size()));
+    if (begin == text.npos) return;
+    const auto end = std::min(text.find_first_not_of(characters, begin), text.size());
+    text.replace(begin, end - begin, value);
+  }
+
+  void swap_events(std::string& text) {
+    const auto first = text.find("{\"ph\"", below(text.size()));
+    const auto second = first == text.npos ? first : text.find("{\"ph\"", first + 1);
+    const auto third = second == text.npos ? second : text.find("{\"ph\"", second + 1);
+    if (third == text.npos) return;
+    const auto moved = text.substr(first, second - first);
+    text.insert(third, moved);
+    if (below(2) == 0) text.erase(first, second - first);
+  }
+
+  std::mt19937_64 random_;
+};
+
+void expect_rows_add_up(const testing::Derived& report) {
+  std::int64_t time = 0;
+  std::int64_t flops = 0;
+  for (const auto& row : report.rows()) {
+    time += row.self.time_ns.value_or(0);
+    flops += row.self.flops;
+    ASSERT_GE(row.self.time_ns.value_or(0), 0) << row.path;
+    ASSERT_GE(row.self.idle_ns.value_or(0), 0) << row.path;
+  }
+  ASSERT_EQ(time, report.total().time_ns.value_or(0));
+  ASSERT_EQ(flops, report.total().flops);
+  if (!report.data().device_timed) return;
+  std::int64_t kernels = 0;
+  for (const auto& kernel : report.kernels()) kernels += kernel.total_ns;
+  ASSERT_EQ(kernels, time);
+}
+
+CalledModel small_model() {
+  CalledModel model;
+  model.modules.resize(3);
+  model.modules[kModel].type = "Net";
+  model.modules[kOutside].path = "(outside)";
+  model.modules[kOptimizer].path = "(optimizer)";
+  Module layer;
+  layer.path = "layer";
+  layer.type = "Linear";
+  layer.parent = kModel;
+  model.modules.push_back(layer);
+  model.calls = {{kModel, kNone}, {3, 0}};
+  return model;
+}
+
+struct Counts {
+  std::int64_t reports = 0;
+  std::int64_t refused = 0;
+};
+
+void read_damaged(const std::string& text, Damage& random, Counts& counts) {
+  static const auto model = small_model();
+  try {
+    TraceReader reader;
+    const auto piece = 1 + random.below(random.below(2) == 0 ? 64 : 100'000);
+    for (std::size_t at = 0; at < text.size(); at += piece) reader.feed(std::string_view(text).substr(at, piece));
+    testing::FakeCosts costs;
+    const auto steps = random.below(4) == 0
+                           ? std::optional(StepRange{1, 1 + static_cast<std::int64_t>(random.below(9))})
+                           : std::optional<StepRange>();
+    auto observed = observed_trace(reader.finish(), costs, steps, random.below(2) == 0 ? &model : nullptr);
+    observed.ceilings = testing::round_ceilings();
+    const testing::Derived report(join(std::move(observed)));
+    ASSERT_NO_FATAL_FAILURE(expect_rows_add_up(report));
+    ++counts.reports;
+  } catch (const TraceError& problem) {
+    const std::string sentence = problem.what();
+    ASSERT_FALSE(sentence.empty());
+    ASSERT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+    ++counts.refused;
+  }
+}
+
+TEST(Fuzz, DamagedTracesGiveAReportOrOneSentence) {
+  const auto* const wished = std::getenv("ROOFPROF_FUZZ_TRACES");
+  const auto traces = wished == nullptr ? kTraces : std::strtoll(wished, nullptr, 10);
+  const auto texts = seeds();
+  Counts counts;
+  for (std::int64_t i = 0; i < traces; ++i) {
+    Damage random(static_cast<std::uint64_t>(i));
+    auto text = texts[random.below(texts.size())];
+    const auto times = 1 + random.below(6);
+    for (std::size_t damage = 0; damage < times; ++damage) random.apply(text);
+    ASSERT_NO_FATAL_FAILURE(read_damaged(text, random, counts)) << "trace " << i << ":\n" << text;
+    if (HasFailure()) break;
+  }
+  EXPECT_EQ(counts.reports + counts.refused, traces);
+  RecordProperty("reports", std::to_string(counts.reports));
+  RecordProperty("refused", std::to_string(counts.refused));
+  EXPECT_GT(counts.reports, 0);
+  EXPECT_GT(counts.refused, 0);
+}
+
+}  // namespace
+}  // namespace roofprof::kineto
