@@ -54,6 +54,9 @@ ARROWS = {
     "roofs": VALUES | {"json", "roofs/common", "roofs/cpu", "roofs/gpu"},
     "run": VALUES | {"join", "observe", "collect/interface", "roofs/common", "roofs/cpu", "roofs/gpu"},
     "profiler": VALUES | {"run", "observe", "observe/nn", "observe/modules", "observe/script", "roofs"},
+    "kineto": VALUES | {"ops", "observe/rule"},
+    "kineto/costs": VALUES | {"observe", "observe/operators", "kineto"},
+    "importer": VALUES | {"kineto", "kineto/costs", "join", "roofs"},
     # A library of its own, which C++ programs link and Python does not.
     "interpose": VALUES | {"observe"},
     # A program of its own, with neither Python nor torch.
@@ -74,6 +77,7 @@ ARROWS = {
         "collect",
         "observe",
         "observe/rule",
+        "importer",
         "python/hooks",
     }
     | OBSERVING,
@@ -95,6 +99,7 @@ STD_ONLY = {
     "json",
     "ranks",
     "predict",
+    "kineto",
 }
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python\.h)\b")
 CUDA = re.compile(r"(cuda|cupti|nvml|nvperf)", re.IGNORECASE)
@@ -278,10 +283,12 @@ PYTHON_ARROWS = {
         "report",
         "_latency",
     },
+    "_imported": {"_C", "_files", "_progress", "_latency", "published_peaks", "ceilings", "report", "profiler"},
     "_torch_check": {"_build_info"},
     "_api": {
         "_C",
         "_fields",
+        "_imported",
         "comparison",
         "op_costs",
         "scopes",
@@ -318,6 +325,7 @@ PYTHON_ARROWS = {
         "_build_info",
         "_files",
         "_printable",
+        "_imported",
         "_migrate",
         "_script_run",
         "_state",
