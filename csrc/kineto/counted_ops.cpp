@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 
 namespace roofprof::kineto {
 namespace {
@@ -19,6 +20,7 @@ class Rule {
   Rule(const Trace& trace, const HostTree& tree, CallCosts& known)
       : trace_(trace), tree_(tree), known_(known), classes_(trace.calls.size()), costed_(trace.calls.size()) {
     result_.owners.assign(trace.host.size(), kNone);
+    for (const auto& record : trace.device.records) launches_.insert(record.correlation);
     result_.costs.resize(trace.calls.size());
   }
 
@@ -74,7 +76,8 @@ class Rule {
       } else if (owner == kNone && event.kind == HostKind::op && is_listed(event, inside[i], launched[i])) {
         result_.owners[i] = static_cast<std::int32_t>(i);
         inside[i].uncosted = true;
-      } else if (owner == kNone && event.kind == HostKind::launch && parent != kNone && event.correlation != 0) {
+      } else if (owner == kNone && event.kind == HostKind::launch && parent != kNone &&
+                 launches_.contains(event.correlation)) {
         launched[at(parent)] = true;
       }
       if (parent != kNone) inside[at(parent)].add(inside[i]);
@@ -93,6 +96,7 @@ class Rule {
   CallCosts& known_;
   std::vector<std::optional<OpClass>> classes_;
   std::vector<bool> costed_;
+  std::unordered_set<std::uint64_t> launches_;  // correlations that something ran on a device for
   CountedOps result_;
 };
 

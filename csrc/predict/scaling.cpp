@@ -161,7 +161,8 @@ std::int64_t batch_of(const ProfileData& data) {
     if (batch > 0 && shape.front() != batch) return 0;
     batch = shape.front();
   }
-  if (batch > 0 || data.bypass_sought) return batch;
+  // The first op of a trace may be anything.
+  if (batch > 0 || data.bypass_sought || !data.imported.empty()) return batch;
   // C++'s profiler does not see the inputs of a model: those of its first op are taken.
   for (const auto& bucket : data.ops) {
     const auto operands = operands_of(bucket, shapes_of(bucket.shapes));

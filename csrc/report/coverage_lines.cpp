@@ -100,6 +100,13 @@ std::vector<std::vector<const Note*>> kinds_of_notes(const Report& report) {
   return kinds;
 }
 
+std::string all_counted_words(const ProfileData& data) {
+  if (data.bypass_sought) return "everything observed was counted";
+  if (!data.imported.empty())
+    return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
+  return "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++";
+}
+
 }  // namespace
 
 // With how often it was said, and where, if more than once; what only informs is said without.
@@ -124,10 +131,7 @@ std::string coverage_lines(const Report& report, std::size_t width) {
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
                            !coverage.unattributed_kernels && !report.data().partial;
   if (all_counted) {
-    say(!report.data().imported.empty() ? "every op in the trace was counted"
-        : report.data().bypass_sought
-            ? "everything observed was counted"
-            : "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++");
+    say(all_counted_words(report.data()));
   }
   if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
   if (!coverage.unobserved.empty()) {

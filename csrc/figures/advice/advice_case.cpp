@@ -41,10 +41,12 @@ bool ran_on_cpu(const AdviceCase& where) { return !where.data->device_timed && w
 
 bool ran_compiled(const ProfileData& data) {
   return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
-         std::ranges::any_of(data.ops, [](const OpBucket& op) { return is_compiled_code(op.op); });
+         std::ranges::any_of(data.ops, [](const OpBucket& op) {
+           return is_compiled_code(op.op) || op.op.starts_with("triton_");  // Inductor's kernels, as traces name them
+         });
 }
 
-bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought; }
+bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought && data.imported.empty(); }
 
 bool may_compile(const ProfileData& data) { return !is_of_cpp(data) && !ran_compiled(data); }
 

@@ -7,12 +7,12 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from roofprof import _C, ceilings
-from roofprof._files import real
 from roofprof._imported.calls import calls_of
 from roofprof._progress import Progress
 from roofprof.published_peaks import published
@@ -118,19 +118,18 @@ def _read(
         raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
 
 
-def _opened(path: Path) -> IO[bytes]:
-    """The file's text; whether it is packed is told by how it begins."""
-    try:
-        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
-    except OSError as error:
-        error.filename = os.fspath(path)
-        raise
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        kind = "a folder" if real(path).is_dir() else "no regular file, but a pipe or a device"
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Give the file's text; whether it is packed is told by how it begins."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file, but a pipe or a device"
         raise ValueError(f"{path}: it is {kind}; give the file that export_chrome_trace wrote")
-    packed = file.peek(2)[:2] == b"\x1f\x8b"
-    return gzip.GzipFile(fileobj=file, mode="rb") if packed else file  # type: ignore[return-value]
+    with open(handle, "rb") as file:  # noqa: PTH123
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        yield gzip.GzipFile(fileobj=file, mode="rb") if packed else file  # type: ignore[misc]
 
 
 def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:

@@ -12,6 +12,8 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
 _FILES = ("target", "script", "inputs", "loss")
 
+_CARDS = {("predict", "device"), ("sweep", "device"), ("import", "device"), ("ceilings", "published")}
+
 _DESCRIPTION = """\
 Prints a script that completes roofprof's commands, options, choices and files. Shells read it once: bash from
 ~/.local/share/bash-completion/completions/roofprof, zsh from a file _roofprof in a folder of its fpath, fish from
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     parser = make_parser()
     for command, action in _actions(parser):
-        if action.type is Path or action.dest in _FILES:
+        if action.type is Path or action.dest in _FILES or (command, action.dest) == ("import", "model"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
         elif words := _words(command, action.dest):
             action.choices = words  # this parser parses nothing
@@ -59,7 +61,7 @@ def _words(command: str, option: str) -> list[str]:
         return list(fields.of("row"))
     if option == "by" and command != "plot":
         return list(TABLES)
-    if (command, option) in {("predict", "device"), ("sweep", "device"), ("ceilings", "published")}:
+    if (command, option) in _CARDS:
         from roofprof.published_peaks import names
 
         return [name.replace(" ", "") for name in names()]  # a shell splits words at spaces, names do without them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof._files import real
 from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output
 
 _DESCRIPTION = """\
@@ -47,9 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output and arguments.json:
         raise CommandError("give -o or --json, not both")
     arguments.json = arguments.json or arguments.output
-    if not arguments.model and (arguments.input or arguments.inputs or arguments.args):
-        raise CommandError("--args, --input and --inputs are for --model: name the model, or leave them out")
+    if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
+        raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     check_output(arguments)
+    for path in (arguments.json, arguments.csv):
+        if path and real(path) == real(arguments.trace):
+            raise CommandError(f"'{path}' is the trace, which would be lost: give the output another name")
     from roofprof._imported import from_trace
 
     model = inputs = None
@@ -59,5 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
         on_meta = argparse.Namespace(**{**vars(arguments), "target": arguments.model, "device": "meta"})
         inputs = inputs_of(on_meta)
         model = model_of(on_meta)
-    report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+    try:
+        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+    except (ValueError, OSError):
+        raise
+    except Exception as error:
+        if model is None:
+            raise
+        raise CommandError(f"{arguments.model} raised {type(error).__name__}: {error}") from error
     return output(report, arguments)

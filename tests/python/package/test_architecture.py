@@ -54,6 +54,9 @@ ARROWS = {
     "roofs": VALUES | {"json", "roofs/known", "roofs/common", "roofs/cpu", "roofs/gpu"},
     "run": VALUES | {"join", "observe", "collect/interface", "roofs/common", "roofs/cpu", "roofs/gpu"},
     "profiler": VALUES | {"run", "observe", "observe/nn", "observe/modules", "observe/script", "roofs", "roofs/known"},
+    "kineto": VALUES | {"ops", "observe/rule"},
+    "kineto/costs": VALUES | {"observe", "observe/operators", "kineto"},
+    "importer": VALUES | {"kineto", "kineto/costs", "join", "roofs/known"},
     # A library of its own, which C++ programs link and Python does not.
     "interpose": VALUES | {"observe"},
     # A program of its own, with neither Python nor torch.
@@ -69,6 +72,7 @@ ARROWS = {
         "collect",
         "observe",
         "observe/rule",
+        "importer",
         "python/hooks",
     }
     | OBSERVING,
@@ -92,6 +96,7 @@ STD_ONLY = {
     "ranks",
     "predict",
     "roofs/known",
+    "kineto",
 }
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)\b")
 CUDA = re.compile(r"(cuda|cupti|nvml|nvperf)", re.IGNORECASE)
@@ -277,10 +282,12 @@ PYTHON_ARROWS = {
         "report",
         "_latency",
     },
+    "_imported": {"_C", "_files", "_progress", "_latency", "published_peaks", "ceilings", "report", "profiler"},
     "_torch_check": {"_build_info"},
     "_api": {
         "_report",
         "_fields",
+        "_imported",
         "comparison",
         "op_costs",
         "scopes",
@@ -319,6 +326,7 @@ PYTHON_ARROWS = {
         "_build_info",
         "_files",
         "_printable",
+        "_imported",
         "_migrate",
         "_script_run",
         "_state",
