@@ -14,6 +14,7 @@
 #include "join/launch_owners.h"
 #include "join/memory.h"
 #include "join/regions.h"
+#include "join/tensor_float.h"
 #include "values/note_codes.h"
 #include "values/phrases.h"
 
@@ -45,7 +46,7 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   if (std::ranges::find(traces, nullptr) != traces.end()) return without_times_of_parts(std::move(data));
   data.compute_capability = device.compute_capability;
   const auto owners = launch_owners(observed.launches, data.ops, inputs);
-  data = with_device(std::move(data), traces, owners, device.counters);
+  data = with_tensor_float(with_device(std::move(data), traces, owners, device.counters));
   const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
   data.events = with_launches(std::move(data.events), chosen, owners);
   data.collectives =

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace roofprof::kineto {
@@ -10,6 +11,8 @@ namespace {
 using observe::OpClass;
 using observe::OpKind;
 using observe::WorkInside;
+
+constexpr std::int32_t kInterrupted = -2;  // in place of an owner: the op that it is, or is in, did no work
 
 bool is_operator(std::string_view name) {
   return name.find("::") != name.npos && !name.starts_with("autograd::") && !name.starts_with("torch::");
@@ -26,9 +29,14 @@ class Rule {
 
   CountedOps run() && {
     for (std::size_t i = 0; i < trace_.host.size(); ++i) count(i);
+    leave_out_interrupted();
     list_uncosted();
     // What is inside an op that is listed is its work.
     for (std::size_t i = 0; i < trace_.host.size(); ++i) {
+      if (result_.owners[i] == kInterrupted) {
+        result_.owners[i] = kNone;
+        continue;
+      }
       if (result_.owners[i] == kNone && tree_.parents[i] != kNone)
         result_.owners[i] = result_.owners[at(tree_.parents[i])];
     }
@@ -58,6 +66,30 @@ class Rule {
     if (kind != OpKind::counted && kind != OpKind::view) return;
     cost_of(event.call);
     result_.owners[i] = static_cast<std::int32_t>(i);
+  }
+
+  // Checkpointing (not the reentrant one) stops its recomputation by an exception as soon as all is saved again, which
+  // is while its last op that does work saves its inputs, before it computes. So that op did nothing; where kernels
+  // were recorded, they tell.
+  void leave_out_interrupted() {
+    std::vector<std::int32_t> recomputation(trace_.host.size(), kNone);  // by event: the innermost that it is in
+    std::unordered_map<std::int32_t, std::int32_t> last;                 // by recomputation: the last op with work
+    std::vector<bool> launches(trace_.host.size(), false);               // by op that counts
+    for (std::size_t i = 0; i < trace_.host.size(); ++i) {
+      const auto& event = trace_.host[i];
+      if (tree_.parents[i] != kNone) recomputation[i] = recomputation[at(tree_.parents[i])];
+      if (event.kind == HostKind::recompute) recomputation[i] = static_cast<std::int32_t>(i);
+      const auto owner = result_.owners[i];
+      if (owner == kNone) continue;
+      if (event.kind == HostKind::launch && launches_.contains(event.correlation)) launches[at(owner)] = true;
+      if (recomputation[i] == kNone || owner != static_cast<std::int32_t>(i)) continue;
+      if (result_.costs[at(event.call)].work != Work{}) last[recomputation[i]] = owner;
+    }
+    std::vector<bool> interrupted(trace_.host.size(), false);
+    for (const auto& [_, op] : last) interrupted[at(op)] = !launches[at(op)];
+    for (auto& owner : result_.owners) {
+      if (owner != kNone && interrupted[at(owner)]) owner = kInterrupted;
+    }
   }
 
   void list_uncosted() {

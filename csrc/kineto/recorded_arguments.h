@@ -13,6 +13,7 @@ struct RecordedTensor {
   std::string type;  // C++'s name of the element type; empty: not known
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;  // empty where the trace does not say
+  bool operator==(const RecordedTensor&) const = default;
 };
 
 struct RecordedArgument {
@@ -20,6 +21,7 @@ struct RecordedArgument {
   Kind kind = Kind::absent;  // absent: None, a tensor that is not defined, or a value that traces leave out
   std::vector<RecordedTensor> tensors;
   std::string value;  // of other: as Python prints it, "[1, 1]", "True"
+  bool operator==(const RecordedArgument&) const = default;
 };
 
 // In the schema's order. Sizes below 0 and lists that do not fit each other make the argument `absent`.

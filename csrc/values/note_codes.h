@@ -103,6 +103,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"roof-by-bytes-alone", NoteLevel::info, "A compute roof is missing that only elementwise operators would need."},
     {"older-kernels", NoteLevel::info, "Kernels built for an older GPU than this one took a good part of the time."},
     // Devices
+    {"tensor-float", NoteLevel::info, "Products of fp32 ran in TF32, as their kernels' names say."},
     {"simulated-device", NoteLevel::attention, "No GPU ran: its figures come from simulated libraries."},
     {"replayed", NoteLevel::info, "What the device did was read from a file of recorded data."},
     {"not-recorded", NoteLevel::warning, "What the device did could not be written to the file asked for."},

@@ -203,6 +203,7 @@ c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& record
       return meta_tensor(recorded.tensors.front());
     case RecordedArgument::Kind::tensor_list: {
       if (!is_tensor_list(type)) throw NotReplayed("another overload");
+      if (recorded.tensors.empty()) throw NotReplayed("the trace does not have the sizes of the tensors in its list");
       c10::List<at::Tensor> list;
       for (const auto& tensor : recorded.tensors) list.push_back(meta_tensor(tensor));
       return list;
@@ -217,6 +218,7 @@ c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& record
       break;
   }
   if (is_kind(type, c10::TypeKind::DeviceObjType)) return c10::IValue(c10::Device(c10::kMeta));
+  if (is_kind(type, c10::TypeKind::ClassType)) return {};  // a group of processes, for example
   if (was_given && !may_be_left_out(type)) {
     throw NotReplayed("the trace does not have the value of its argument " + wanted.name() +
                       " (torch before 2.0 does not record scalars)");
@@ -237,14 +239,39 @@ bool was_given(const RecordedCall& call, std::size_t position) {
   return false;
 }
 
+// Traces do not say which arguments are the same tensor. Of these operators the arguments from `first` on are, where
+// their sizes are: torch takes the first one's path for self-attention alone, and its optimizers square gradients by
+// the others.
+struct SameTensors {
+  std::string_view op;
+  std::size_t first;
+  std::size_t count;
+};
+constexpr std::array<SameTensors, 3> kSameTensors = {{
+    {"aten::_native_multi_head_attention", 0, 3},
+    {"aten::addcmul_", 1, 2},
+    {"aten::_foreach_addcmul_", 1, 2},
+}};
+
+// `tensors_alone`: other arguments are None.
 std::vector<c10::IValue> stack_of(const c10::FunctionSchema& schema, const RecordedCall& call,
-                                  const std::vector<RecordedArgument>& recorded) {
+                                  const std::vector<RecordedArgument>& recorded, bool tensors_alone) {
   const auto& wanted = schema.arguments();
   if (recorded.size() > wanted.size()) throw NotReplayed("another overload");
   std::vector<c10::IValue> stack;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const bool there = i < recorded.size();
+    const auto& type = *wanted[i].real_type();
+    if (tensors_alone && !is_kind(type, c10::TypeKind::TensorType) && !is_tensor_list(type)) {
+      stack.emplace_back();
+      continue;
+    }
     stack.push_back(value_of(wanted[i], there ? recorded[i] : RecordedArgument{}, i, there && was_given(call, i)));
+  }
+  for (const auto& [op, first, count] : kSameTensors) {
+    for (auto i = first + 1; call.op == op && i < first + count && i < recorded.size(); ++i) {
+      if (recorded[i] == recorded[first]) stack[i] = stack[first];
+    }
   }
   return stack;
 }
@@ -266,7 +293,8 @@ Chosen choose(const std::vector<c10::OperatorName>& overloads, const RecordedCal
       const auto op = c10::Dispatcher::singleton().findSchema(name);
       if (!op || (op->schema().arguments().size() == recorded.size()) != all) continue;
       try {
-        return {*op, stack_of(op->schema(), call, recorded)};
+        // A collective is not dispatched again, and torch changes its other arguments.
+        return {*op, stack_of(op->schema(), call, recorded, observe::op_info(*op)->communicates)};
       } catch (const NotReplayed& problem) {
         if (problem.text != "another overload") why = problem.text;
       } catch (const std::exception& problem) {
@@ -317,6 +345,20 @@ ops::Costed own_cost(const RecordedCall& call) {
                           observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
 }
 
+bool returns_tensors(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
+    return is_kind(*result.type(), c10::TypeKind::TensorType) || is_tensor_list(*result.type());
+  });
+}
+
+// A view, or what moves and computes nothing, by the first of its overloads.
+bool is_free(const std::vector<c10::OperatorName>& overloads) {
+  const auto op = overloads.empty() ? std::nullopt : c10::Dispatcher::singleton().findSchema(overloads.front());
+  if (!op) return false;
+  const auto& info = *observe::op_info(*op);
+  return info.kind == observe::OpKind::view || (info.cost != nullptr && ops::is_free(*info.cost));
+}
+
 }  // namespace
 
 MetaCosts::MetaCosts() {
@@ -360,11 +402,18 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
     const auto& info = *observe::op_info(op);
     if (info.kind == observe::OpKind::view) return observe::cost_of(info, {});
     auto described = observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size()));
-    op.callBoxed(&stack);
-    observe::describe_results(info, stack, described);
+    // The peers of a collective are not here, and what it returns are its arguments.
+    if (!info.communicates && returns_tensors(op.schema())) {
+      op.callBoxed(&stack);
+      observe::describe_results(info, stack, described);
+    }
     return observe::cost_of(info, described);
   } catch (const std::exception& error) {
     result.failure = first_line(error.what());
+  }
+  if (is_free(overloads)) {  // whatever its arguments are
+    result.costed = true;
+    result.failure.clear();
   }
   return result;
 }

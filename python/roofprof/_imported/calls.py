@@ -27,6 +27,8 @@ def calls_of(model: Callable[..., Any], inputs: Any) -> tuple[Report, list[tuple
     def enter(module: torch.nn.Module, _: Any) -> None:
         if id(module) not in paths:
             return
+        if module is model and not open_calls:  # a call that torch refused on this device is made again with fakes
+            calls.clear()
         calls.append((paths[id(module)], open_calls[-1] if open_calls else -1))
         open_calls.append(len(calls) - 1)
 

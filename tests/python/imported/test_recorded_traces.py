@@ -109,6 +109,8 @@ def shares(report):
     data = report.to_dict()
     whole = costed = placed = 0
     for kernel in data["kernel_buckets"]:
+        if kernel.get("kind", "kernel") != "kernel":
+            continue
         whole += kernel["total_ns"]
         bucket = kernel.get("bucket", -1)
         costed += kernel["total_ns"] * (bucket >= 0 and data["ops"][bucket].get("costed", True))
