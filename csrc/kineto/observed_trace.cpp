@@ -226,7 +226,7 @@ class Import {
 
   std::size_t bucket_of(std::size_t event) {
     const auto& op = trace_.host[event];
-    const auto& place = place_of(event);
+    const auto& place = places_.of_event[event];
     const std::tuple key(op.call, place.module, place.phase, place.region);
     if (const auto known = buckets_.find(key); known != buckets_.end()) return known->second;
     const auto& call = trace_.calls[at(op.call)];
@@ -244,12 +244,6 @@ class Import {
     pass_.ops.push_back(std::move(bucket));
     buckets_.emplace(key, pass_.ops.size() - 1);
     return pass_.ops.size() - 1;
-  }
-
-  // Where the op itself ran.
-  Place place_of(std::size_t event) const {
-    const auto parent = tree_.parents[event];
-    return parent == kNone ? Place{} : places_.of_event[at(parent)];
   }
 
   void count_ops() {
@@ -292,7 +286,7 @@ class Import {
         record.launch = launch_id({bucket.key, bucket.name});
         continue;
       }
-      const auto place = place_of(at(launcher));
+      const auto& place = places_.of_event[at(launcher)];
       const auto op = innermost_op(launcher);
       if (op == kNone && place == Place{}) continue;
       record.launch = launch_id({OpKey{0, place.module, place.phase, 0, place.region},

@@ -110,6 +110,13 @@ std::optional<bool> boolean_of(std::string_view text) {
   return std::nullopt;
 }
 
+// torch looks numbers of enumerators up without a check.
+template <class Enumerators>
+std::optional<std::int64_t> enumerator(std::string_view text, Enumerators end) {
+  const auto number = integer(text);
+  return number && *number >= 0 && *number < static_cast<std::int64_t>(end) ? number : std::nullopt;
+}
+
 // Empty where the text is no value of that type.
 std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& type);
 
@@ -141,10 +148,17 @@ std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& ty
       return value_of(text, *type.containedTypes().front());
     case c10::TypeKind::IntType:
     case c10::TypeKind::SymIntType:
-    case c10::TypeKind::ScalarTypeType:
-    case c10::TypeKind::LayoutType:
-    case c10::TypeKind::MemoryFormatType:
       return as_value(integer(text));
+    case c10::TypeKind::ScalarTypeType: {
+      const auto element = enumerator(text, c10::ScalarType::NumOptions);
+      // Quantized tensors need a quantizer, which no trace tells.
+      if (element && c10::isQIntType(static_cast<c10::ScalarType>(*element))) return std::nullopt;
+      return as_value(element);
+    }
+    case c10::TypeKind::LayoutType:
+      return as_value(enumerator(text, c10::Layout::NumOptions));
+    case c10::TypeKind::MemoryFormatType:
+      return as_value(enumerator(text, c10::MemoryFormat::NumOptions));
     case c10::TypeKind::FloatType:
     case c10::TypeKind::SymFloatType:
       return as_value(number_of(text));

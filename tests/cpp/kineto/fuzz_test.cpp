@@ -43,7 +43,7 @@ class Damage {
 
   void apply(std::string& text) {
     if (text.empty()) return;
-    switch (below(9)) {
+    switch (below(14)) {
       case 0:
         text[below(text.size())] = static_cast<char>(below(256));
         break;
@@ -54,7 +54,7 @@ class Damage {
         text.insert(below(text.size()), 1, kStructure[below(kStructure.size())]);
         break;
       case 3:
-        text.resize(below(text.size()));
+        if (below(4) == 0) text.resize(below(text.size()));
         break;
       case 4:
         text.erase(below(text.size()), below(60));
@@ -63,9 +63,12 @@ class Damage {
         text.insert(below(text.size()), text.substr(below(text.size()), below(200)));
         break;
       case 6:
+      case 7:
+      case 8:
         replace_word(text, "0123456789.", kValues[below(kValues.size())]);
         break;
-      case 7:
+      case 9:
+      case 10:
         replace_word(text, "0123456789", std::to_string(below(1000)));
         break;
       default:

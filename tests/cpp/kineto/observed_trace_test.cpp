@@ -287,6 +287,23 @@ TEST(ObservedTrace, BackwardAndOptimizerKeepTheirKernels) {
   expect_additive(report);
 }
 
+// A node of autograd's own that launches a kernel itself: it is listed, where its forward ran.
+TEST(ObservedTrace, ANodeThatLaunchesItself) {
+  const auto report = derived_of(TraceText()
+                                     .module("Net_0", 0, 200)
+                                     .module("Linear_0", 10, 80)
+                                     .op("aten::addmm", 20, 10, R"("Sequence number": 5)")
+                                     .launch(1, 22)
+                                     .kernel("gemm", 1, 30, 10)
+                                     .node("MineBackward", 5, 330, 40)
+                                     .launch(2, 340, 1, "2")
+                                     .kernel("mine", 2, 350, 20));
+  EXPECT_EQ(report.row("Linear_0").time_ns, 30 * kUs);
+  EXPECT_EQ(report.kernels()[0].phase, "backward");
+  EXPECT_EQ(report.kernels()[0].module, "Linear_0");
+  expect_additive(report);
+}
+
 TEST(ObservedTrace, SaysWhatTheTraceLacks) {
   const auto lacks = [](const TraceText& text) { return note_of(observed_of(text).notes, "trace-lacks"); };
   EXPECT_NE(lacks(TraceText().event("cpu_op", "aten::mm", 0, 5)).find("record_shapes=True"), std::string::npos);
