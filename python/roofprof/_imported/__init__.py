@@ -144,8 +144,8 @@ def _steps(steps: str | tuple[int, int] | None) -> tuple[int, int] | None:
         return None
     try:
         if isinstance(steps, str):
-            first, _, last = steps.partition("-")
-            chosen = int(first), int(last or first)
+            first, dash, last = steps.partition("-")
+            chosen = int(first), int(last if dash else first)
         else:
             first_step, last_step = steps
             chosen = int(first_step), int(last_step)

@@ -216,7 +216,8 @@ class Roofline {
       font: { family: "system-ui, sans-serif", size: 12, color: this.colours.text }, hoverdistance: 12 };
   }
 
-  /** The roofs' names: peaks at the right edge, slopes where they leave the picture, ridges at their place. */
+  /** The roofs' names: peaks at the right edge, slopes where they leave the picture, ridges above their place, as dots
+   * that come near the roof lie below it. */
   #labels(whole) {
     const [left, right] = whole["xaxis.range"];
     const bottom = whole["yaxis.range"][0];
@@ -231,8 +232,8 @@ class Roofline {
       return { ...style(roof.text), x, y: x + rate, xanchor: "left", yanchor: "middle" };
     });
     const ridges = this.narrow ? [] : this.view.ridges.map((ridge) => ({
-      ...style(`ridge ${ridge.text}`), x: Math.log10(ridge.intensity), y: Math.log10(ridge.rate), xanchor: "left", yanchor: "top",
-      font: { size: 10, color: this.colours.soft } }));
+      ...style(`ridge ${ridge.text}`), x: Math.log10(ridge.intensity), y: Math.log10(ridge.rate), xanchor: "right",
+      yanchor: "bottom", xshift: -12, font: { size: 10, color: this.colours.soft } }));
     return apart([...labels, ...ridges, ...this.#worst()], this.#pixels(whole));
   }
 

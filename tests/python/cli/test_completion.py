@@ -59,10 +59,21 @@ def test_choices_of_an_option(completed):
     assert completed("roofprof", "plot", "--kind", "") == ["roofline", "time"]
     assert completed("roofprof", "show", "r.json", "--by", "") == list(TABLES)
     assert "wasted_time" in completed("roofprof", "show", "r.json", "--sort", "wa")
-    assert "RTX4090" in completed("roofprof", "predict", "r.json", "--device", "RTX4")
+    for command in ("predict", "import"):
+        assert "RTX4090" in completed("roofprof", command, "r.json", "--device", "RTX4")
 
 
-@pytest.mark.parametrize("words", [("show", "re"), ("check", "--budget", "re"), ("profile", "re"), ("run", "re")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "re"),
+        ("check", "--budget", "re"),
+        ("profile", "re"),
+        ("run", "re"),
+        ("import", "re"),
+        ("import", "t.json", "--model", "re"),
+    ],
+)
 def test_files(completed, words):
     assert completed("roofprof", *words) == ["report.json"]
 

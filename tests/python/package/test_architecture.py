@@ -282,7 +282,7 @@ PYTHON_ARROWS = {
         "report",
         "_latency",
     },
-    "_imported": {"_C", "_files", "_progress", "_latency", "published_peaks", "ceilings", "report", "profiler"},
+    "_imported": {"_C", "_progress", "_latency", "published_peaks", "ceilings", "report", "profiler"},
     "_torch_check": {"_build_info"},
     "_api": {
         "_report",
