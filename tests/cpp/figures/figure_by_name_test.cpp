@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "roofprof/report.h"
 #include "values/fields.h"
@@ -24,10 +25,9 @@ using namespace std::chrono_literals;
                       of(l2_intensity) of(l1_intensity) of(dram_bytes_ratio) of(dram_bandwidth) of(executed_flops)   \
                           of(kernel_count) of(incomplete)
 #define ROW_FIELDS(of)                                                                                                \
-  of(path) of(type) of(depth) of(calls) of(params) of(trainable_params) of(param_bytes) of(buffer_bytes)              \
-      of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory) of(kept_memory) of(inferred) of(work_share) \
-          of(time_min_ns) of(time_median_ns) of(time_max_ns) of(slowest_rank) of(imbalance) of(communication_ns)      \
-              of(exposed_communication_ns)
+  of(path) of(type) of(depth) of(calls) of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory)           \
+      of(kept_memory) of(inferred) of(work_share) of(time_min_ns) of(time_median_ns) of(time_max_ns) of(slowest_rank) \
+          of(imbalance) of(communication_ns) of(exposed_communication_ns)
 #define GROUP_FIELDS(of) of(calls) of(input_elements) of(output_elements) of(percent_of_time)
 #define KERNEL_FIELDS(of)                                                                                             \
   of(name) of(kind) of(copied) of(module) of(phase) of(scope) of(op) of(grid) of(block) of(device) of(in_graph)       \
@@ -35,12 +35,17 @@ using namespace std::chrono_literals;
           of(stddev_ns) of(bytes) of(flops) of(achieved_flops) of(dram_bytes) of(l2_bytes) of(l1_bytes)               \
               of(dram_intensity) of(l2_intensity) of(l1_intensity) of(dram_bandwidth) of(executed_flops)
 
-// Each key of JSON and CSV beside the place of its value.
+// Those that are known or not as a whole: functions give their values.
+#define PARAMETER_FIELDS(of) of(params) of(trainable_params) of(param_bytes) of(buffer_bytes)
+
+// Each key of JSON and CSV beside the place of its value; null for what a function gives.
 template <class Row>
 std::set<std::pair<std::string, const void*>> keys_of(const Row& row) {
   std::set<std::pair<std::string, const void*>> keys;
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
-    keys.emplace(info.key_in(of_self), static_cast<const void*>(&value_of(row)));
+    const void* place = nullptr;
+    if constexpr (std::is_lvalue_reference_v<decltype(value_of(row))>) place = &value_of(row);
+    keys.emplace(info.key_in(of_self), place);
   });
   return keys;
 }
@@ -51,9 +56,11 @@ TEST(FigureNames, AreThoseOfJsonAndCsv) {
   const RooflineRow row;
 #define MEMBER(name) {#name, &row.name},
 #define SELF(name) {"self_" #name, &row.self.name},
-  EXPECT_EQ(keys_of(row), (Members{FIGURES(MEMBER) ROW_FIELDS(MEMBER) FIGURES(SELF)}));
+#define FUNCTION(name) {#name, nullptr},
+  EXPECT_EQ(keys_of(row), (Members{FIGURES(MEMBER) ROW_FIELDS(MEMBER) PARAMETER_FIELDS(FUNCTION) FIGURES(SELF)}));
 #undef MEMBER
 #undef SELF
+#undef FUNCTION
   const GroupRow group;
 #define MEMBER(name) {#name, &group.name},
   EXPECT_EQ(keys_of(group), (Members{FIGURES(MEMBER) GROUP_FIELDS(MEMBER)}));
@@ -81,6 +88,14 @@ TEST(FigureNames, FindTheirFigures) {
   EXPECT_EQ(row.figure("self_wasted_time_ns"), 7);
   EXPECT_EQ(row.self.figure("wasted_time_ns"), 7);
   EXPECT_EQ(row.figure("wasted_time_ns"), std::nullopt) << "what is not known is not 0";
+  row.params = 4;
+  row.buffer_bytes = 8;
+  EXPECT_EQ(row.figure("params"), 4);
+  EXPECT_EQ(row.figure("buffer_bytes"), 8);
+  row.params_known = false;
+  for (const auto* name : {"params", "trainable_params", "param_bytes", "buffer_bytes"}) {
+    EXPECT_EQ(row.figure(name), std::nullopt) << name;
+  }
   GroupRow group;
   group.calls = 5;
   EXPECT_EQ(group.figure("calls"), 5);

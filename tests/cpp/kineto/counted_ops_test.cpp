@@ -81,12 +81,35 @@ TEST(CountedOps, WhatIsNoOperatorIsListedWhereItLaunches) {
   EXPECT_EQ(owners_of(TraceText()
                           .op("triton_poi_fused_0", 0, 10)
                           .launch(1, 2)
+                          .kernel("triton_poi_fused_0", 1, 5, 2)
                           .op("FlashFunction", 20, 10)
                           .op("aten::mm", 22, 3)
                           .launch(2, 23)
+                          .kernel("gemm", 2, 30, 2)
                           .op("NothingBackward", 40, 10)),
             (Lines{"triton_poi_fused_0 counts", "cudaLaunchKernel < triton_poi_fused_0", "FlashFunction",
                    "aten::mm counts", "cudaLaunchKernel < aten::mm", "NothingBackward"}));
+  // Calls of the runtime that nothing ran for (waits, events) are no launches.
+  EXPECT_EQ(owners_of(TraceText().op("SyncFunction", 0, 10).launch(1, 2)), (Lines{"SyncFunction", "cudaLaunchKernel"}));
+}
+
+// Checkpointing stops its recomputation inside the last op that saves something, before that computes.
+TEST(CountedOps, TheLastOpOfARecomputationThatStopsDidNothing) {
+  const auto trace = [] {
+    return TraceText()
+        .node("UnpackBackward", 1, 0, 100, "1")
+        .event("python_function", "torch/utils/checkpoint.py(1500): recompute_fn", 1, 50)
+        .op("aten::mm", 2, 3)
+        .op("aten::add", 10, 3)
+        .op("aten::mm", 60, 3);
+  };
+  const std::string node = "autograd::engine::evaluate_function: UnpackBackward";
+  EXPECT_EQ(owners_of(trace()), (Lines{node, "torch/utils/checkpoint.py(1500): recompute_fn", "aten::mm counts",
+                                       "aten::add", "aten::mm counts"}));
+  // It ran where it launched a kernel: the recomputation was not stopped.
+  EXPECT_EQ(owners_of(trace().launch(1, 11).kernel("add", 1, 20, 5)),
+            (Lines{node, "torch/utils/checkpoint.py(1500): recompute_fn", "aten::mm counts", "aten::add counts",
+                   "cudaLaunchKernel < aten::add", "aten::mm counts"}));
 }
 
 // An autograd function's own kernel beside ops: the kernel is the function's, the ops' work theirs.

@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp.FullyShardedDataParallel: counts in closed form; parameters are as a plain call leaves them."""
+"""torch.distributed.fsdp.FullyShardedDataParallel: counts in closed form; parameters as a plain call leaves them."""
 
 from __future__ import annotations
 
