@@ -1,10 +1,10 @@
-"""How long it takes to read a large trace of torch.profiler, and in how much memory, beside HTA. The trace is a real one,
-its events repeated with later times and other ids until the file is as large as wished.
+"""How long it takes to read a large trace of torch.profiler, and in how much memory, beside HTA. The trace is a
+real one, its events repeated with later times and other ids until the file is as large as wished.
 
     python benchmarks/imported.py trace.json.gz --megabytes 60 1000
 
-HTA (pip install HolisticTraceAnalysis) is run where it is installed; --hta-python names another environment that has it.
-Each reading is a process of its own. Memory is what it held at most, above what it held once all was imported.
+HTA (pip install HolisticTraceAnalysis) is run where it is installed; --hta-python names another environment that
+has it. Each reading is a process of its own. Memory is what it held at most, above what it held once all was imported.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ print(json.dumps([took, worked, held("VmHWM") - before]))
 _TOOLS = {
     "roofprof: reading": (
         "import torch, roofprof; from roofprof import _C",
-        "reader = _C.TraceReader()\nwith open(path, 'rb') as file:\n"
-        "    while piece := file.read(1 << 20): reader.feed(piece)",
+        """reader = _C.TraceReader()
+with open(path, 'rb') as file:
+    while piece := file.read(1 << 20): reader.feed(piece)""",
     ),
     "roofprof.from_trace": (
         "import torch, roofprof; roofprof.count(torch.nn.Linear(2, 2), torch.rand(2, 2))",
