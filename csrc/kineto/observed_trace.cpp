@@ -130,8 +130,10 @@ class Import {
     leave_out_strays();
     const auto all = steps_of(trace_);
     steps_ = chosen_steps(all, steps);
-    for (const auto& event : trace_.host)
-      launched_.emplace_back(event.kind == HostKind::launch ? event.correlation : 0);
+    for (const auto& event : trace_.host) {
+      if (event.kind == HostKind::launch && event.correlation != 0)
+        launched_.emplace(event.correlation, event.begin_ns);
+    }
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
@@ -193,19 +195,18 @@ class Import {
   // Kernels that no event here launched: they are of what ran before the trace, or of other steps.
   void leave_out_others(std::vector<std::int32_t>& launcher_of, bool any_launches) {
     if (!any_launches && !is_part_) return;
-    std::unordered_map<std::uint64_t, bool> elsewhere;
-    for (const auto correlation : launched_) {
-      if (correlation != 0) elsewhere.emplace(correlation, true);
-    }
     std::int64_t kept = 0;
     auto& records = trace_.device.records;
     std::int64_t before_ns = 0;
     std::int64_t before = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       if (launcher_of[i] == kNone) {
-        if (!elsewhere.contains(records[i].correlation)) {
-          before_ns += std::max<std::int64_t>(records[i].end_ns - records[i].start_ns, 0);
+        const auto launch = launched_.find(records[i].correlation);
+        if (launch == launched_.end()) {
+          before_ns += records[i].end_ns - records[i].start_ns;
           ++before;
+        }
+        if (launch == launched_.end() || launch->second < window_.begin_ns) {
           spill_end_ns_ = std::max(spill_end_ns_, records[i].end_ns);
         }
         continue;
@@ -333,8 +334,7 @@ class Import {
                "the calls in the trace are not those of the model: " + places_.unaligned +
                    "; rows are named by class and number");
     }
-    if (trace_.device.records.empty() && !launched_.empty() &&
-        std::ranges::any_of(launched_, [](auto correlation) { return correlation != 0; })) {
+    if (trace_.device.records.empty() && !launched_.empty()) {
       add_note(notes_, "trace-lacks",
                trace_.counter_ranges > 0
                    ? "the trace has ranges of hardware counters in place of kernels, so there are no device times"
@@ -396,7 +396,7 @@ class Import {
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
-  std::vector<std::uint64_t> launched_;  // by all launches of the trace, in and out of the window
+  std::unordered_map<std::uint64_t, std::int64_t> launched_;  // when, by correlation: in and out of the window
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
   HostTree tree_;

@@ -38,10 +38,9 @@ std::optional<std::vector<std::int64_t>> numbers_of(std::string_view list) {
 std::optional<RecordedTensor> tensor_of(std::string_view sizes, std::string_view strides, std::string type) {
   auto numbers = numbers_of(sizes);
   if (!numbers) return std::nullopt;
-  RecordedTensor tensor{std::move(type), std::move(*numbers), {}};
-  if (auto steps = numbers_of(strides); steps && steps->size() == tensor.sizes.size())
-    tensor.strides = std::move(*steps);
-  return tensor;
+  auto steps = numbers_of(strides);
+  if (!steps || (!steps->empty() && steps->size() != numbers->size())) return std::nullopt;
+  return RecordedTensor{std::move(type), std::move(*numbers), std::move(*steps)};
 }
 
 bool is_list_of_lists(std::string_view sizes) {
@@ -69,7 +68,11 @@ std::vector<RecordedArgument> arguments_of(const RecordedCall& call) {
       std::size_t place = 0;
       for (const auto one : items_of(at(sizes, i))) {
         auto tensor = tensor_of(one, at(all_strides, place++), call.list_type);
-        if (tensor) argument.tensors.push_back(std::move(*tensor));
+        if (!tensor) {
+          argument = {};
+          break;
+        }
+        argument.tensors.push_back(std::move(*tensor));
       }
     } else if (std::ranges::find(kNoTensors, type) == kNoTensors.end()) {
       auto tensor = tensor_of(at(sizes, i), at(strides, i), std::string(type));

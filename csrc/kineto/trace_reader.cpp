@@ -293,6 +293,9 @@ Trace TraceReader::finish() {
   };
   for (const auto& version : versions_) add(version);
   trace_.recorded_by = std::move(by);
+  names_ = {};
+  kernel_names_ = {};
+  calls_ = {};
   return std::move(trace_);
 }
 

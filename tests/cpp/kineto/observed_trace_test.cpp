@@ -229,6 +229,8 @@ TEST(ObservedTrace, AllStepsOrSomeOfThem) {
   EXPECT_EQ(second.total().flops, 1000);
   EXPECT_EQ(second.row("").calls, 1);
   EXPECT_EQ(second.data().runs.total_ns.at(0), (800 + 310) * kUs);
+  // The kernel of the step before ran until 1,100, the step's own begins at 1,800; the one after it is no part.
+  EXPECT_EQ(second.total().idle_ns, 700 * kUs);
   const auto two = derived_of(three_steps(), StepRange{8, 100});
   EXPECT_EQ(two.total().flops, 2000);
   EXPECT_EQ(note_of(two.data().notes, "launched-before"), "");
