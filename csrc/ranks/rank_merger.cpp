@@ -98,7 +98,11 @@ struct RankMerger::Merged {
 void RankMerger::Merged::check(const ProfileData& data, const std::string& name, std::int64_t rank) const {
   const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
   if (!data.ranks.ranks.empty()) refuse("it is a merged report already: give those of the ranks");
-  if (rank < 0) refuse("it does not say which rank it is of: torchrun's RANK and WORLD_SIZE were not set");
+  if (rank < 0) {
+    refuse(std::string("it does not say which rank it is of: ") +
+           (data.imported.empty() ? "torchrun's RANK and WORLD_SIZE were not set"
+                                  : "its trace was recorded without torch.distributed"));
+  }
   if (known.contains(rank)) refuse("rank " + std::to_string(rank) + " is there already");
   if (ranks.empty()) return;
   if (kind_of_report(data) != kind_of_report(first)) {

@@ -38,7 +38,8 @@ std::string region_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto columns = choose_columns<RooflineRow>(report, options, usual_region_columns());
   if (report.regions().empty()) {
-    return labelled_paragraph("", "no regions: none was opened (roofprof.scope, ROOFPROF_SCOPE)", width);
+    return labelled_paragraph("", "no regions: none was opened (roofprof.scope, record_function, ROOFPROF_SCOPE)",
+                              width);
   }
   const bool flat = !options.sort.empty();
   std::vector<const RooflineRow*> rows;

@@ -119,6 +119,7 @@ def test_it_prints_the_modules(run):
     assert second.strip().startswith("a trace of torch.profiler, 2 steps")
     assert "  Sequential_0 " in out
     assert "    ReLU_0 " in out
+    assert "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces" in out
 
 
 def test_the_count_is_the_models(run):
@@ -286,6 +287,15 @@ def test_kernels_roofs_and_counts_of_a_gpu(run):
     assert "aten::mm" in run("import", "gpu.json", "--by", "kernel", "--width", "160")[1]
 
 
+def test_advice_is_of_python_programs_and_not_for_compiled_ones(run):
+    eager = [("aten::mm", [[4, 4], [4, 4]], 3), ("aten::exp", [[4, 4]], 3)]
+    assert "torch.compile" in run("import", write("gpu.json", traced(eager)), "--width", "400")[1]
+    compiled = [*eager, ("triton_poi_fused_exp_0", [[4, 4]], 3)]
+    _, out, _ = run("import", write("gpu.json", traced(compiled)), "--width", "400")
+    assert "CUDA graphs" in out
+    assert "torch.compile" not in out
+
+
 def test_roofs_from_a_file(run):
     assert run("ceilings", "--published", "L40S", "--json", "roofs.json")[0] == 0
     report = imported(run, write("gpu.json", traced([("aten::mm", [[4, 4], [4, 4]], 3)])), "--device", "roofs.json")
@@ -318,6 +328,13 @@ def test_ranks_are_merged(run):
     code, out, err = run("merge", "r0.json", "r1.json", "--by", "rank")
     assert code == 0, err
     assert len([line for line in out.splitlines() if line.split()[:1] in (["0"], ["1"])]) == 2
+
+
+def test_without_ranks_nothing_is_merged(run):
+    imported(run, "t.json.gz")
+    code, _, err = run("merge", "r.json", "r.json")
+    assert code == 2
+    assert "its trace was recorded without torch.distributed" in err
 
 
 def test_names_are_text(run):
