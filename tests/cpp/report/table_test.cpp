@@ -333,7 +333,7 @@ TEST(Table, OpsAreRankedByWastedTime) {
 
 TEST(Table, EmptyReportsPrint) {
   const std::string table = testing::ProfileBuilder().report().table();
-  EXPECT_TRUE(contains(table, "\nmodel "));
+  EXPECT_TRUE(contains(table, "\nNet "));
   EXPECT_FALSE(contains(table, "\ntotal"));  // which the only row is
   TableOptions options;
   options.by = "op";
