@@ -22,10 +22,11 @@ constexpr std::size_t kDraws = 2'000;
 constexpr double kRuledOut = 0.01;  // a form that so few draws have is none that the points leave open
 constexpr double kMostNoise = 3.0;  // of a logarithm
 
-const std::vector<Columns> kAllForms = {{0}, {0, 1}, {0, 2}, {0, 1, 2}};
-const std::vector<Columns> kLinear = {{0}};
-const std::vector<Columns> kAmdahl = {{0}, {0, 1}};
-const std::vector<Columns> kCoherencyAlone = {{0}, {0, 2}};
+using Forms = std::vector<Columns>;
+Forms all_forms() { return {{0}, {0, 1}, {0, 2}, {0, 1, 2}}; }
+Forms linear() { return {{0}}; }
+Forms amdahl() { return {{0}, {0, 1}}; }
+Forms coherency_alone() { return {{0}, {0, 2}}; }
 
 Costs terms_of(double ranks) { return {1, ranks - 1, ranks * (ranks - 1)}; }
 
@@ -159,7 +160,7 @@ class Normal {
 
  private:
   double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
-  std::mt19937_64 random_{0};
+  std::mt19937_64 random_{0};  // NOLINT(bugprone-random-generator-seed): equal reports give equal results
 };
 
 // Factors that each point's costs may as well have had. residuals: squares of them, of so many that were free.
@@ -224,7 +225,7 @@ ScalingLaw fit_scaling_law(const std::vector<double>& ranks, const std::vector<d
     costs.push_back(ranks[i] / throughputs[i]);
   }
   const auto fitter = [&](const std::vector<Columns>& forms) { return Fitter(forms, terms, costs); };
-  const auto& forms = points > 2 ? kAllForms : kAmdahl;
+  const auto forms = points > 2 ? all_forms() : amdahl();
 
   ScalingLaw law;
   law.costs = fitter(forms).fit(costs);
@@ -255,18 +256,18 @@ ScalingLaw fit_scaling_law(const std::vector<double>& ranks, const std::vector<d
   };
 
   if (points == 2) {
-    law.draws = {drawn(kAmdahl), drawn(kCoherencyAlone)};
+    law.draws = {drawn(amdahl()), drawn(coherency_alone())};
     return law;
   }
-  law.draws = {drawn(kAllForms)};
+  law.draws = {drawn(all_forms())};
   const auto left_open = [&](std::size_t factor) {
     const auto without = std::ranges::count_if(law.draws.front(), [&](const auto& draw) { return draw[factor] <= 0; });
     return static_cast<double>(without) > kRuledOut * static_cast<double>(kDraws);
   };
   const bool no_contention = left_open(1), no_coherency = left_open(2);
-  if (no_contention) law.draws.push_back(drawn(kCoherencyAlone));
-  if (no_coherency) law.draws.push_back(drawn(kAmdahl));
-  if (no_contention && no_coherency) law.draws.push_back(drawn(kLinear));
+  if (no_contention) law.draws.push_back(drawn(coherency_alone()));
+  if (no_coherency) law.draws.push_back(drawn(amdahl()));
+  if (no_contention && no_coherency) law.draws.push_back(drawn(linear()));
   return law;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace roofprof::kineto {
 namespace {
@@ -82,7 +83,7 @@ class Rule {
       const auto owner = result_.owners[i];
       if (owner == kNone) continue;
       if (event.kind == HostKind::launch && launches_.contains(event.correlation)) launches[at(owner)] = true;
-      if (recomputation[i] == kNone || owner != static_cast<std::int32_t>(i)) continue;
+      if (recomputation[i] == kNone || std::cmp_not_equal(owner, i)) continue;
       if (result_.costs[at(event.call)].work != Work{}) last[recomputation[i]] = owner;
     }
     std::vector<bool> interrupted(trace_.host.size(), false);
@@ -99,7 +100,7 @@ class Rule {
       const auto& event = trace_.host[i];
       const auto owner = result_.owners[i];
       const auto parent = tree_.parents[i];
-      if (owner == static_cast<std::int32_t>(i)) {
+      if (std::cmp_equal(owner, i)) {
         const auto& cost = result_.costs[at(event.call)];
         if (cost.costed)
           inside[i].add(cost.work);

@@ -59,9 +59,10 @@ std::optional<std::uint32_t> hex_digits(std::string_view text, std::size_t at) {
   constexpr std::size_t kDigits = 4;
   if (at + kDigits > text.size()) return std::nullopt;
   std::uint32_t value = 0;
+  constexpr int kBase = 16;
   const auto digits = text.substr(at, kDigits);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + kDigits, value, 16);
-  if (error != std::errc{} || end != digits.data() + kDigits) return std::nullopt;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, kBase);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return value;
 }
 
@@ -151,7 +152,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view value) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    if (!(number > -static_cast<double>(kMost) && number < static_cast<double>(kMost))) return std::nullopt;
+    if (std::isnan(number) || std::abs(number) >= static_cast<double>(kMost)) return std::nullopt;
     return std::llround(number * 1000);
   }
   if (*whole > kMost || *whole < -kMost) return std::nullopt;

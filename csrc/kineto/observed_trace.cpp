@@ -142,7 +142,7 @@ class Import {
   }
 
   Observed run() && {
-    Launchers launchers(trace_.host);
+    const Launchers launchers(trace_.host);
     std::vector<std::int32_t> launcher_of;
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
       launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
@@ -250,7 +250,7 @@ class Import {
   void count_ops() {
     bucket_of_event_.assign(trace_.host.size(), kNone);
     for (std::size_t i = 0; i < trace_.host.size(); ++i) {
-      if (counted_.owners[i] != static_cast<std::int32_t>(i)) continue;
+      if (std::cmp_not_equal(counted_.owners[i], i)) continue;
       const auto index = bucket_of(i);
       auto& bucket = pass_.ops[index];
       bucket_of_event_[i] = static_cast<std::int32_t>(index);

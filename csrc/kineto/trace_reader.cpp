@@ -94,8 +94,8 @@ std::optional<std::size_t> end_of_nested(std::string_view text, std::size_t& loo
       in_string = true;
     } else if (character == '{' || character == '[') {
       ++depth;
-    } else if (character == '}' || character == ']') {
-      if (--depth == 0) return at;
+    } else if ((character == '}' || character == ']') && --depth == 0) {
+      return at;
     }
   }
   looked = at;

@@ -150,6 +150,15 @@ Selection select_lines(const std::vector<TreeLine>& lines, const TableOptions& o
   return selection;
 }
 
+// The total has no type.
+bool says_the_same(const RooflineRow& row, const RooflineRow& total,
+                   const std::vector<std::pair<Column<RooflineRow>, TextColumn>>& columns) {
+  return std::ranges::all_of(columns, [&](const auto& column) {
+    const Column<RooflineRow>& figure = column.first;
+    return figure.name == "type" || cell_of(figure, row).text == cell_of(figure, total).text;
+  });
+}
+
 }  // namespace
 
 Facts facts_of(const Report& report, TableKind kind) {
@@ -235,15 +244,6 @@ std::string dropped_line(const std::vector<std::string>& dropped, const TableOpt
 std::string left_out_line(std::size_t count, std::string_view what, std::size_t width) {
   if (count == 0) return "";
   return labelled_paragraph("", fmt::format("{} more {} {}", count, count == 1 ? "row" : "rows", what), width);
-}
-
-// The total has no type.
-bool says_the_same(const RooflineRow& row, const RooflineRow& total,
-                   const std::vector<std::pair<Column<RooflineRow>, TextColumn>>& columns) {
-  return std::ranges::all_of(columns, [&](const auto& column) {
-    const Column<RooflineRow>& figure = column.first;
-    return figure.name == "type" || cell_of(figure, row).text == cell_of(figure, total).text;
-  });
 }
 
 std::string module_table(const Report& report, const TableOptions& options) {

@@ -66,7 +66,7 @@ struct Observed {
   std::string scope;
   bool partial = false;
   bool bypass_sought = true;
-  std::string imported;         // as ProfileData has it
+  std::string imported;                    // as ProfileData has it
   bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
   std::vector<Module> modules;             // the model's
   std::vector<Region> regions;             // by id, behind the modules

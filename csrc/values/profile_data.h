@@ -289,7 +289,7 @@ struct ProfileData {
   std::string scope;                    // "run", "count" or "block"
   bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::string imported;    // what recorded the trace that it was read from; empty: it was observed here
+  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
   std::string prediction;               // times are predicted, and under which options; empty: they were measured
   std::string within;                   // of what ran in this region alone; empty: of everything
   std::vector<RegionPath> regions;      // outer ones before those inside

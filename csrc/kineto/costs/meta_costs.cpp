@@ -231,7 +231,7 @@ c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& record
     case RecordedArgument::Kind::absent:
       break;
   }
-  if (is_kind(type, c10::TypeKind::DeviceObjType)) return c10::IValue(c10::Device(c10::kMeta));
+  if (is_kind(type, c10::TypeKind::DeviceObjType)) return {c10::Device(c10::kMeta)};
   if (is_kind(type, c10::TypeKind::ClassType)) return {};  // a group of processes, for example
   if (was_given && !may_be_left_out(type)) {
     throw NotReplayed("the trace does not have the value of its argument " + wanted.name() +
@@ -373,6 +373,8 @@ bool is_free(const std::vector<c10::OperatorName>& overloads) {
   return info.kind == observe::OpKind::view || (info.cost != nullptr && ops::is_free(*info.cost));
 }
 
+const observe::OpClass& class_in(const c10::OperatorHandle& op) { return *observe::op_info(op); }
+
 }  // namespace
 
 MetaCosts::MetaCosts() {
@@ -396,12 +398,12 @@ observe::OpClass MetaCosts::class_of(const RecordedCall& call) {
   }
   if (call.described) {
     try {
-      return *observe::op_info(choose(overloads, call).op);
+      return class_in(choose(overloads, call).op);
     } catch (const std::exception&) {  // the first one is as good as any
     }
   }
   const auto op = c10::Dispatcher::singleton().findSchema(overloads.front());
-  return op ? *observe::op_info(*op) : observe::OpClass{};
+  return op ? class_in(*op) : observe::OpClass{};
 }
 
 ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
