@@ -77,6 +77,7 @@ def _parameters_of(function: Callable[..., Any]) -> int:
 def _point(predicted: Report, batch: int, sequence: int | None) -> SweepPoint:
     total = predicted.total
     assert total.time is not None
+    assert total.param_bytes is not None and total.buffer_bytes is not None  # the model is here
     weights = total.param_bytes + total.buffer_bytes
     return SweepPoint(
         batch=batch,

@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 
 from roofprof._files import real
-from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_json_output,
+    add_output_options,
+    check_output,
+    output,
+    take_json_output,
+)
 
 _DESCRIPTION = """\
 Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
@@ -39,15 +47,13 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--input", action="append", metavar="SHAPE", help="of --model: as of `roofprof profile`")
     parser.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="of --model: as of `roofprof profile`")
     parser.add_argument("--dtype", help="of --model: dtype of its parameters and of --input's tensors")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
+    add_json_output(parser)
     add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, print and write what came of it."""
-    if arguments.output and arguments.json:
-        raise CommandError("give -o or --json, not both")
-    arguments.json = arguments.json or arguments.output
+    take_json_output(arguments)
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     check_output(arguments)

@@ -7,7 +7,16 @@ import warnings
 from pathlib import Path
 
 from roofprof._files import real
-from roofprof.cli.shared import CommandError, Commands, add_output_options, check_output, output, say
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_json_output,
+    add_output_options,
+    check_output,
+    output,
+    say,
+    take_json_output,
+)
 
 _DESCRIPTION = """\
 Reports of the ranks of one program become one: work and times are sums over ranks, each row has its time on the
@@ -25,15 +34,13 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--skip-bad", action="store_true", help="say what is no report or does not fit the others, and merge the rest"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
+    add_json_output(parser)
     add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, merge them, print and write what came of it."""
-    if arguments.output and arguments.json:
-        raise CommandError("give -o or --json, not both")
-    arguments.json = arguments.json or arguments.output
+    take_json_output(arguments)
     check_output(arguments)
     written = [real(path) for path in (arguments.json, arguments.csv) if path]
     for report in arguments.reports:

@@ -64,6 +64,18 @@ def width(arguments: argparse.Namespace) -> int:
     return max(arguments.width or terminal, 60)
 
 
+def add_json_output(parser: argparse.ArgumentParser) -> None:
+    """The short form of --json, of commands that make a report of files."""
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
+
+
+def take_json_output(arguments: argparse.Namespace) -> None:
+    """Take -o for --json. Raises CommandError where both are given."""
+    if arguments.output and arguments.json:
+        raise CommandError("give -o or --json, not both")
+    arguments.json = arguments.json or arguments.output
+
+
 def check_output(arguments: argparse.Namespace) -> None:
     """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose."""
     for path in (arguments.json, arguments.csv):

@@ -256,7 +256,15 @@ def test_schema_version_is_said():
 def test_each_key_is_needed(timed):
     data = timed.to_dict()
     derived = {"generator", "units", "coverage", "total", "rows", "regions", "flops_utilization", "kernels", "advice"}
-    later = {"bypass_sought", "within", "prediction", "region_paths", "token_calls", "peak_memory"}  # than the schema
+    later = {
+        "bypass_sought",
+        "within",
+        "imported",
+        "prediction",
+        "region_paths",
+        "token_calls",
+        "peak_memory",
+    }  # than the schema
     for key in set(data) - derived - later:
         with pytest.raises(ValueError, match=f"'{key}'"):
             Report.from_dict({name: value for name, value in data.items() if name != key})
