@@ -36,7 +36,13 @@ std::string percent_cell(const std::optional<double>& percent) { return known_or
 std::string collective_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto collectives = report.collectives();
-  if (collectives.empty()) return labelled_paragraph("", "no collectives: none was called while it ran", width);
+  if (collectives.empty()) {
+    return labelled_paragraph("",
+                              report.data().imported.empty()
+                                  ? "no collectives: none was called while it ran"
+                                  : "no collectives: they are not read from traces; c10d's operators have their times",
+                              width);
+  }
   const bool merged = !report.ranks().empty();
   const bool has_roofs =
       std::ranges::any_of(collectives, [](const auto& row) { return row.lower_bound_ns.has_value(); });

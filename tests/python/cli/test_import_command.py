@@ -138,6 +138,12 @@ def test_other_tables(run, kind):
     assert out.startswith("roofprof  Net on cpu")
 
 
+def test_collectives_are_not_said_to_be_none(run):
+    _, out, _ = run("import", "t.json.gz", "--by", "collective")
+    assert "they are not read from traces" in out
+    assert "none was called" not in out
+
+
 def test_options_of_the_table(run):
     _, out, _ = run("import", "t.json.gz", "--depth", "1", "--no-legend", "--columns", "macs,time")
     assert "Sequential_0" in out
