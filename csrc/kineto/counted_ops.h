@@ -2,6 +2,7 @@
 // Which of a trace's ops count: today's counting rule (observe/rule), on what was recorded.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kineto/host_tree.h"
@@ -19,6 +20,8 @@ class CallCosts {
   virtual observe::OpClass class_of(const RecordedCall& call) = 0;
   // Of a call whose class is `counted` or `view`.
   virtual ops::Costed cost_of(const RecordedCall& call) = 0;
+  // Arguments whose values the cost reads and the trace does not have: their defaults were taken.
+  virtual std::string assumed(const RecordedCall& /*call*/) { return {}; }
 };
 
 struct CountedOps {

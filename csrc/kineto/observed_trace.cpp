@@ -29,6 +29,10 @@ std::string microseconds(std::int64_t ns) {
   return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
 }
 
+// Operators are numbered from 1 on; calls have numbers of theirs as signatures.
+constexpr std::uint32_t kNoOperator = ~std::uint32_t{0};
+constexpr std::uint64_t kOwnKernels = kAnyInputs - 1;
+
 struct Window {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
@@ -126,7 +130,7 @@ class Launchers {
 class Import {
  public:
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
-      : trace_(std::move(trace)), is_part_(steps.has_value()), model_(model) {
+      : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
     const auto all = steps_of(trace_);
     steps_ = chosen_steps(all, steps);
@@ -233,8 +237,7 @@ class Import {
     const auto& call = trace_.calls[at(op.call)];
     const auto& cost = counted_.costs[at(op.call)];
     Pass::Op bucket;
-    const auto number = numbers_.try_emplace(op.name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
-    bucket.key = {number, place.module, place.phase, static_cast<std::uint64_t>(op.call), place.region};
+    bucket.key = {number_of(op.name), place.module, place.phase, static_cast<std::uint64_t>(op.call), place.region};
     bucket.inputs = bucket.key.signature;
     bucket.name = call.op;
     bucket.dtype = cost.dtype;
@@ -242,6 +245,9 @@ class Import {
     bucket.shapes = cost.shapes;
     bucket.channels_first = cost.channels_first;
     if (!cost.failure.empty()) pass_.failures.try_emplace(call.op, cost.failure);
+    if (auto assumed = costs_.assumed(call); cost.costed && !assumed.empty()) {
+      assumed_.try_emplace(call.op, std::move(assumed));
+    }
     pass_.ops.push_back(std::move(bucket));
     buckets_.emplace(key, pass_.ops.size() - 1);
     return pass_.ops.size() - 1;
@@ -275,12 +281,38 @@ class Import {
     return known->second;
   }
 
+  // A kernel that no op counts for did work that nobody knows: its row must not look as if it were all there is. `op`:
+  // the innermost around it, which is a composite, or has others in it that count; kNone: there is none.
+  LaunchId launch_of_unknown(const Place& place, std::int32_t op) {
+    const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
+    const OpKey key{number, place.module, place.phase, kOwnKernels, place.region};
+    auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
+    if (fresh) {
+      Pass::Op bucket;
+      bucket.key = key;
+      bucket.inputs = key.signature;
+      bucket.name = op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
+      bucket.costed = false;
+      pass_.ops.push_back(std::move(bucket));
+    }
+    auto& bucket = pass_.ops[known->second];
+    ++bucket.calls;
+    return launch_id({key, bucket.name});
+  }
+
+  std::uint32_t number_of(std::uint32_t name) {
+    return numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
+  }
+
   void give_launches(const std::vector<std::int32_t>& launcher_of) {
     launches_.emplace_back();  // kNoLaunch
     for (std::size_t i = 0; i < launcher_of.size(); ++i) {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
-      if (launcher == kNone) continue;
+      if (launcher == kNone) {
+        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown(Place{}, kNone);
+        continue;
+      }
       const auto owner = counted_.owners[at(launcher)];
       if (owner != kNone) {
         const auto& bucket = pass_.ops[at(bucket_of_event_[at(owner)])];
@@ -289,6 +321,10 @@ class Import {
       }
       const auto& place = places_.of_event[at(launcher)];
       const auto op = innermost_op(launcher);
+      if (record.kind == KernelKind::kernel) {
+        record.launch = launch_of_unknown(place, op);
+        continue;
+      }
       if (op == kNone && place == Place{}) continue;
       record.launch = launch_id({OpKey{0, place.module, place.phase, 0, place.region},
                                  op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
@@ -324,6 +360,16 @@ class Import {
       add_note(notes_, "trace-lacks",
                "the trace has no shapes of " + counted(undescribed_, "call of an op", "calls of ops") +
                    ": their work is not known");
+    }
+    if (counted_calls_ == 0 && !trace_.device.records.empty()) {
+      add_note(
+          notes_, "trace-lacks",
+          "the trace has kernels but no operators, so their work is not known: record with ProfilerActivity.CPU too");
+    }
+    if (!assumed_.empty()) {
+      std::string text = "traces leave out arguments that are texts; their defaults are taken:";
+      for (const auto& [op, argument] : assumed_) text += (text.back() == ':' ? " " : ", ") + op + " " + argument;
+      add_note(notes_, "trace-lacks", std::move(text));
     }
     if (places_.model.empty()) {
       add_note(notes_, "trace-lacks",
@@ -393,6 +439,7 @@ class Import {
   }
 
   Trace trace_;
+  CallCosts& costs_;
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
@@ -405,11 +452,13 @@ class Import {
   Pass pass_;
   std::map<std::tuple<std::int32_t, ModuleId, Phase, RegionId>, std::size_t> buckets_;
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
+  std::map<OpKey, std::size_t> unknown_;                      // buckets of kernels that no op counts for
   std::vector<std::int32_t> bucket_of_event_;
   std::int64_t counted_calls_ = 0;
   std::int64_t undescribed_ = 0;
   std::map<std::pair<OpKey, std::string>, LaunchId> launch_ids_;
   std::vector<LaunchKey> launches_;
+  std::map<std::string, std::string> assumed_;  // operators, and arguments of theirs that the trace does not have
   std::vector<Note> notes_;
 };
 

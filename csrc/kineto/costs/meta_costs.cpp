@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
@@ -373,6 +374,11 @@ bool is_free(const std::vector<c10::OperatorName>& overloads) {
   return info.kind == observe::OpKind::view || (info.cost != nullptr && ops::is_free(*info.cost));
 }
 
+// Meta kernels warn of what they are given, which is no code of the user's.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 const observe::OpClass& class_in(const c10::OperatorHandle& op) { return *observe::op_info(op); }
 
 }  // namespace
@@ -412,6 +418,8 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
   if (!call.described) return result;
   const at::RecordFunctionGuard unobserved(false);
   const c10::NoGradGuard no_grad;
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard silent(&silence);
   try {
     if (overloads.empty()) return own_cost(call);
     auto [op, stack] = choose(overloads, call);
@@ -432,6 +440,27 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
     result.failure.clear();
   }
   return result;
+}
+
+// Traces leave out texts.
+std::string MetaCosts::assumed(const RecordedCall& call) {
+  std::string names;
+  try {
+    const auto op = choose(overloads_of(call.op), call).op;
+    const auto& info = *observe::op_info(op);
+    const auto recorded = arguments_of(call);
+    for (std::size_t i = 0; i < op.schema().arguments().size() && i < recorded.size(); ++i) {
+      const auto& wanted = op.schema().arguments()[i];
+      const bool read = info.cost != nullptr && ops::lists_scalar(info.cost->scalars, wanted.name());
+      if (!read || recorded[i].kind != RecordedArgument::Kind::absent) continue;
+      if (!is_kind(*wanted.real_type(), c10::TypeKind::StringType)) continue;
+      if (!names.empty()) names += ", ";
+      names += wanted.name();
+    }
+  } catch (const std::exception&) {  // it has no cost
+    names.clear();
+  }
+  return names;
 }
 
 }  // namespace roofprof::kineto

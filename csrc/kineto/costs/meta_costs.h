@@ -22,6 +22,7 @@ class MetaCosts final : public CallCosts {
   ~MetaCosts() override;
   observe::OpClass class_of(const RecordedCall& call) override;
   ops::Costed cost_of(const RecordedCall& call) override;
+  std::string assumed(const RecordedCall& call) override;
 
  private:
   const std::vector<c10::OperatorName>& overloads_of(const std::string& op);

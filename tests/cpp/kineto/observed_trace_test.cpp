@@ -168,7 +168,28 @@ TEST(ObservedTrace, KernelsWithoutAnOpAreTheModules) {
                                      .kernel("other", 2, 210, 5));
   EXPECT_EQ(report.row("Custom_0").self.time_ns, 40 * kUs);
   EXPECT_EQ(report.row("(outside)").time_ns, 5 * kUs);
-  EXPECT_EQ(report.kernels()[0].op, "");
+  EXPECT_EQ(report.kernels()[0].op, "(no operator)");
+  // What they did is not known: their rows say so, in place of a waste of all their time.
+  EXPECT_TRUE(report.row("Custom_0").self.incomplete);
+  EXPECT_TRUE(report.row("(outside)").incomplete);
+  EXPECT_EQ(report.coverage().uncosted.at("(no operator)"), 2);
+  expect_additive(report);
+}
+
+// A composite, or an op with others inside that count, which launches a kernel of its own.
+TEST(ObservedTrace, KernelsBesideOpsThatCountAreNotTheirs) {
+  const auto report = derived_of(TraceText()
+                                     .module("Net_0", 0, 100)
+                                     .op("vllm::attention", 10, 50)
+                                     .op("aten::mm", 12, 10)
+                                     .launch(1, 14)
+                                     .launch(2, 40)
+                                     .kernel("gemm", 1, 20, 7)
+                                     .kernel("attention", 2, 60, 30));
+  EXPECT_EQ(report.row("").self.time_ns, 37 * kUs);
+  EXPECT_EQ(report.row("").self.flops, 1000);
+  EXPECT_TRUE(report.row("").self.incomplete);
+  EXPECT_EQ(report.coverage().uncosted.at("vllm::attention"), 1);
   expect_additive(report);
 }
 
@@ -197,7 +218,7 @@ TEST(ObservedTrace, KernelsByExternalId) {
   ASSERT_EQ(report.kernels().size(), 3);
   EXPECT_EQ(report.kernels()[0].op, "aten::mm");
   EXPECT_EQ(report.kernels()[1].op, "aten::add");
-  EXPECT_EQ(report.kernels()[2].op, "");
+  EXPECT_EQ(report.kernels()[2].op, "(no operator)");
   for (const auto& kernel : report.kernels()) EXPECT_FALSE(kernel.in_graph) << kernel.name;
   EXPECT_EQ(report.total().time_ns, 18 * kUs);
   expect_additive(report);

@@ -327,3 +327,11 @@ def test_own_operators(tmp_path):
         assert roofprof.from_trace(path).by_operator()["roofprof_import::twice"].flops == 10
     finally:
         library._destroy()
+
+
+def test_texts_are_named(tmp_path):
+    """Traces have no texts: where a cost reads one, the note says which default was taken."""
+    x = torch.randn(4, 4)
+    path = recorded(lambda: F.gelu(x, approximate="tanh"), tmp_path / "t.json")
+    (text,) = [note.text for note in roofprof.from_trace(path).coverage.notes if "texts" in note.text]
+    assert "aten::gelu approximate" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import subprocess
 import sys
 from importlib import metadata
@@ -72,7 +73,12 @@ def test_the_stubs_name_what_the_extensions_have():
         def members(node, classes=classes):
             found = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
             found |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
-            return found.union(*(members(classes[base.id]) for base in node.bases))
+            return found.union(
+                *(
+                    members(classes[base.id]) if base.id in classes else public(getattr(builtins, base.id))
+                    for base in node.bases
+                )
+            )
 
         functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
         values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
