@@ -245,8 +245,8 @@ class Import {
     bucket.shapes = cost.shapes;
     bucket.channels_first = cost.channels_first;
     if (!cost.failure.empty()) pass_.failures.try_emplace(call.op, cost.failure);
-    if (auto assumed = costs_.assumed(call); cost.costed && !assumed.empty()) {
-      assumed_.try_emplace(call.op, std::move(assumed));
+    if (const auto assumed = costs_.assumed(call); cost.costed && !assumed.empty()) {
+      assumed_.try_emplace(call.op, assumed);
     }
     pass_.ops.push_back(std::move(bucket));
     buckets_.emplace(key, pass_.ops.size() - 1);
@@ -368,7 +368,12 @@ class Import {
     }
     if (!assumed_.empty()) {
       std::string text = "traces leave out arguments that are texts; their defaults are taken:";
-      for (const auto& [op, argument] : assumed_) text += (text.back() == ':' ? " " : ", ") + op + " " + argument;
+      for (const auto& [op, argument] : assumed_) {
+        text += text.ends_with(':') ? " " : ", ";
+        text += op;
+        text += ' ';
+        text += argument;
+      }
       add_note(notes_, "trace-lacks", std::move(text));
     }
     if (places_.model.empty()) {
