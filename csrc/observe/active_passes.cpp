@@ -1,5 +1,9 @@
 // The passes that are under way, and what a fork leaves of them.
 
+#include <chrono>
+#include <future>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -9,6 +13,31 @@
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
+namespace {
+
+// In a child of fork(): throws std::runtime_error where another thread of its parent held torch's list of callbacks,
+// whose mutex then stays locked.
+void refuse_locked_callbacks() {
+  static std::uint32_t free_in = 0;  // forks so far: the process in which the list was found free
+  constexpr std::chrono::seconds kAtMost{5};
+  const auto process = forks_so_far();
+  if (process == free_in) return;
+  auto asked = std::make_shared<std::promise<void>>();
+  auto answer = asked->get_future();
+  std::thread([asked] {
+    at::hasGlobalCallbacks();
+    asked->set_value();
+  }).detach();
+  if (answer.wait_for(kAtMost) == std::future_status::timeout) {
+    throw std::runtime_error(
+        "roofprof: this process cannot be profiled: when it was forked, another thread was changing torch's list of "
+        "callbacks (each backward() does), which is locked here for ever. Fork while no other thread runs backward(), "
+        "or start processes with the method spawn");
+  }
+  free_in = process;
+}
+
+}  // namespace
 
 ActivePasses& ActivePasses::instance() {
   static auto* passes = [] {
@@ -18,23 +47,23 @@ ActivePasses& ActivePasses::instance() {
   return *passes;
 }
 
-void ActivePasses::install() {
+bool ActivePasses::install() {
+  if (callback != at::INVALID_CALLBACK_HANDLE) return false;
+  refuse_locked_callbacks();
+  const bool alone = !at::hasGlobalCallbacks();
   callback = at::addGlobalCallback(op_observer_callback());
-  changed = std::chrono::steady_clock::now();
+  return alone;
 }
 
 void ActivePasses::remove() {
+  if (inherited || callback == at::INVALID_CALLBACK_HANDLE) return;
   at::removeCallback(std::exchange(callback, at::INVALID_CALLBACK_HANDLE));
-  changed = std::chrono::steady_clock::now();
 }
 
-// Each thread reads torch's callbacks anew with its first op after a change, under a mutex of torch's that a child
-// would find held.
-void ActivePasses::before_fork() {
-  constexpr std::chrono::milliseconds kUntilRead{1};
-  const auto since = std::chrono::steady_clock::now() - instance().changed;
-  if (since < kUntilRead) std::this_thread::sleep_for(kUntilRead - since);
-}
+// Reads torch's callbacks for this thread, which reads them again after each change, under a mutex of torch's. In the
+// child they have not changed since, so its ops do not touch that mutex, which may be locked there for ever: each
+// backward() of each thread locks it.
+void ActivePasses::before_fork() { at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION); }
 
 // In a child. Other threads may have been about to change what is theirs of a session, so none is looked at again, nor
 // destroyed.
@@ -46,7 +75,7 @@ void ActivePasses::leave_to_parent() {
   left->push_back(thread_state().leave_to_parent());
   passes.sessions.clear();
   call_listeners = 0;
-  if (passes.callback != at::INVALID_CALLBACK_HANDLE) passes.remove();
+  passes.inherited = passes.callback != at::INVALID_CALLBACK_HANDLE;
 }
 
 std::vector<std::shared_ptr<Session>> Session::active_sessions() {

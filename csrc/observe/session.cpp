@@ -60,9 +60,8 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   auto& passes = ActivePasses::instance();
   {
     const std::lock_guard lock(passes.mutex);
-    may_mute_ = passes.sessions.empty() && !at::hasGlobalCallbacks();
+    may_mute_ = passes.install();
     for (const auto& other : passes.sessions) other->may_mute_ = false;
-    if (passes.sessions.empty()) passes.install();
     passes.sessions.push_back(shared_from_this());
   }
   marker_.store(marker, std::memory_order_relaxed);
@@ -102,7 +101,7 @@ Pass Session::stop() {
   {
     const std::lock_guard lock(passes.mutex);
     std::erase_if(passes.sessions, [this](const auto& session) { return session.get() == this; });
-    if (passes.sessions.empty() && passes.callback != at::INVALID_CALLBACK_HANDLE) passes.remove();
+    if (passes.sessions.empty()) passes.remove();
   }
   collectives()->settle(ended);
   const double scale = ns_per_tick();

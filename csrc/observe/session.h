@@ -212,10 +212,14 @@ struct ActivePasses {
   ForkMutex mutex;  // guards what follows
   std::vector<std::shared_ptr<Session>> sessions;
   at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
-  std::chrono::steady_clock::time_point changed;  // when it was installed or removed
+  // The callback came with a fork. It stays, as to remove it would lock a mutex that may be locked in this process for
+  // ever; without a pass it does nothing.
+  bool inherited = false;
 
   static ActivePasses& instance();
-  void install();
+  // Installs the callback where it is missing. Returns whether no pass and no observer of others was there before.
+  // std::runtime_error where torch's list of callbacks was locked when this process was forked.
+  bool install();
   void remove();
 
  private:
