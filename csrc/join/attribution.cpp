@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "values/phrases.h"
+#include "core/phrases.h"
 
 namespace roofprof {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "values/observed.h"
+#include "core/observed.h"
 
 namespace roofprof {
 

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "values/collective_kinds.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
+#include "core/collective_kinds.h"
+#include "core/note_codes.h"
+#include "core/phrases.h"
 
 namespace roofprof {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/collective_data.h"
+#include "core/pass.h"
+#include "core/profile_data.h"
 #include "join/device_launches.h"
-#include "values/collective_data.h"
-#include "values/pass.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

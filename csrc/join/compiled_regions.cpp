@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/note_codes.h"
 #include "join/module_paths.h"
-#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

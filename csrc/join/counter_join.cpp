@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "core/note_codes.h"
+#include "core/phrases.h"
 #include "join/module_paths.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "join/launch_owners.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/device_data.h"
 #include "join/launch_owners.h"
-#include "values/device_data.h"
 
 namespace roofprof {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "values/interval.h"
+#include "core/interval.h"
 
 namespace roofprof {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "join/device_launches.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

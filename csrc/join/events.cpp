@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/note_codes.h"
+#include "core/phrases.h"
 #include "join/device_launches.h"
 #include "join/kernel_buckets.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 namespace {

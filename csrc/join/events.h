@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "core/pass.h"
+#include "core/profile_data.h"
 #include "join/launch_owners.h"
-#include "values/pass.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

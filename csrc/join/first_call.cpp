@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/note_codes.h"
 #include "join/module_paths.h"
-#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "values/pass.h"
-#include "values/profile_data.h"
+#include "core/pass.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "core/note_codes.h"
+#include "core/phrases.h"
 #include "join/compiled_regions.h"
 #include "join/script_times.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 namespace {

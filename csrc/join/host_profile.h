@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "values/observed.h"
-#include "values/pass.h"
-#include "values/profile_data.h"
+#include "core/observed.h"
+#include "core/pass.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/note_codes.h"
+#include "core/phrases.h"
 #include "join/attribution.h"
 #include "join/collectives.h"
 #include "join/device_join.h"
@@ -15,8 +17,6 @@
 #include "join/memory.h"
 #include "join/regions.h"
 #include "join/tensor_float.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 namespace {

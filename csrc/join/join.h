@@ -1,8 +1,8 @@
 #pragma once
 // Makes a profile of what was observed: a pure function, and the only writer of ProfileData.
 
-#include "values/observed.h"
-#include "values/profile_data.h"
+#include "core/observed.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "values/median.h"
+#include "core/median.h"
 
 namespace roofprof {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "join/device_launches.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

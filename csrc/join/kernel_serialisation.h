@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "values/device_data.h"
+#include "core/device_data.h"
 
 namespace roofprof {
 

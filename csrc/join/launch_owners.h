@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "values/observed.h"
-#include "values/profile_data.h"
+#include "core/observed.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "values/note_codes.h"
+#include "core/note_codes.h"
 
 namespace roofprof {
 

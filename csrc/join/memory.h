@@ -1,7 +1,7 @@
 #pragma once
 
-#include "values/pass.h"
-#include "values/profile_data.h"
+#include "core/pass.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

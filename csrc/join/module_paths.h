@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "values/phrases.h"
-#include "values/profile_data.h"
+#include "core/phrases.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

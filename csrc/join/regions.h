@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "values/observed.h"
+#include "core/observed.h"
 
 namespace roofprof {
 

@@ -2,8 +2,8 @@
 
 #include <set>
 
+#include "core/note_codes.h"
 #include "join/module_paths.h"
-#include "values/note_codes.h"
 
 namespace roofprof {
 OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules) {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "values/note_codes.h"
+#include "core/note_codes.h"
 
 namespace roofprof {
 namespace {

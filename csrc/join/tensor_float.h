@@ -1,7 +1,7 @@
 #pragma once
 // Products of fp32 that a device computed in TF32, on its tensor cores.
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 

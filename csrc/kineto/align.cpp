@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "values/phrases.h"
+#include "core/phrases.h"
 
 namespace roofprof::kineto {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "kineto/trace.h"
-#include "values/profile_data.h"
 
 namespace roofprof::kineto {
 

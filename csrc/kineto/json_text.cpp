@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "values/utf8.h"
+#include "core/utf8.h"
 
 namespace roofprof::kineto {
 namespace {

@@ -8,10 +8,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/note_codes.h"
+#include "core/phrases.h"
 #include "kineto/list_types.h"
 #include "kineto/trace_reader.h"
-#include "values/note_codes.h"
-#include "values/phrases.h"
 
 namespace roofprof::kineto {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/observed.h"
 #include "kineto/counted_ops.h"
 #include "kineto/places.h"
 #include "kineto/trace.h"
-#include "values/observed.h"
 
 namespace roofprof::kineto {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/phrases.h"
 #include "kineto/json_text.h"
-#include "values/phrases.h"
 
 namespace roofprof::kineto {
 namespace {

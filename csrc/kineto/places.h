@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "core/pass.h"
+#include "core/profile_data.h"
+#include "core/region_table.h"
 #include "kineto/align.h"
 #include "kineto/host_tree.h"
 #include "kineto/trace.h"
-#include "values/pass.h"
-#include "values/profile_data.h"
-#include "values/region_table.h"
 
 namespace roofprof::kineto {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "values/device_data.h"
+#include "core/device_data.h"
 
 namespace roofprof::kineto {
 

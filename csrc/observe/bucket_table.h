@@ -11,12 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/pass.h"
 #include "observe/clock/clock.h"
 #include "observe/costed_call.h"
 #include "observe/events.h"
 #include "observe/operators/op_info.h"
 #include "roofprof/op_call.h"
-#include "values/pass.h"
 
 namespace roofprof::observe {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "observe/clock/clock.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 

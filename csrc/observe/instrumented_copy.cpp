@@ -8,13 +8,13 @@
 
 #include <algorithm>
 
+#include "core/phrases.h"
 #include "observe/operators/script_operators.h"
 #include "observe/operators/tensor_bytes.h"
 #include "observe/script/script_calls.h"
 #include "observe/script/script_places.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
-#include "values/phrases.h"
 
 namespace roofprof::observe {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "observe/modules/call_shapes.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 

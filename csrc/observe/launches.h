@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/device_data.h"
+#include "core/observed.h"
 #include "observe/bucket_table.h"
-#include "values/device_data.h"
-#include "values/observed.h"
 
 namespace roofprof::observe {
 

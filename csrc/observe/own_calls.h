@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 
-#include "values/forks.h"
-#include "values/profile_data.h"
+#include "core/forks.h"
+#include "core/profile_data.h"
 
 namespace roofprof::observe {
 

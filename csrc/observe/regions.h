@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "values/region_table.h"
+#include "core/region_table.h"
 
 namespace at {
 struct RecordFunction;

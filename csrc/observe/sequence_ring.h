@@ -9,7 +9,7 @@
 #include <new>
 #include <optional>
 
-#include "values/pass.h"
+#include "core/pass.h"
 
 namespace roofprof::observe {
 

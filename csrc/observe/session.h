@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/forks.h"
+#include "core/pass.h"
 #include "observe/bucket_table.h"
 #include "observe/collectives/collective_log.h"
 #include "observe/events.h"
@@ -28,8 +30,6 @@
 #include "observe/reuse/reuse_log.h"
 #include "observe/script_scopes.h"
 #include "observe/sequence_ring.h"
-#include "values/forks.h"
-#include "values/pass.h"
 
 namespace roofprof::observe {
 

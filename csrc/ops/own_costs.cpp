@@ -5,9 +5,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "core/forks.h"
 #include "ops/counting.h"
 #include "ops/registry.h"
-#include "values/forks.h"
 
 namespace roofprof {
 namespace ops {

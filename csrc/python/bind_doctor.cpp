@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bindings.h"
-#include "collect/doctor.h"
+#include "device/doctor.h"
 
 namespace roofprof::python {
 

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "bindings.h"
-#include "roofs/cpu/host.h"
-#include "roofs/cpu/neighbours.h"
+#include "machine/cpu/host.h"
+#include "machine/cpu/neighbours.h"
 #include "run/device_passes.h"
 
 namespace py = pybind11;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bindings.h"
-#include "importer/import_trace.h"
-#include "values/profile_data.h"
+#include "core/profile_data.h"
+#include "kineto/importer/import_trace.h"
 
 namespace py = pybind11;
 

@@ -4,10 +4,10 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "nvidia/core_peak.h"
-#include "roofs/cache.h"
-#include "roofs/gpu/environment.h"
-#include "roofs/measure.h"
+#include "device/nvidia/core_peak.h"
+#include "machine/cache.h"
+#include "machine/gpu/environment.h"
+#include "machine/measure.h"
 
 namespace py = pybind11;
 

@@ -8,13 +8,13 @@
 #include "fingerprint.h"
 #include "hooks/interrupts.h"
 #include "hooks/outer_calls.h"
+#include "machine/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
 #include "read_data.h"
-#include "roofs/cpu/environment.h"
 
 namespace py = pybind11;
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "observe/instrumented_copy.h"
 #include "observe/modules/module_index.h"
 #include "observe/script/script_places.h"
 #include "observe/session.h"
-#include "values/profile_data.h"
 
 namespace roofprof::python {
 

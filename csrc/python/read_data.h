@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::python {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "values/members.h"
+#include "core/members.h"
 
 namespace roofprof::python {
 

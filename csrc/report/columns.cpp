@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "values/number_text.h"
+#include "core/number_text.h"
 
 namespace roofprof {
 

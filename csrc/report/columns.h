@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "figures/closest.h"
+#include "analysis/closest.h"
+#include "core/fields.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "values/fields.h"
 
 namespace roofprof {
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <set>
 
+#include "core/phrases.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 

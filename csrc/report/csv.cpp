@@ -5,11 +5,11 @@
 
 #include <stdexcept>
 
-#include "json/file.h"
-#include "json/writer.h"
+#include "core/fields.h"
+#include "core/json/file.h"
+#include "core/json/writer.h"
+#include "core/profile_data.h"
 #include "report/units.h"
-#include "values/fields.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

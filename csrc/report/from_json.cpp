@@ -3,11 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "json/file.h"
-#include "json/members.h"
+#include "core/json/file.h"
+#include "core/json/members.h"
+#include "core/profile_data.h"
+#include "core/utf8.h"
 #include "roofprof/report.h"
-#include "values/profile_data.h"
-#include "values/utf8.h"
 
 namespace roofprof {
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <iterator>
 
-#include "figures/rows.h"
+#include "analysis/rows.h"
+#include "core/median.h"
+#include "core/phrases.h"
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "values/median.h"
-#include "values/phrases.h"
 
 namespace roofprof {
 

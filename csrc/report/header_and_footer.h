@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "core/profile_data.h"
 #include "report/tables.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -7,12 +7,12 @@
 #include <set>
 #include <type_traits>
 
-#include "json/file.h"
-#include "json/members.h"
+#include "core/derived_members.h"
+#include "core/fields.h"
+#include "core/json/file.h"
+#include "core/json/members.h"
+#include "core/profile_data.h"
 #include "report/json_fields.h"
-#include "values/derived_members.h"
-#include "values/fields.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "json/members.h"
-#include "values/fields.h"
+#include "core/fields.h"
+#include "core/json/members.h"
 
 namespace roofprof {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "figures/wasters.h"
+#include "analysis/wasters.h"
+#include "core/fields.h"
 #include "report/header_and_footer.h"
-#include "values/fields.h"
 
 namespace roofprof {
 

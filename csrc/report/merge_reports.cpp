@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "json/file.h"
-#include "ranks/rank_merger.h"
+#include "analysis/ranks/rank_merger.h"
+#include "core/json/file.h"
 #include "roofprof/ranks.h"
 #include "roofprof/report.h"
 

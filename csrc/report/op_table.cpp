@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "figures/region_rows.h"
-#include "figures/wasters.h"
+#include "analysis/region_rows.h"
+#include "analysis/wasters.h"
+#include "core/profile_data.h"
 #include "report/tables.h"
 #include "report/utf8.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -2,11 +2,11 @@
 
 #include <stdexcept>
 
-#include "figures/wasters.h"
+#include "analysis/wasters.h"
+#include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/text_table.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -6,13 +6,13 @@
 #include <set>
 #include <span>
 
-#include "ranks/rank_figures.h"
+#include "analysis/ranks/rank_figures.h"
+#include "core/phrases.h"
+#include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/text_table.h"
 #include "report/units.h"
-#include "values/phrases.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/profile_data.h"
 #include "report/tables.h"
 #include "report/utf8.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

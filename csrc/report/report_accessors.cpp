@@ -5,17 +5,17 @@
 #include <string>
 #include <utility>
 
-#include "figures/advice/advice.h"
-#include "figures/derived_figures.h"
-#include "figures/language_model.h"
-#include "figures/siblings/siblings.h"
-#include "figures/steps.h"
-#include "figures/within.h"
-#include "predict/prediction.h"
-#include "ranks/collective_rows.h"
-#include "ranks/rank_figures.h"
-#include "values/phrases.h"
-#include "values/profile_data.h"
+#include "analysis/advice/advice.h"
+#include "analysis/derived_figures.h"
+#include "analysis/language_model.h"
+#include "analysis/predict/prediction.h"
+#include "analysis/ranks/collective_rows.h"
+#include "analysis/ranks/rank_figures.h"
+#include "analysis/siblings/siblings.h"
+#include "analysis/steps.h"
+#include "analysis/within.h"
+#include "core/phrases.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
 namespace {

@@ -10,14 +10,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "figures/rows.h"
-#include "figures/siblings/siblings.h"
-#include "figures/wasters.h"
-#include "ranks/rank_figures.h"
+#include "analysis/ranks/rank_figures.h"
+#include "analysis/rows.h"
+#include "analysis/siblings/siblings.h"
+#include "analysis/wasters.h"
+#include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/utf8.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "values/utf8.h"
+#include "core/utf8.h"
 
 namespace roofprof {
 

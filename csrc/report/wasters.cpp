@@ -1,14 +1,14 @@
 // Which module and op waste most: the list below the tree and below the ops.
 
-#include "figures/wasters.h"
+#include "analysis/wasters.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <map>
 
-#include "figures/rows.h"
-#include "figures/siblings/siblings.h"
+#include "analysis/rows.h"
+#include "analysis/siblings/siblings.h"
 
 #include "report/header_and_footer.h"
 

@@ -14,11 +14,11 @@
 #include <optional>
 #include <utility>
 
+#include "core/forks.h"
 #include "join/kernel_serialisation.h"
-#include "roofs/cpu/environment.h"
-#include "roofs/gpu/environment.h"
-#include "roofs/gpu/target.h"
-#include "values/forks.h"
+#include "machine/cpu/environment.h"
+#include "machine/gpu/environment.h"
+#include "machine/gpu/target.h"
 
 namespace roofprof {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "collect/interface/collector.h"
+#include "core/observed.h"
+#include "device/interface/collector.h"
 #include "observe/session.h"
 #include "roofprof/counters.h"
-#include "values/observed.h"
 
 namespace roofprof {
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/phrases.h"
 #include "join/join.h"
-#include "roofs/cpu/neighbours.h"
-#include "values/phrases.h"
+#include "machine/cpu/neighbours.h"
 
 namespace roofprof::run {
 

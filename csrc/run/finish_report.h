@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/observed.h"
+#include "machine/common/measured_ceilings.h"
 #include "roofprof/report.h"
-#include "roofs/common/measured_ceilings.h"
 #include "run/observed_run.h"
-#include "values/observed.h"
 
 namespace roofprof::run {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "machine/cpu/neighbours.h"
 #include "observe/own_calls.h"
 #include "observe/session.h"
-#include "roofs/cpu/neighbours.h"
 #include "run/device_passes.h"
 #include "run/run_loop.h"
 #include "run/run_target.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "roofs/cpu/neighbours.h"
+#include "machine/cpu/neighbours.h"
 
 namespace roofprof::run {
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "core/note_codes.h"
+#include "core/pass.h"
 #include "run/run_target.h"
 #include "run/step_clock.h"
-#include "values/note_codes.h"
-#include "values/pass.h"
 
 namespace roofprof::run {
 

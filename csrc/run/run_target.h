@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "values/pass.h"
+#include "core/pass.h"
 
 namespace roofprof::run {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::run {
 

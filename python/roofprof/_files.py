@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 from typing import BinaryIO
 
-# More than any file of roofprof has; a report with a million events has a fifth of it. csrc/json/file.h has the same.
+# More than any file of roofprof has; a report with a million events has a fifth of it. csrc/core/json/file.h has the same.
 LARGEST_FILE = 2**30
 
 

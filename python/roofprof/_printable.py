@@ -1,4 +1,4 @@
-"""Text with nothing in it that a terminal would act on: names come from files. csrc/values/utf8.h has the same."""
+"""Text with nothing in it that a terminal would act on: names come from files. csrc/core/utf8.h has the same."""
 
 from __future__ import annotations
 

@@ -834,7 +834,7 @@ class ClockOffset:
     def __init__(self, offset_ns: int, error_ns: int) -> None: ...
 
 class RankMerger:
-    """Reports of ranks become one; ``csrc/ranks/rank_merger.h`` says how."""
+    """Reports of ranks become one; ``csrc/analysis/ranks/rank_merger.h`` says how."""
 
     def __init__(self) -> None: ...
     def add(
@@ -923,7 +923,7 @@ class Report:
     def to_csv(self, by: str) -> str: ...
 
 # What the run of a report was made of, where that was kept; None where it was not. "host" and "device" are lists by
-# column (csrc/values/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are
+# column (csrc/core/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are
 # names.
 def events_of(report: Report) -> dict[str, Any] | None: ...
 
@@ -982,7 +982,7 @@ def predict_report(report: Report, ceilings: Ceilings, options: PredictionOption
 def prediction_of(report: Report) -> str: ...
 
 class ScalingLaw:
-    """``csrc/figures/scaling_law.h`` says what each is."""
+    """``csrc/analysis/scaling_law.h`` says what each is."""
 
     def __init__(
         self, ranks: Sequence[float], throughputs: Sequence[float], errors: Sequence[float | None]

@@ -1,6 +1,6 @@
 """Published roofs of GPUs: the dense rates in their makers' documents, shared caches, DRAM.
 
-``csrc/roofs/known/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
+``csrc/machine/known/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
 ``data/published_peaks.json``, which the build puts into the library, each with its unit and source; its ``about`` says
 how far they were checked. A card is::
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/collective_data.h"
 #include "observe/clock/clock.h"
-#include "values/collective_data.h"
 
 namespace roofprof::observe {
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "values/forks.h"
+#include "core/forks.h"
 
 namespace roofprof::observe {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "values/pass.h"
+#include "core/pass.h"
 
 namespace roofprof::observe {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::observe {
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "values/observed.h"
+#include "core/observed.h"
 
 namespace roofprof::observe {
 

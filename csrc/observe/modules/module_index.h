@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::observe {
 

@@ -5,8 +5,8 @@
 
 #include <unordered_map>
 
+#include "core/profile_data.h"
 #include "observe/operators/op_info.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 

@@ -5,8 +5,8 @@
 
 #include <unordered_set>
 
+#include "core/profile_data.h"
 #include "observe/operators/tensor_bytes.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 

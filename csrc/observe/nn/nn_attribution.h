@@ -7,8 +7,8 @@
 
 #include <vector>
 
+#include "core/observed.h"
 #include "observe/modules/model_tree.h"
-#include "values/observed.h"
 
 namespace roofprof::observe {
 

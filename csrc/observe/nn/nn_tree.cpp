@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/forks.h"
 #include "observe/modules/parameters.h"
-#include "values/forks.h"
 
 namespace roofprof::observe {
 namespace {

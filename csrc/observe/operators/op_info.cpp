@@ -12,10 +12,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/collective_kinds.h"
+#include "core/forks.h"
+#include "core/profile_data.h"
 #include "observe/operators/packed_weight.h"
-#include "values/collective_kinds.h"
-#include "values/forks.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::observe {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/pass.h"
+#include "core/reuse.h"
 #include "observe/reuse/reuse_tracker.h"
 #include "roofprof/work.h"
-#include "values/pass.h"
-#include "values/reuse.h"
 
 namespace roofprof::observe {
 

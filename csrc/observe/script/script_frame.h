@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "values/profile_data.h"
+#include "core/profile_data.h"
 
 namespace roofprof::observe {
 

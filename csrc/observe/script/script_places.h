@@ -15,9 +15,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "observe/modules/module_index.h"
 #include "observe/script/script_frame.h"
-#include "values/profile_data.h"
 
 namespace roofprof::observe {
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <unordered_set>
 
+#include "core/phrases.h"
 #include "observe/modules/parameters.h"
 #include "observe/operators/packed_weight.h"
-#include "values/phrases.h"
 
 namespace roofprof::observe {
 namespace {

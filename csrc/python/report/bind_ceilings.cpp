@@ -3,14 +3,14 @@
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
-#include "json/members.h"
+#include "core/json/members.h"
+#include "core/possible_roofs.h"
+#include "machine/known/file.h"
+#include "machine/known/given.h"
+#include "machine/known/published.h"
 #include "python/report/bindings.h"
 #include "report/ceilings_table.h"
 #include "roofprof/ceilings.h"
-#include "roofs/known/file.h"
-#include "roofs/known/given.h"
-#include "roofs/known/published.h"
-#include "values/possible_roofs.h"
 
 namespace py = pybind11;
 

@@ -2,8 +2,8 @@
 
 #include <pybind11/stl.h>
 
-#include "figures/permutation_test.h"
-#include "figures/scaling_law.h"
+#include "analysis/permutation_test.h"
+#include "analysis/scaling_law.h"
 #include "python/report/bindings.h"
 
 namespace py = pybind11;

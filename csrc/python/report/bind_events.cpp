@@ -2,9 +2,9 @@
 
 #include <pybind11/stl.h>
 
+#include "core/members.h"
 #include "python/report/bindings.h"
 #include "roofprof/report.h"
-#include "values/members.h"
 
 namespace py = pybind11;
 

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
+#include "core/note_codes.h"
 #include "python/report/bindings.h"
-#include "values/note_codes.h"
 
 namespace py = pybind11;
 

@@ -6,13 +6,13 @@
 #include <iterator>
 #include <utility>
 
-#include "figures/run_times.h"
+#include "analysis/ranks/rank_merger.h"
+#include "analysis/run_times.h"
+#include "core/phrases.h"
+#include "core/profile_data.h"
 #include "python/report/bindings.h"
-#include "ranks/rank_merger.h"
 #include "report/parts.h"
 #include "roofprof/report.h"
-#include "values/phrases.h"
-#include "values/profile_data.h"
 
 namespace py = pybind11;
 

@@ -4,11 +4,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "core/fields.h"
+#include "core/phrases.h"
 #include "python/report/bindings.h"
 #include "report/columns.h"
 #include "roofprof/report.h"
-#include "values/fields.h"
-#include "values/phrases.h"
 
 namespace py = pybind11;
 

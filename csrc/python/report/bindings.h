@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "values/utf8.h"
+#include "core/utf8.h"
 
 namespace roofprof::python {
 

@@ -13,7 +13,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.report import Report
 
-# As csrc/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
+# As csrc/analysis/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::")
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel"}
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/note_codes.h"
 #include "support/device_builder.h"
 #include "support/pass_builder.h"
-#include "values/note_codes.h"
 
 namespace roofprof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "figures/within.h"
+#include "analysis/within.h"
 #include "join/join.h"
 #include "support/pass_builder.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collect/cupti/counter_plan.h"
+#include "device/cupti/counter_plan.h"
 
 namespace roofprof::cupti {
 namespace {
@@ -36,7 +36,7 @@ Api open_without_driver(void* library) {
 #define ACTIVITY FUNCTION
 #define COUNTERS FUNCTION
 #define OPTIONAL FUNCTION
-#include "collect/cupti/functions.def"
+#include "device/cupti/functions.def"
 #undef REQUIRED
 #undef ACTIVITY
 #undef COUNTERS

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/fields.h"
 #include "report/sample_models.h"
-#include "values/fields.h"
 
 namespace roofprof {
 namespace {

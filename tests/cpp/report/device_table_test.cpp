@@ -4,11 +4,11 @@
 
 #include <sstream>
 
+#include "core/fields.h"
 #include "report/golden.h"
 #include "report/sample_device.h"
 #include "report/utf8.h"
 #include "support/json_check.h"
-#include "values/fields.h"
 
 namespace roofprof {
 namespace {

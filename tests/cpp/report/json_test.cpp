@@ -9,13 +9,13 @@
 #include <set>
 #include <stdexcept>
 
-#include "json/file.h"
-#include "json/reader.h"
+#include "core/fields.h"
+#include "core/json/file.h"
+#include "core/json/reader.h"
+#include "core/profile_data.h"
 #include "report/sample_device.h"
 #include "report/sample_models.h"
 #include "support/json_check.h"
-#include "values/fields.h"
-#include "values/profile_data.h"
 
 namespace roofprof {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "figures/roofline.h"
+#include "analysis/roofline.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {

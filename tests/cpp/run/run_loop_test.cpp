@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "machine/cpu/host.h"
 #include "observe/op_observer.h"
 #include "observe/session.h"
-#include "roofs/cpu/host.h"
 #include "run/scenario_table.h"
 
 namespace roofprof::run {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/observed.h"
 #include "join/join.h"
 #include "support/profile_builder.h"
-#include "values/observed.h"
 
 namespace roofprof::testing {
 

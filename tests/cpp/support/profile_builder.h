@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "figures/derived_figures.h"
-#include "values/profile_data.h"
+#include "analysis/derived_figures.h"
+#include "core/profile_data.h"
 
 namespace roofprof::testing {
 

@@ -17,13 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "collect/cupti/api.h"
-#include "collect/cupti/host_profiler.h"
-#include "collect/cupti/range_profiler.h"
-#include "collect/cupti/range_session.h"
-#include "collect/cupti/tracer.h"
-#include "collect/replay/recorded_data.h"
-#include "nvidia/driver.h"
+#include "device/cupti/api.h"
+#include "device/cupti/host_profiler.h"
+#include "device/cupti/range_profiler.h"
+#include "device/cupti/range_session.h"
+#include "device/cupti/tracer.h"
+#include "device/nvidia/driver.h"
+#include "device/replay/recorded_data.h"
 
 namespace {
 

@@ -14,88 +14,88 @@ CSRC = ROOT / "csrc"
 PACKAGE = ROOT / "python" / "roofprof"
 
 # Each folder of csrc and the folders whose headers it may include, beside its own. docs/design.md draws them.
-VALUES = {"values", "include"}
+CORE = {"core", "include"}
 OBSERVING = {"observe/operators", "observe/modules", "observe/script"}
-DEVICES = {"nvidia", "collect/interface"}
+DEVICES = {"device/nvidia", "device/interface"}
 ARROWS = {
     "include": set(),
-    "values": {"include"},
-    "ops": VALUES,
-    "join": VALUES,
-    "figures/communication": VALUES,
-    "figures": VALUES | {"figures/communication"},
-    "figures/siblings": VALUES | {"figures"},
-    "figures/advice": VALUES | {"figures", "figures/siblings"},
-    "json": VALUES,
-    "ranks": VALUES | {"figures", "figures/communication"},
-    "predict": VALUES | {"ops", "json"},
-    "report": VALUES | {"figures", "figures/siblings", "figures/advice", "json", "ranks", "predict"},
-    "observe/rule": VALUES,
-    "observe/reuse": VALUES,
-    "observe/memory": VALUES | {"observe/operators"},
+    "core": {"include"},
+    "ops": CORE,
+    "join": CORE,
+    "analysis/communication": CORE,
+    "analysis": CORE | {"analysis/communication"},
+    "analysis/siblings": CORE | {"analysis"},
+    "analysis/advice": CORE | {"analysis", "analysis/siblings"},
+    "core/json": CORE,
+    "analysis/ranks": CORE | {"analysis", "analysis/communication"},
+    "analysis/predict": CORE | {"ops", "core/json"},
+    "report": CORE | {"analysis", "analysis/siblings", "analysis/advice", "core/json", "analysis/ranks", "analysis/predict"},
+    "observe/rule": CORE,
+    "observe/reuse": CORE,
+    "observe/memory": CORE | {"observe/operators"},
     "observe/clock": set(),
-    "observe/collectives": VALUES | {"observe/operators", "observe/clock"},
-    "observe/operators": VALUES | {"ops", "observe/rule", "observe/reuse"},
-    "observe/modules": VALUES | {"observe/operators"},
-    "observe/script": VALUES | {"observe/operators", "observe/modules"},
-    "observe": VALUES
+    "observe/collectives": CORE | {"observe/operators", "observe/clock"},
+    "observe/operators": CORE | {"ops", "observe/rule", "observe/reuse"},
+    "observe/modules": CORE | {"observe/operators"},
+    "observe/script": CORE | {"observe/operators", "observe/modules"},
+    "observe": CORE
     | {"ops", "observe/rule", "observe/memory", "observe/reuse", "observe/collectives", "observe/clock"}
     | OBSERVING,
-    "observe/nn": VALUES | {"observe", "observe/modules"},
-    "nvidia": VALUES,
-    "collect/interface": VALUES,
-    "collect/replay": VALUES | {"collect/interface", "json"},
-    "collect/cupti": VALUES | DEVICES,
-    "collect": VALUES | DEVICES | {"collect/replay", "collect/cupti"},
-    "roofs/known": VALUES | {"json", "roofs/common"},
-    "roofs/common": VALUES,
-    "roofs/cpu": VALUES | {"roofs/common"},
-    "roofs/gpu": VALUES | {"roofs/common", "nvidia"},
-    "roofs": VALUES | {"json", "roofs/known", "roofs/common", "roofs/cpu", "roofs/gpu"},
-    "run": VALUES | {"join", "observe", "collect/interface", "roofs/common", "roofs/cpu", "roofs/gpu"},
-    "profiler": VALUES | {"run", "observe", "observe/nn", "observe/modules", "observe/script", "roofs", "roofs/known"},
-    "kineto": VALUES | {"ops", "observe/rule"},
-    "kineto/costs": VALUES | {"observe", "observe/operators", "kineto"},
-    "importer": VALUES | {"kineto", "kineto/costs", "join", "roofs/known"},
+    "observe/nn": CORE | {"observe", "observe/modules"},
+    "device/nvidia": CORE,
+    "device/interface": CORE,
+    "device/replay": CORE | {"device/interface", "core/json"},
+    "device/cupti": CORE | DEVICES,
+    "device": CORE | DEVICES | {"device/replay", "device/cupti"},
+    "machine/known": CORE | {"core/json", "machine/common"},
+    "machine/common": CORE,
+    "machine/cpu": CORE | {"machine/common"},
+    "machine/gpu": CORE | {"machine/common", "device/nvidia"},
+    "machine": CORE | {"core/json", "machine/known", "machine/common", "machine/cpu", "machine/gpu"},
+    "run": CORE | {"join", "observe", "device/interface", "machine/common", "machine/cpu", "machine/gpu"},
+    "run/profiler": CORE | {"run", "observe", "observe/nn", "observe/modules", "observe/script", "machine", "machine/known"},
+    "kineto": CORE | {"ops", "observe/rule"},
+    "kineto/costs": CORE | {"observe", "observe/operators", "kineto"},
+    "kineto/importer": CORE | {"kineto", "kineto/costs", "join", "machine/known"},
     # A library of its own, which C++ programs link and Python does not.
-    "interpose": VALUES | {"observe"},
+    "run/interpose": CORE | {"observe"},
     # A program of its own, with neither Python nor torch.
-    "program": VALUES,
-    "python": VALUES
+    "report/program": CORE,
+    "python": CORE
     | {
         "run",
-        "roofs",
-        "roofs/cpu",
-        "roofs/gpu",
-        "nvidia",
+        "machine",
+        "machine/cpu",
+        "machine/gpu",
+        "device/nvidia",
         "ops",
-        "collect",
+        "device",
         "observe",
         "observe/rule",
-        "importer",
+        "kineto/importer",
         "python/hooks",
     }
     | OBSERVING,
     # A module of its own, which loads no torch.
-    "python/report": VALUES | {"figures", "ranks", "predict", "report", "json", "ops", "roofs/known"},
-    "python/hooks": VALUES,
+    "python/report": CORE | {"analysis", "analysis/ranks", "analysis/predict", "report", "core/json", "ops", "machine/known"},
+    "python/hooks": CORE,
 }
 # Tested with nothing but a C++ compiler.
 STD_ONLY = {
-    "values",
+    "core",
     "ops",
-    "program",
+    "report/program",
     "observe/rule",
     "observe/reuse",
     "join",
-    "figures",
-    "figures/communication",
-    "figures/siblings",
-    "figures/advice",
-    "json",
-    "ranks",
-    "predict",
-    "roofs/known",
+    "analysis",
+    "analysis/communication",
+    "analysis/siblings",
+    "analysis/advice",
+    "core/json",
+    "analysis/ranks",
+    "analysis/predict",
+    "machine/known",
     "kineto",
 }
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)\b")
@@ -162,7 +162,7 @@ def test_the_design_page_lists_the_rooms_and_their_arrows():
     page = (ROOT / "docs" / "design.md").read_text()
     table = re.findall(r"^\| `csrc/([\w/]+)` \| .+ \| ?(.*) \|$", page, re.MULTILINE)
     drawn = {room: set(arrows.split(", ")) - {""} for room, arrows in table}
-    assert drawn == {room: arrows - VALUES for room, arrows in ARROWS.items()}
+    assert drawn == {room: arrows - CORE for room, arrows in ARROWS.items()}
 
 
 def test_the_files_that_the_design_page_names_exist():
@@ -178,7 +178,7 @@ def test_no_arrow_runs_back_up():
 
 def test_arrows_that_nothing_uses_are_taken_away():
     used = {(room_of(path), room_of(ours)) for path in SOURCES for i in includes(path) if (ours := resolve(path, i))}
-    unused = [(room, to) for room, targets in ARROWS.items() for to in targets - VALUES if (room, to) not in used]
+    unused = [(room, to) for room, targets in ARROWS.items() for to in targets - CORE if (room, to) not in used]
     assert not unused
 
 
@@ -199,13 +199,13 @@ def test_what_reads_reports_needs_no_torch(path):
 
 
 def test_fmt_is_used_in_report_and_above_only():
-    above = {"report", "run", "profiler", "python", "python/report"}
+    above = {"report", "run", "run/profiler", "python", "python/report"}
     users = {name(p) for p in SOURCES if room_of(p) not in above and any(map(FMT.match, includes(p)))}
     assert users == {"csrc/include/roofprof/fmt.h"}  # who prints with fmt asks for it
 
 
 def test_vendor_headers_stay_in_their_folder():
-    allowed = CSRC / "collect" / "cupti"
+    allowed = CSRC / "device" / "cupti"
     users = [
         name(path)
         for path in SOURCES

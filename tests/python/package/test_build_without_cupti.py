@@ -76,8 +76,8 @@ def test_torchs_cuda_wheel_is_enough_where_there_is_no_toolkit(tmp_path):
 @pytest.mark.slow
 def test_what_is_built_says_so_too(tmp_path):
     configured(tmp_path, "/nonexistent")
-    build(tmp_path, "test_collect")
-    test = [tmp_path / "tests" / "cpp" / "test_collect", "--gtest_filter=MakeCollector.*:Doctor.Without*"]
+    build(tmp_path, "test_device")
+    test = [tmp_path / "tests" / "cpp" / "test_device", "--gtest_filter=MakeCollector.*:Doctor.Without*"]
     done = subprocess.run(test, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "MakeCollector.WithoutCuptisHeadersSaysSo" in done.stdout

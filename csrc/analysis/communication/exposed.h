@@ -1,0 +1,43 @@
+#pragma once
+// What collectives do to rows: how much of a row's time is exposed communication, and how much of that the network's
+// roof explains.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// The network's roof of a collective in a group of that backend and size; null where it was not measured.
+const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group);
+
+// What its timed calls need by that roof; empty without one.
+std::optional<double> network_bound_ns(const ProfileData& data, const CollectiveBucket& collective);
+
+// A part of some time: no op computed while collectives were under way.
+struct Exposed {
+  std::int64_t time_ns = 0;
+  std::int64_t needed_ns = 0;  // of it, by the network's roof, and what other kernels of a device hid
+  std::string backend;         // of the collective with most of it
+
+  Exposed& operator+=(const Exposed& other);
+};
+
+// Of the own time of a module in a region.
+struct ExposedPart {
+  ModuleId module = kModel;
+  RegionId region = kNoRegion;
+  Exposed exposed;
+};
+
+// Empty where it is not known where communication was exposed.
+std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data);
+
+// Of each module's own time, by id; empty where it is not known where communication was exposed.
+std::optional<std::vector<Exposed>> exposed_by_module(const ProfileData& data);
+
+}  // namespace roofprof

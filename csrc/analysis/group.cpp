@@ -1,0 +1,163 @@
+#include <array>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "analysis/derived_figures.h"
+#include "analysis/device_sums.h"
+#include "analysis/roofline.h"
+#include "analysis/within.h"
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+struct Key {
+  std::string_view name;
+  std::optional<std::string> GroupRow::* named;
+  bool of_signature;  // tells calls of one op in one module and phase apart
+  std::string (*value)(const ProfileData&, const OpBucket&);
+};
+
+constexpr std::array<Key, 6> kKeys = {{
+    {"phase", &GroupRow::phase, false,
+     [](const ProfileData&, const OpBucket& b) { return std::string(kPhaseNames[static_cast<std::size_t>(b.phase)]); }},
+    {"op", &GroupRow::op, false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
+    {"module", &GroupRow::module, false,
+     [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.module)].path; }},
+    {"scope", &GroupRow::scope, false,
+     [](const ProfileData& d, const OpBucket& b) { return path_of_region(d, b.region); }},
+    {"dtype", &GroupRow::dtype, true,
+     [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
+    {"shapes", &GroupRow::shapes, true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
+}};
+
+const Key& key_named(const std::string& name) {
+  for (const auto& key : kKeys) {
+    if (key.name == name) return key;
+  }
+  std::string known;
+  for (const auto& key : kKeys) add_item(known, key.name);
+  throw std::invalid_argument("cannot group by '" + name + "'; the keys are " + known);
+}
+
+struct Group {
+  std::vector<std::string> keys;
+  std::int64_t calls = 0;
+  Tally tally;
+  DeviceSums device;
+  bool apart = true;  // false: launches of these ops cannot be told from those of other groups
+};
+
+// Groups in order of appearance.
+class Groups {
+ public:
+  Groups(const ProfileData& data, std::span<const std::string> keys) : data_(data), reader_(data.counters) {
+    for (const auto& key : keys) keys_.push_back(&key_named(key));
+    if (keys_.empty()) find({});  // everything is one group, also where nothing ran
+  }
+
+  void add_ops() {
+    for (const auto& bucket : data_.ops) {
+      Group& group = groups_[find(bucket)];
+      group.calls = saturating_add(group.calls, bucket.calls);
+      group.tally.add(bucket, data_.ceilings);
+    }
+  }
+
+  void add_kernels() {
+    for (const auto& kernel : data_.kernels) {
+      if (kernel.op.empty()) continue;
+      const auto candidates = groups_of(kernel);
+      if (candidates.size() == 1) {
+        groups_[*candidates.begin()].device += sums_of(kernel, reader_);
+      } else {
+        for (const std::size_t group : candidates) groups_[group].apart = false;
+      }
+    }
+  }
+
+  std::vector<Group> take() { return std::move(groups_); }
+
+ private:
+  std::size_t find(const OpBucket& bucket) {
+    std::vector<std::string> values;
+    values.reserve(keys_.size());
+    for (const Key* key : keys_) values.push_back(key->value(data_, bucket));
+    const auto [position, is_new] = index_.try_emplace(std::move(values), groups_.size());
+    if (is_new) {
+      groups_.push_back({position->first, 0, {}, {}, true});
+      groups_.back().device.measured = reader_.nothing();
+    }
+    return position->second;
+  }
+
+  // Where launches may belong: to one group, unless their op's shapes or dtype are not known and tell groups apart.
+  std::set<std::size_t> groups_of(const KernelBucket& kernel) {
+    if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
+    std::set<std::size_t> groups;
+    for (const auto& bucket : data_.ops) {
+      if (bucket.op == kernel.op && bucket.module == kernel.module && bucket.phase == kernel.phase &&
+          bucket.region == kernel.region) {
+        groups.insert(find(bucket));
+      }
+    }
+    if (groups.empty()) {  // what only the traced run did
+      OpBucket alone;
+      alone.op = kernel.op;
+      alone.module = kernel.module;
+      alone.phase = kernel.phase;
+      alone.region = kernel.region;
+      groups.insert(find(alone));
+    }
+    return groups;
+  }
+
+  const ProfileData& data_;
+  CounterReader reader_;
+  std::vector<const Key*> keys_;
+  std::map<std::vector<std::string>, std::size_t> index_;
+  std::vector<Group> groups_;
+};
+
+Timing timing_of(const Group& group, bool on_device) {
+  Timing timing;
+  timing.of_device = on_device;
+  if (!on_device) {
+    timing.time_ns = group.tally.op_time_ns;
+  } else if (group.apart) {
+    timing.time_ns = group.device.op_time_ns;
+  }
+  return timing;
+}
+
+}  // namespace
+
+std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, std::span<const std::string> keys) {
+  const bool on_device = data.device_timed;
+  Groups groups(data, keys);
+  groups.add_ops();
+  if (on_device) groups.add_kernels();
+
+  std::vector<GroupRow> rows;
+  for (Group& group : groups.take()) {
+    GroupRow& row = rows.emplace_back();
+    const Timing timing = timing_of(group, on_device);
+    if (on_device) group.tally.op_time_ns = timing.time_ns;
+    static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.ceilings);
+    if (on_device && group.apart) add_device_figures(group.device, row);
+    row.keys = std::move(group.keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
+    row.calls = group.calls;
+    row.input_elements = group.tally.work.input_elements;
+    row.output_elements = group.tally.work.output_elements;
+    const auto all_ops_ns = total.op_time_ns.value_or(0);
+    if (row.time_ns && all_ops_ns > 0) {
+      row.percent_of_time = 100.0 * static_cast<double>(*row.time_ns) / static_cast<double>(all_ops_ns);
+    }
+  }
+  return rows;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,57 @@
+#include "analysis/language_model.h"
+
+#include "analysis/derived_figures.h"
+#include "analysis/within.h"
+
+namespace roofprof {
+namespace {
+
+std::optional<std::int64_t> known(std::int64_t context) { return context < 0 ? std::nullopt : std::optional(context); }
+
+}  // namespace
+
+std::vector<TokenPhase> token_phases(const ProfileData& data) {
+  std::vector<TokenPhase> phases;
+  for (const TokenCalls& calls : data.token_calls) {
+    TokenPhase& phase = phases.emplace_back();
+    phase.name = calls.region;
+    phase.calls = calls.calls;
+    phase.sequences = calls.sequences;
+    phase.tokens = calls.tokens;
+    phase.least_context = known(calls.least_context);
+    phase.most_context = known(calls.most_context);
+    phase.weight_bytes = calls.weight_bytes;
+    phase.cache_bytes = calls.cache_bytes;
+    const RooflineRow total = derive_figures(within_region(data, calls.region)).total;
+    phase.macs = total.macs;
+    phase.flops = total.flops;
+    phase.bytes = total.bytes;
+    phase.intensity = total.intensity;
+    phase.time_ns = total.wall_ns;
+    if (phase.tokens == 0) continue;
+    const auto tokens = static_cast<double>(phase.tokens);
+    phase.flops_per_token = static_cast<double>(phase.flops) / tokens;
+    if (phase.time_ns && *phase.time_ns > 0)
+      phase.tokens_per_second = tokens / (static_cast<double>(*phase.time_ns) * 1e-9);
+  }
+  return phases;
+}
+
+std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const RooflineRow& total) {
+  const auto time_ns = total.wall_ns ? total.wall_ns : total.time_ns;
+  if (!time_ns || *time_ns <= 0) return std::nullopt;
+  double model = 0;  // seconds at the peak
+  double recomputed = 0;
+  for (const OpBucket& bucket : data.ops) {
+    if (bucket.work.macs == 0 || bucket.phase == Phase::optimizer) continue;
+    const ComputeCeiling* peak = data.ceilings.compute_for(bucket.dtype);
+    if (peak == nullptr || peak->operations_per_second <= 0) return std::nullopt;
+    const double seconds = 2 * static_cast<double>(bucket.work.macs) / peak->operations_per_second;
+    (bucket.phase == Phase::recompute ? recomputed : model) += seconds;
+  }
+  if (model + recomputed <= 0) return std::nullopt;
+  const double percent = 100 / (static_cast<double>(*time_ns) * 1e-9);
+  return FlopsUtilization{.mfu = percent * model, .hfu = percent * (model + recomputed)};
+}
+
+}  // namespace roofprof

@@ -1,0 +1,77 @@
+#include "analysis/measured.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace roofprof {
+
+namespace {
+
+void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
+  sum = sum && part ? std::optional(saturating_add(*sum, *part)) : std::nullopt;
+}
+
+std::optional<std::int64_t> rounded(std::optional<double> value) {
+  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
+  return *value < static_cast<double>(kSaturated) ? std::llround(*value) : kSaturated;
+}
+
+std::optional<double> sum_of(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
+}  // namespace
+
+Measured& Measured::operator+=(const Measured& other) {
+  add(dram_bytes, other.dram_bytes);
+  add(l2_bytes, other.l2_bytes);
+  add(l1_bytes, other.l1_bytes);
+  add(executed_flops, other.executed_flops);
+  return *this;
+}
+
+CounterReader::CounterReader(const std::vector<CounterSource>& sources) {
+  bool some_missing = false;
+  for (const auto& source : sources) {
+    const bool given = source.missing.empty();
+    given_[static_cast<std::size_t>(source.counter)] = given;
+    if (!counts_flops(source.counter)) continue;
+    all_flops_ = all_flops_ || given;
+    // A chip that has no such counter has no such operation.
+    some_missing = some_missing || (!given && !source.metrics.empty());
+  }
+  all_flops_ = all_flops_ && !some_missing;
+}
+
+Measured CounterReader::nothing() const {
+  const auto zero_if = [](bool given) { return given ? std::optional<std::int64_t>(0) : std::nullopt; };
+  const bool dram = gives(Counter::dram_bytes) || (gives(Counter::dram_read_bytes) && gives(Counter::dram_write_bytes));
+  return {zero_if(dram), zero_if(gives(Counter::l2_bytes)), zero_if(gives(Counter::l1_bytes)), zero_if(all_flops_)};
+}
+
+Measured CounterReader::read(const CounterValues& values) const {
+  const auto value = [&](Counter counter) { return values[static_cast<std::size_t>(counter)]; };
+  Measured measured = nothing();
+  if (measured.dram_bytes) {
+    measured.dram_bytes =
+        rounded(gives(Counter::dram_bytes) ? value(Counter::dram_bytes)
+                                           : sum_of(value(Counter::dram_read_bytes), value(Counter::dram_write_bytes)));
+  }
+  if (measured.l2_bytes) measured.l2_bytes = rounded(value(Counter::l2_bytes));
+  if (measured.l1_bytes) measured.l1_bytes = rounded(value(Counter::l1_bytes));
+  if (measured.executed_flops) {
+    std::optional<double> flops = 0;
+    for (std::size_t i = 0; i < kCounterCount; ++i) {
+      if (given_[i] && counts_flops(static_cast<Counter>(i))) flops = sum_of(flops, values[i]);
+    }
+    measured.executed_flops = rounded(flops);
+  }
+  return measured;
+}
+
+Measured CounterReader::read(const KernelBucket& kernel) const {
+  if (kernel.kind != KernelKind::kernel) return nothing();
+  return kernel.counted == kernel.instances ? read(kernel.counters) : Measured{{}, {}, {}, {}};
+}
+
+}  // namespace roofprof

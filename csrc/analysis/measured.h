@@ -1,0 +1,45 @@
+#pragma once
+// What hardware counters say in the figures of a report: bytes at each level, executed FLOPs.
+
+#include <optional>
+#include <vector>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// A sum is known where all its parts are: never a part shown as the whole.
+struct Measured {
+  std::optional<std::int64_t> dram_bytes = 0;
+  std::optional<std::int64_t> l2_bytes = 0;
+  std::optional<std::int64_t> l1_bytes = 0;
+  std::optional<std::int64_t> executed_flops = 0;
+
+  Measured& operator+=(const Measured& other);
+};
+
+// Knows which counters the hardware gave.
+class CounterReader {
+ public:
+  explicit CounterReader(const std::vector<CounterSource>& sources);
+
+  // Of no launch at all: 0 where there are counters, unknown where there are none.
+  Measured nothing() const;
+  // Each rounded to a whole number once, so that sums are exact.
+  Measured read(const CounterValues& values) const;
+  // Of all launches of a kernel; unknown where some were not counted.
+  Measured read(const KernelBucket& kernel) const;
+
+ private:
+  bool gives(Counter counter) const { return given_[static_cast<std::size_t>(counter)]; }
+
+  std::array<bool, kCounterCount> given_{};
+  bool all_flops_ = false;  // of every kind of operation that the chip counts
+};
+
+// Integer operations of tensor cores are no FLOPs.
+constexpr bool counts_flops(Counter counter) {
+  return counter >= Counter::fp16_flops && counter != Counter::tensor_int8_ops;
+}
+
+}  // namespace roofprof

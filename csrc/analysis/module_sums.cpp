@@ -1,0 +1,108 @@
+#include "analysis/module_sums.h"
+
+#include <algorithm>
+
+#include "analysis/rows.h"
+#include "core/median.h"
+
+namespace roofprof {
+namespace {
+
+bool is_below(ModuleId module, ModuleId above, const std::vector<Module>& modules) {
+  while (module >= 0 && module != above) module = modules[index_of(module)].parent;
+  return module == above;
+}
+
+}  // namespace
+
+void RunTimes::add(const std::vector<std::int64_t>& times) {
+  if (times.empty()) return;
+  if (by_run.empty()) {
+    by_run = times;
+    return;
+  }
+  by_run.resize(std::min(by_run.size(), times.size()));
+  for (std::size_t run = 0; run < by_run.size(); ++run) by_run[run] = saturating_add(by_run[run], times[run]);
+}
+
+std::optional<std::int64_t> RunTimes::at(std::int64_t chosen) const {
+  if (chosen < 0 || static_cast<std::size_t>(chosen) >= by_run.size()) return std::nullopt;
+  return by_run[static_cast<std::size_t>(chosen)];
+}
+
+Timing RunTimes::timing(std::int64_t chosen) const {
+  Timing timing;
+  timing.time_ns = at(chosen);
+  const double middle = median(by_run);
+  if (timing.time_ns && by_run.size() > 1 && middle > 0) {
+    const auto [least, most] = std::minmax_element(by_run.begin(), by_run.end());
+    timing.spread = static_cast<double>(*most - *least) / middle;
+  }
+  return timing;
+}
+
+void ModuleSums::add(const ModuleSums& other) {
+  tally += other.tally;
+  times.add(other.times.by_run);
+  host_times.add(other.host_times.by_run);
+  device += other.device;
+}
+
+std::vector<ModuleSums> sum_self(const ProfileData& data) {
+  std::vector<ModuleSums> self(data.modules.size());
+  for (const auto& bucket : data.ops) self[index_of(bucket.module)].tally.add(bucket, data.ceilings);
+  if (const auto exposed = exposed_by_module(data)) {
+    for (std::size_t id = 0; id < self.size(); ++id) self[id].tally.exposed += (*exposed)[id];
+  }
+  for (const auto& time : data.times) {
+    self[index_of(time.module)].times.add(time.self_ns);
+    self[index_of(time.module)].host_times.add(time.host_self_ns);
+  }
+  if (!data.device_timed) return self;
+  const auto device = device_sums(data);
+  for (std::size_t id = 0; id < self.size(); ++id) {
+    self[id].device = device[id];
+    // Ops whose launches are not told apart by shape have no times of their own, but here they have one together.
+    self[id].tally.op_time_ns = device[id].op_time_ns;
+  }
+  return self;
+}
+
+// Parents stand before children, so one walk from the end carries every subtree up.
+std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self) {
+  std::vector<ModuleSums> inclusive = self;
+  for (std::size_t id = data.modules.size(); id-- > 0;) {
+    const ModuleId parent = data.modules[id].parent;
+    if (parent >= 0) inclusive[index_of(parent)].add(inclusive[id]);
+  }
+  return inclusive;
+}
+
+std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, const std::vector<ModuleSums>& self,
+                                                    const std::vector<ModuleSums>& inclusive) {
+  std::map<ModuleId, CompiledRegion> regions;
+  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+    const ModuleId holder = data.modules[id].compiled_region;
+    if (holder < 0) continue;
+    auto [region, fresh] = regions.try_emplace(holder);
+    if (fresh) region->second.sums = inclusive[index_of(holder)];
+    if (is_below(static_cast<ModuleId>(id), holder, data.modules)) continue;
+    region->second.reaches_out = true;
+    region->second.sums.add(self[id]);
+  }
+  return regions;
+}
+
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data) {
+  Timing timing = sums.times.timing(data.runs.chosen);
+  if (data.device_timed && timing.time_ns) {
+    timing.of_device = true;
+    if (busy_ns) timing.device = DeviceWait{*busy_ns, sums.device.idle_ns};
+    timing.host_ns = sums.host_times.at(data.runs.chosen);
+  }
+  Figures figures = derive_figures(sums.tally, timing, data.ceilings);
+  if (data.device_timed) add_device_figures(sums.device, figures);
+  return figures;
+}
+
+}  // namespace roofprof

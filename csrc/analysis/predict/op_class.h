@@ -1,0 +1,62 @@
+#pragma once
+// Which kind of kernel an op is run by, told from its name and shapes. Efficiency goes by class.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+enum class OpClass : std::uint8_t {
+  linear,             // matrix products with weights
+  batched_matmul,     // matrix products of activations
+  attention,          // fused: scaled_dot_product_attention of four dimensions
+  unfused_attention,  // of other dimensions, which no fused kernel takes
+  conv_pointwise,     // 1 x 1
+  conv_spatial,       // larger kernels
+  conv_stem,          // of at most four input channels: tensor cores want eight
+  conv_grouped,
+  conv_depthwise,
+  elementwise,  // arithmetic, activations, batch normalisation in evaluation
+  row_norm,     // layer, group and RMS normalisation
+  softmax,
+  reduction,
+  pooling,
+  interpolation,
+  concatenation,
+  copy,  // copies, padding, gathers
+  other
+};
+
+inline constexpr std::size_t kOpClassCount = 18;
+inline constexpr std::array<std::string_view, kOpClassCount> kOpClassNames = {
+    "linear",    "batched_matmul", "attention",      "unfused_attention", "conv_pointwise", "conv_spatial",
+    "conv_stem", "conv_grouped",   "conv_depthwise", "elementwise",       "row_norm",       "softmax",
+    "reduction", "pooling",        "interpolation",  "concatenation",     "copy",           "other"};
+
+constexpr bool is_convolution(OpClass op) { return op >= OpClass::conv_pointwise && op <= OpClass::conv_depthwise; }
+// Those that tensor cores compute.
+constexpr bool is_contraction(OpClass op) { return op <= OpClass::conv_grouped && op != OpClass::unfused_attention; }
+
+using Shape = std::vector<std::int64_t>;
+// Of "1x3x224x224, 64x3x7x7"; scalars ("") and what is no shape ("other shapes") are left out.
+std::vector<Shape> shapes_of(std::string_view text);
+std::int64_t elements_of(const Shape& shape);
+
+// Without its namespace, the mark of its in-place form and the words before and after that name a variant of it:
+// "relu" of "aten::relu_", "conv2d" of "aten::_conv2d_backward".
+std::string_view plain_name(std::string_view op);
+
+// What is multiplied, or read and the weights: without the bias that addmm and baddbmm begin with, and without the
+// gradient that a convolution's backward begins with.
+std::vector<Shape> operands_of(const OpBucket& bucket, std::vector<Shape> shapes);
+
+bool is_transposed(std::string_view op);  // a convolution whose weights are input x output
+
+OpClass class_of(const OpBucket& bucket, const std::vector<Shape>& shapes);
+
+}  // namespace roofprof

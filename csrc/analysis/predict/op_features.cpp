@@ -1,0 +1,202 @@
+#include "analysis/predict/op_features.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "analysis/predict/autocast.h"
+#include "analysis/predict/scaling.h"
+
+namespace roofprof {
+
+namespace {
+
+double as_double(std::int64_t count) { return static_cast<double>(count); }
+
+void add_convolution_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
+  if (shapes.size() < 2 || shapes[1].size() < 3 || shapes[0].size() != shapes[1].size()) return;
+  const Shape& weight = shapes[1];
+  features.kernel_area = as_double(elements_of(Shape(weight.begin() + 2, weight.end())));
+  const bool transposed = is_transposed(bucket.op);
+  const double groups = weight[1] > 0 && !transposed ? as_double(shapes[0][1] / weight[1]) : 1;
+  if (groups < 1 || weight[0] <= 0) return;
+  features.batch = groups;
+  features.width = transposed ? as_double(weight[1]) * features.kernel_area : as_double(weight[0]) / groups;
+  features.depth = transposed ? as_double(weight[0]) : as_double(weight[1]) * features.kernel_area;
+}
+
+void add_product_sizes(OpClass op, const std::vector<Shape>& shapes, OpFeatures& features) {
+  if (shapes.size() < 2 || shapes[0].empty() || shapes[1].empty()) return;
+  features.depth = as_double(shapes[0].back());
+  if (op == OpClass::linear) {
+    features.rows = as_double(elements_of(shapes[0])) / std::max(features.depth, 1.0);
+    if (features.rows > 0 && features.depth > 0) features.width = features.macs / (features.rows * features.depth);
+  } else if (shapes[0].size() > 1 && shapes[1].size() > 1) {
+    features.width = as_double(op == OpClass::batched_matmul ? shapes[1].back() : shapes[1][shapes[1].size() - 2]);
+    features.rows = as_double(shapes[0][shapes[0].size() - 2]);
+    features.batch = as_double(elements_of(shapes[0])) / std::max(features.rows * features.depth, 1.0);
+  }
+}
+
+void add_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
+  if (is_convolution(features.op)) {
+    add_convolution_sizes(bucket, shapes, features);
+    const double per_row = features.batch * features.width * features.depth;
+    if (per_row > 0) features.rows = features.macs / per_row;
+  } else if (features.op <= OpClass::unfused_attention) {
+    add_product_sizes(features.op, shapes, features);
+  } else if (features.op == OpClass::interpolation && !shapes.empty() && shapes[0].size() > 1) {
+    features.planes = as_double(shapes[0][0]) * as_double(shapes[0][1]);
+  }
+}
+
+bool permutes(std::string_view name) {
+  return name == "permute" || name == "transpose" || name == "movedim" || name == "swapaxes";
+}
+
+bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes() == 0 && bucket.work.macs == 0; }
+
+// Which casts to a narrower type are of parameters: of what no op before has made, and the model was not given.
+class ParameterCasts {
+ public:
+  explicit ParameterCasts(const ProfileData& data) {
+    for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
+  }
+
+  // To be asked for every op in turn.
+  bool casts_one(const OpBucket& bucket, const std::vector<Shape>& shapes) {
+    const bool cast = plain_name(bucket.op) == "to_copy" && bucket.dtype == DType::fp32 &&
+                      bucket.work.write_bytes < bucket.work.read_bytes;
+    const bool parameter = cast && !shapes.empty() && !made_.contains(elements_of(shapes.front()));
+    const std::int64_t output = bucket.work.output_elements / std::max<std::int64_t>(bucket.calls, 1);
+    if (output > 0 && !cast) made_.insert(output);
+    return parameter;
+  }
+
+ private:
+  std::unordered_set<std::int64_t> made_;  // by elements
+};
+
+// Follows the ops of a profile one by one.
+class FeatureReader {
+ public:
+  FeatureReader(const ProfileData& data, bool autocast) : autocast_(autocast), parameters_(data) {}
+
+  OpFeatures next(const OpBucket& bucket) {
+    OpFeatures features;
+    const double calls = as_double(std::max<std::int64_t>(bucket.calls, 1));
+    features.calls = calls;
+    features.is_known = bucket.costed;
+    features.is_free = is_view(bucket);
+    if (features.is_free || !features.is_known) {
+      permuted_ = permuted_ || permutes(plain_name(bucket.op));
+      return features;
+    }
+    const auto shapes = shapes_of(bucket.shapes);
+    features.op = class_of(bucket, shapes);
+    for (std::size_t i = 0; i < kDTypeCount; ++i) features.operations[i] = as_double(bucket.work.operations[i]) / calls;
+    features.macs = as_double(bucket.work.macs) / calls;
+    features.read_bytes = as_double(bucket.work.read_bytes) / calls;
+    features.write_bytes = as_double(bucket.work.write_bytes) / calls;
+    features.updated_bytes = as_double(bucket.work.updated_bytes) / calls;
+    features.input_elements = as_double(bucket.work.input_elements) / calls;
+    features.element_bytes = bytes_of(bucket.dtype).value_or(0);
+    features.after_permutation = reads_permuted(features, as_double(bucket.work.output_elements) / calls);
+    // Autocast casts a parameter once a call, before the op that takes it: its launch is in that op's floor.
+    features.fused = parameters_.casts_one(bucket, shapes);
+    features.is_free = saved_by_attention(bucket, features, shapes);
+    if (features.is_free) return features;
+    add_sizes(bucket, operands_of(bucket, shapes), features);
+    if (autocast_) {
+      const auto bytes = flow_.next(bucket, features.op, shapes, features.read_bytes, features.write_bytes);
+      features.read_bytes = bytes.read;
+      features.write_bytes = bytes.write;
+      features.cast_bytes = bytes.casts;
+    }
+    return features;
+  }
+
+ private:
+  // What is computed elementwise keeps the order of its input, so the ops that follow read it permuted as well. What
+  // copies, multiplies or normalises puts it in order.
+  bool reads_permuted(const OpFeatures& features, double output_elements) {
+    const double elements = features.input_elements;
+    if (std::exchange(permuted_, false)) permuted_elements_ = elements;
+    const bool permuted = elements > 0 && elements == permuted_elements_;
+    const bool keeps_order = features.op == OpClass::elementwise || features.op == OpClass::reduction;
+    if (!keeps_order && (permuted || output_elements == permuted_elements_)) permuted_elements_ = 0;
+    return permuted;
+  }
+
+  // A fused attention writes its heads beside each other: putting them so afterwards copies nothing.
+  bool saved_by_attention(const OpBucket& bucket, const OpFeatures& features, const std::vector<Shape>& shapes) {
+    const std::int64_t size = shapes.empty() ? 0 : elements_of(shapes.front());
+    const auto attended = std::exchange(attended_, features.op == OpClass::attention ? size : 0);
+    return attended > 0 && plain_name(bucket.op) == "clone" && size == attended;
+  }
+
+  bool autocast_;
+  AutocastFlow flow_;
+  ParameterCasts parameters_;
+  bool permuted_ = false;
+  double permuted_elements_ = 0;  // of the tensor that a view has permuted; 0: none
+  std::int64_t attended_ = 0;     // elements that the last op, an attention, put out
+};
+
+bool can_fuse(const OpFeatures& features) {
+  return features.op == OpClass::elementwise || features.op == OpClass::row_norm || features.op == OpClass::softmax ||
+         features.op == OpClass::reduction || features.op == OpClass::copy || features.op == OpClass::concatenation;
+}
+
+// What one op writes and the next one reads stays in registers, and the casts go with it. The chain's first op keeps
+// its launch.
+void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
+  OpFeatures* before = nullptr;
+  std::int64_t made = 0;
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    OpFeatures& here = features[i];
+    if (here.is_free) continue;
+    const auto& work = data.ops[i].work;
+    const std::int64_t calls = std::max<std::int64_t>(data.ops[i].calls, 1);
+    if (can_fuse(here)) here.cast_bytes = 0;
+    if (before != nullptr && here.is_known && can_fuse(here) && work.input_elements / calls == made && made > 0 &&
+        here.calls == before->calls) {
+      const double shared = std::min(before->write_bytes, here.read_bytes);
+      before->write_bytes -= shared;
+      here.read_bytes -= shared;
+      here.fused = here.in_chain = before->in_chain = true;
+    }
+    before = here.is_known && can_fuse(here) ? &here : nullptr;
+    made = work.output_elements / calls;
+  }
+}
+
+}  // namespace
+
+bool counted_under_autocast(const ProfileData& data) {
+  ParameterCasts parameters(data);
+  bool casts = false;
+  bool narrow_products = false;
+  for (const auto& bucket : data.ops) {
+    casts = parameters.casts_one(bucket, shapes_of(bucket.shapes)) || casts;
+    narrow_products =
+        narrow_products || (bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16));
+  }
+  return casts && narrow_products;
+}
+
+FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu) {
+  return {.autocast = options.autocast && on_gpu && !counted_under_autocast(data),
+          .fusion = options.compiled ? Fusion::chains : Fusion::none};
+}
+
+std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options) {
+  FeatureReader reader(data, options.autocast);
+  std::vector<OpFeatures> features;
+  features.reserve(data.ops.size());
+  for (const auto& bucket : data.ops) features.push_back(reader.next(bucket));
+  if (options.fusion == Fusion::chains) fuse_chains(data, features);
+  return features;
+}
+
+}  // namespace roofprof

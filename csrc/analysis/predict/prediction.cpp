@@ -1,0 +1,244 @@
+#include "analysis/predict/prediction.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "analysis/predict/op_time.h"
+#include "analysis/predict/scaling.h"
+#include "core/note_codes.h"
+#include "core/number_text.h"
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr double kNanoseconds = 1e9;
+
+// They tell of measured times and of this machine's roofs.
+constexpr std::array<std::string_view, 16> kNotesOfRuns = {
+    "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",  "machine-busy",
+    "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs", "other-calls",
+    "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful"};
+
+void check(const ProfileData& data, const PredictionOptions& options) {
+  if (!data.ranks.ranks.empty()) {
+    throw std::invalid_argument("a merged report has the sums of several ranks: predict from the report of one rank");
+  }
+  const auto does_something = [](const OpBucket& bucket) { return bucket.work.bytes() > 0 || bucket.work.flops() > 0; };
+  if (std::ranges::none_of(data.ops, does_something)) {
+    throw std::invalid_argument("the report has no ops with work to predict the time of: nothing was counted in it");
+  }
+  for (const auto& [name, factor] : {std::pair{"bandwidth", options.bandwidth}, std::pair{"peak", options.peak}}) {
+    if (!(factor > 0) || !std::isfinite(factor)) {
+      throw std::invalid_argument(std::string(name) + " is a factor above 0, not " + short_text(factor, 6));
+    }
+  }
+}
+
+// What a run left beside its work: it says nothing of another device.
+void forget_run(ProfileData& data) {
+  data.runs = {};
+  data.device_timed = false;
+  data.kernels.clear();
+  data.device_times.clear();
+  data.busy_ns = 0;
+  data.module_counters.clear();
+  data.counters.clear();
+  data.counter_passes = 0;
+  data.events = {};
+  data.collectives = {};
+  data.unattributed_kernels = 0;
+  data.compute_capability.clear();
+  std::erase_if(data.notes,
+                [](const Note& note) { return std::ranges::find(kNotesOfRuns, note.code) != kNotesOfRuns.end(); });
+  data.dropped_records = 0;
+  for (auto& region : data.regions) region.wall_ns.clear();
+  for (auto& bucket : data.ops) bucket.reuse.clear();  // times are predicted by footprints
+  for (auto& module : data.modules) module.compiled_region = -1;
+  for (auto& time : data.times) {
+    time.self_ns.clear();
+    time.host_self_ns.clear();
+  }
+  std::erase_if(data.environment, [](const auto& fact) { return fact.first != "torch"; });
+}
+
+std::string factor_text(double value) { return short_text(value, 6); }
+
+// Of a region, those of all ops in it and in regions inside it.
+void set_region_times(ProfileData& data) {
+  std::vector<std::int64_t> sums(data.regions.size() + 1);
+  for (const auto& bucket : data.ops) {
+    auto& sum = sums[static_cast<std::size_t>(bucket.region)];
+    sum = saturating_add(sum, bucket.time_ns.value_or(0));
+  }
+  for (std::size_t id = data.regions.size(); id > 0; --id) {  // regions stand behind those around them
+    auto& outer = sums[static_cast<std::size_t>(data.regions[id - 1].parent)];
+    outer = saturating_add(outer, sums[id]);
+    data.regions[id - 1].wall_ns = {sums[id]};
+  }
+}
+
+// Each bucket's time, and each module's as the sum of its own.
+void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device) {
+  const auto seconds = op_seconds(features, device);
+  std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> own;
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < data.ops.size(); ++i) {
+    auto& bucket = data.ops[i];
+    bucket.time_ns.reset();
+    bucket.time_low_ns.reset();
+    bucket.time_high_ns.reset();
+    bucket.floor_ns = 0;
+    if (!features[i].is_known) continue;
+    const auto& parameters = parameters_of(*device.parameters, features[i].op);
+    const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
+    bucket.time_ns = rounded(seconds[i] * kNanoseconds);
+    bucket.time_low_ns = rounded(seconds[i] * kNanoseconds * parameters.low);
+    bucket.time_high_ns = rounded(seconds[i] * kNanoseconds * parameters.high);
+    bucket.floor_ns = rounded(features[i].calls * floor_seconds(features[i], device) * kNanoseconds);
+    if (features[i].in_chain) {  // it moves no more than this
+      bucket.work.read_bytes = rounded(features[i].calls * features[i].read_bytes);
+      bucket.work.write_bytes = rounded(features[i].calls * features[i].write_bytes);
+      bucket.work.updated_bytes =
+          std::min({bucket.work.updated_bytes, bucket.work.read_bytes, bucket.work.write_bytes});
+    }
+    auto& sum = own[{bucket.module, bucket.phase, bucket.region}];
+    sum = saturating_add(sum, *bucket.time_ns);
+    total = saturating_add(total, *bucket.time_ns);
+  }
+  for (auto& time : data.times) {
+    const auto found = own.find({time.module, time.phase, time.region});
+    time.self_ns = {found == own.end() ? 0 : found->second};
+    if (found != own.end()) own.erase(found);
+  }
+  for (const auto& [key, sum] : own) {
+    const auto& [module, phase, region] = key;
+    data.times.push_back({module, phase, 0, {sum}, {}, region});
+  }
+  set_region_times(data);
+  data.runs.total_ns = {total};
+  data.runs.chosen = 0;
+}
+
+// Their steps wait for each other.
+void note_recurrent(ProfileData& data) {
+  std::vector<std::string> ops;
+  for (const auto& bucket : data.ops) {
+    const auto name = plain_name(bucket.op);
+    const bool recurrent = name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu";
+    if (recurrent && std::ranges::find(ops, bucket.op) == ops.end()) ops.push_back(bucket.op);
+  }
+  if (ops.empty()) return;
+  add_note(data.notes, "prediction-doubtful",
+           listed(ops) + " is predicted as if its steps could run at once: it takes longer where they are many", ops);
+}
+
+// Products whose type has no peak of its own.
+void note_peaks(ProfileData& data, const TargetDevice& device) {
+  std::array<bool, kDTypeCount> seen{};
+  for (const auto& bucket : data.ops) {
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      if (bucket.work.macs <= 0 || bucket.work.operations[i] <= 0 || device.peak[i] > 0 ||
+          std::exchange(seen[i], true)) {
+        continue;
+      }
+      add_note(data.notes, "prediction-peaks",
+               "no peak of " + std::string(kDTypeNames[i]) + " is published of " + device.ceilings->device +
+                   ": that of the type that takes its place is used");
+    }
+  }
+  for (const auto& remark : device.remarks) add_note(data.notes, "prediction-peaks", remark);
+}
+
+void note_memory(ProfileData& data, const Ceilings& ceilings) {
+  const Module& model = data.modules.at(index_of(kModel));
+  const std::int64_t weights = model.param_bytes + model.buffer_bytes;
+  const std::int64_t needed = saturating_add(weights, data.peak_memory.value_or(0));
+  const std::int64_t memory = ceilings.facts.memory_bytes;
+  if (memory <= 0 || needed <= memory) return;
+  const auto gigabytes = [](std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / 1e9, 1) + " GB"; };
+  add_note(data.notes, "prediction-memory",
+           "it does not fit: weights of " + gigabytes(weights) +
+               (data.peak_memory ? " and activations of " + gigabytes(*data.peak_memory) : "") + " are more than the " +
+               gigabytes(memory) + " of " + ceilings.device);
+}
+
+}  // namespace
+
+ProfileData prepared(const ProfileData& data, const PredictionOptions& options) {
+  check(data, options);
+  ProfileData changed = data;
+  if (options.precision) set_precision(changed, *options.precision);
+  if (options.batch) set_batch(changed, *options.batch);
+  return changed;
+}
+
+std::string options_in_words(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how) {
+  std::string words;
+  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+  if (options.precision) add("in " + std::string(name_of(*options.precision)));
+  if (options.batch) add("batch " + std::to_string(*options.batch));
+  const auto is_narrow = [](const OpBucket& bucket) {
+    return bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16);
+  };
+  const auto narrow = std::ranges::find_if(data.ops, is_narrow);
+  if (counted_under_autocast(data)) add("as autocast ran it");
+  if (narrow != data.ops.end() && how.autocast) add("as under autocast in " + std::string(name_of(narrow->dtype)));
+  if (options.compiled) add("compiled");
+  if (options.bandwidth != 1) add("with " + factor_text(options.bandwidth) + " x its bandwidth");
+  if (options.peak != 1) add("with " + factor_text(options.peak) + " x its peaks");
+  return words.empty() ? "as it was counted" : words;
+}
+
+std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device) {
+  std::vector<double> seconds;
+  seconds.reserve(features.size());
+  for (const auto& op : features) seconds.push_back(op.calls * call_seconds(op, device));
+  return seconds;
+}
+
+ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
+                      const PredictionParameters& parameters) {
+  ProfileData result = prepared(data, options);
+  const auto device = target_device(ceilings, parameters, options.bandwidth, options.peak);
+  const auto how = feature_options(result, options, device.is_gpu);
+  const auto features = features_of(result, how);
+  forget_run(result);
+  result.device = ceilings.device;
+  result.ceilings = ceilings;
+  // Times are those of DRAM and of what misses a share of the last cache. By footprints alone the weights of any model
+  // would be in that cache.
+  std::erase_if(result.ceilings.memory,
+                [](const auto& level) { return level.capacity_bytes > 0 && level.provenance.source == "published"; });
+  const auto multiply = [](double& rate, Provenance& provenance, double factor) {
+    rate *= factor;
+    if (factor != 1)
+      provenance = {"given", factor_text(factor) + " x " + provenance.source + ": " + provenance.method, "", {}};
+  };
+  for (auto& peak : result.ceilings.compute) multiply(peak.operations_per_second, peak.provenance, options.peak);
+  for (auto& level : result.ceilings.memory) {
+    if (level.level != kHostLink) multiply(level.bytes_per_second, level.provenance, options.bandwidth);
+  }
+  for (auto& point : result.ceilings.curve.points) {
+    for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
+  }
+  set_times(result, features, device);
+  result.prediction = options_in_words(result, options, how);
+  add_note(
+      result.notes, "predicted",
+      "times are predicted, none was measured; 80% of whole models take between low and high, of single ops fewer");
+  note_peaks(result, device);
+  note_recurrent(result);
+  note_memory(result, ceilings);
+  return result;
+}
+
+}  // namespace roofprof

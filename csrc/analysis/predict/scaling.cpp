@@ -1,0 +1,208 @@
+#include "analysis/predict/scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analysis/predict/op_class.h"
+
+namespace roofprof {
+
+namespace {
+
+std::int64_t times(std::int64_t count, double factor) {
+  const double scaled = static_cast<double>(count) * factor;
+  return scaled < static_cast<double>(kSaturated) ? std::llround(scaled) : kSaturated;
+}
+
+// Of the shapes that an op's key has, written back.
+std::string text_of(const std::vector<Shape>& shapes) {
+  std::string text;
+  for (const auto& shape : shapes) {
+    if (!text.empty()) text += ", ";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
+  }
+  return text;
+}
+
+// By their numbers of elements: what ops before have made, or the model was given.
+using Made = std::unordered_set<std::int64_t>;
+
+// Which operands are weights: they stay as they are with any batch. Where the place does not tell, nothing made them.
+bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes,
+               const Made& made) {
+  if (is_convolution(op) || op == OpClass::row_norm) return operand > 0;
+  if (op == OpClass::linear) return operand != (shapes.size() - operands_of(bucket, shapes).size());
+  const bool of_activations = op == OpClass::batched_matmul || op == OpClass::attention ||
+                              op == OpClass::unfused_attention || op == OpClass::concatenation;
+  if (of_activations) return false;
+  const auto elements = elements_of(shapes[operand]);
+  if (made.contains(elements)) return false;
+  const auto name = plain_name(bucket.op);
+  if (name.starts_with("embedding")) return operand == 0;  // the table
+  if (name == "lstm" || name == "gru") return operand > 0;
+  return std::ranges::any_of(shapes, [&](const Shape& shape) { return elements_of(shape) > elements; });
+}
+
+void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& made) {
+  auto shapes = shapes_of(bucket.shapes);
+  const OpClass op = class_of(bucket, shapes);
+  const double factor = static_cast<double>(to) / static_cast<double>(from);
+  const double element = bytes_of(bucket.dtype).value_or(0);
+  const auto original = shapes;
+  double weights = 0;  // bytes
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (is_weight(bucket, op, i, original, made)) {
+      weights += element * static_cast<double>(elements_of(original[i]));
+    } else if (!shapes[i].empty() && shapes[i].front() % from == 0) {
+      shapes[i].front() = shapes[i].front() / from * to;
+    }
+  }
+  if (!shapes.empty()) bucket.shapes = text_of(shapes);
+  Work& work = bucket.work;
+  const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
+  const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
+  work.read_bytes = fixed + times(work.read_bytes - fixed, factor);
+  if (plain_name(bucket.op) == "embedding" && shapes.size() == 2 && original[0].size() == 2) {
+    // No row of a table is read twice; the indices are integers of 8 bytes.
+    const std::int64_t indices = elements_of(shapes[1]);
+    const double row = element * static_cast<double>(original[0][1]);
+    work.read_bytes = calls * (times(std::min(indices, original[0][0]), row) + 8 * indices);
+  }
+  for (auto* count : {&work.macs, &work.causal_macs, &work.write_bytes, &work.updated_bytes, &work.input_elements,
+                      &work.output_elements, &bucket.link_bytes}) {
+    *count = times(*count, factor);
+  }
+  for (auto& count : work.operations) count = times(count, factor);
+}
+
+void scale_sizes(std::vector<std::vector<std::int64_t>>& shapes, std::int64_t from, std::int64_t to) {
+  for (auto& shape : shapes) {
+    if (!shape.empty() && shape.front() % from == 0) shape.front() = shape.front() / from * to;
+  }
+}
+
+void recast(OpBucket& bucket, DType precision) {
+  const auto from = bytes_of(bucket.dtype);
+  if (!from || bucket.dtype == DType::fp8 || bucket.dtype == DType::fp4) return;
+  const double factor = *bytes_of(precision) / *from;
+  Work& work = bucket.work;
+  // Indices of a table are integers.
+  const auto shapes = shapes_of(bucket.shapes);
+  const bool is_table = plain_name(bucket.op).starts_with("embedding") && shapes.size() > 1;
+  constexpr std::int64_t kIndex = 8;
+  const std::int64_t indices =
+      is_table ? std::min(saturating_multiply(kIndex * bucket.calls, elements_of(shapes[1])), work.read_bytes) : 0;
+  work.read_bytes -= indices;
+  for (auto* bytes : {&work.read_bytes, &work.write_bytes, &work.updated_bytes}) *bytes = times(*bytes, factor);
+  work.read_bytes += indices;
+  std::int64_t operations = 0;
+  for (const DType of : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16}) {
+    operations = saturating_add(operations, std::exchange(work.operations_in(of), 0));
+  }
+  work.operations_in(precision) = saturating_add(work.operations_in(precision), operations);
+  bucket.dtype = precision;
+}
+
+}  // namespace
+
+std::optional<double> bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp64:
+      return 8;
+    case DType::fp32:
+    case DType::tf32:
+      return 4;
+    case DType::fp16:
+    case DType::bf16:
+      return 2;
+    case DType::fp8:
+      return 1;
+    case DType::fp4:
+      return 0.5;
+    default:
+      return std::nullopt;
+  }
+}
+
+void set_precision(ProfileData& data, DType precision) {
+  if (!bytes_of(precision)) {
+    throw std::invalid_argument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" +
+                                std::string(name_of(precision)) + "'");
+  }
+  double before = 0;
+  double after = 0;
+  for (auto& bucket : data.ops) {
+    const bool is_float = bytes_of(bucket.dtype).has_value();
+    before += is_float ? static_cast<double>(bucket.work.bytes()) : 0;
+    recast(bucket, precision);
+    after += is_float ? static_cast<double>(bucket.work.bytes()) : 0;
+  }
+  // Parameters and activations are of the types that the ops have.
+  const double factor = before > 0 ? after / before : 1;
+  for (auto& module : data.modules) {
+    module.param_bytes = times(module.param_bytes, factor);
+    for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
+      if (*bytes) *bytes = times(**bytes, factor);
+    }
+  }
+  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+}
+
+std::int64_t batch_of(const ProfileData& data) {
+  std::int64_t batch = 0;
+  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) {
+    if (shape.empty()) continue;
+    if (batch > 0 && shape.front() != batch) return 0;
+    batch = shape.front();
+  }
+  // The first op of a trace may be anything.
+  if (batch > 0 || data.bypass_sought || !data.imported.empty()) return batch;
+  // C++'s profiler does not see the inputs of a model: those of its first op are taken.
+  for (const auto& bucket : data.ops) {
+    const auto operands = operands_of(bucket, shapes_of(bucket.shapes));
+    if (!operands.empty() && !operands.front().empty()) return operands.front().front();
+  }
+  return 0;
+}
+
+void set_batch(ProfileData& data, std::int64_t batch) {
+  if (batch <= 0) throw std::invalid_argument("batch must be 1 or more, not " + std::to_string(batch));
+  const std::int64_t counted = batch_of(data);
+  if (counted <= 0) {
+    throw std::invalid_argument(
+        "the batch that was counted is not known, as the model's inputs are no tensors or do not agree in their "
+        "leading "
+        "dimension: count it with the batch that is wanted");
+  }
+  if (batch == counted) return;
+  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.phase != Phase::forward; })) {
+    throw std::invalid_argument(
+        "a training step cannot be given another batch, as gradients of weights have none: count it with the batch "
+        "that "
+        "is wanted");
+  }
+  Made made;
+  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made.insert(elements_of(shape));
+  for (auto& bucket : data.ops) {
+    const std::int64_t output = bucket.work.output_elements / std::max<std::int64_t>(bucket.calls, 1);
+    scale(bucket, counted, batch, made);
+    made.insert(output);
+  }
+  const double factor = static_cast<double>(batch) / static_cast<double>(counted);
+  for (auto& module : data.modules) {
+    scale_sizes(module.input_shapes, counted, batch);
+    scale_sizes(module.output_shapes, counted, batch);
+    for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
+      if (*bytes) *bytes = times(**bytes, factor);
+    }
+  }
+  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+}
+
+}  // namespace roofprof

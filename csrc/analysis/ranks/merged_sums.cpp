@@ -1,0 +1,200 @@
+#include "analysis/ranks/merged_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace roofprof {
+
+namespace {
+
+void append(std::string& key, std::string_view part) { key.append(part).push_back('\n'); }
+void append(std::string& key, std::int64_t part) { append(key, std::to_string(part)); }
+
+template <class Item>
+void append_place(std::string& key, const Item& item, const MergedIndices& indices) {
+  append(key, indices.module(item.module));
+  append(key, static_cast<std::int64_t>(item.phase));
+  append(key, indices.region(item.region));
+}
+
+// The place of `key` in a list, a new one at its end where it is new.
+template <class Item>
+std::size_t place_of(std::unordered_map<std::string, std::size_t>& places, std::string key, std::vector<Item>& items,
+                     const Item& fresh) {
+  const auto [found, is_new] = places.try_emplace(std::move(key), items.size());
+  if (is_new) items.push_back(fresh);
+  return found->second;
+}
+
+void add_counters(CounterValues& sum, const CounterValues& more) {
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    if (more[i]) sum[i] = sum[i].value_or(0) + *more[i];
+  }
+}
+
+// Of both samples together, from their sizes, means and deviations (Chan, Golub and LeVeque, 1979).
+double deviation_of_both(const KernelBucket& a, const KernelBucket& b) {
+  const auto count_a = static_cast<double>(a.instances), count_b = static_cast<double>(b.instances);
+  if (count_a + count_b < 2) return 0;
+  const double apart = static_cast<double>(b.total_ns) / count_b - static_cast<double>(a.total_ns) / count_a;
+  const auto squares = [](const KernelBucket& bucket, double count) {
+    return bucket.stddev_ns * bucket.stddev_ns * (count - 1);
+  };
+  const double all =
+      squares(a, count_a) + squares(b, count_b) + apart * apart * count_a * count_b / (count_a + count_b);
+  return std::sqrt(all / (count_a + count_b - 1));
+}
+
+// A median of all launches cannot be had from two: it is that of the rank where they took longest together.
+void add_kernel(KernelBucket& sum, const KernelBucket& more, std::int64_t& longest) {
+  if (sum.instances > 0 && more.instances > 0) sum.stddev_ns = deviation_of_both(sum, more);
+  if (more.total_ns > longest) {
+    longest = more.total_ns;
+    sum.median_ns = more.median_ns;
+  }
+  sum.min_ns = sum.instances == 0 ? more.min_ns : std::min(sum.min_ns, more.min_ns);
+  sum.max_ns = std::max(sum.max_ns, more.max_ns);
+  sum.instances = saturating_add(sum.instances, more.instances);
+  sum.total_ns = saturating_add(sum.total_ns, more.total_ns);
+  sum.bytes = saturating_add(sum.bytes, more.bytes);
+  sum.counted = saturating_add(sum.counted, more.counted);
+  sum.mismatched = sum.mismatched || more.mismatched;
+  add_counters(sum.counters, more.counters);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> MergedSums::add(const ProfileData& data, const MergedIndices& indices) {
+  auto buckets = add_ops(data, indices);
+  add_times(data, indices);
+  add_kernels(data, indices, buckets);
+  add_devices(data, indices);
+  add_tokens(data);
+  return buckets;
+}
+
+std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const MergedIndices& indices) {
+  std::vector<std::int64_t> merged;
+  merged.reserve(data.ops.size());
+  for (const auto& bucket : data.ops) {
+    std::string key;
+    append(key, bucket.op);
+    append_place(key, bucket, indices);
+    append(key, static_cast<std::int64_t>(bucket.dtype));
+    append(key, bucket.shapes);
+    append(key, bucket.costed ? 1 : 0);
+    OpBucket fresh = bucket;
+    fresh.module = indices.module(bucket.module);
+    fresh.region = indices.region(bucket.region);
+    fresh.calls = fresh.link_bytes = 0;
+    fresh.work = {};
+    fresh.reuse.clear();
+    fresh.time_ns.reset();
+    const std::size_t at = place_of(op_places_, std::move(key), ops_, fresh);
+    op_times_.resize(ops_.size());
+    ops_[at].calls = saturating_add(ops_[at].calls, bucket.calls);
+    ops_[at].work += bucket.work;
+    ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
+    add_reuse(ops_[at].reuse, bucket.reuse);
+    op_times_[at].add(bucket.time_ns);
+    merged.push_back(static_cast<std::int64_t>(at));
+  }
+  return merged;
+}
+
+void MergedSums::add_times(const ProfileData& data, const MergedIndices& indices) {
+  for (const auto& time : data.times) {
+    std::string key;
+    append_place(key, time, indices);
+    MergedTime fresh;
+    fresh.time.module = indices.module(time.module);
+    fresh.time.phase = time.phase;
+    fresh.time.region = indices.region(time.region);
+    MergedTime& sum = times_[place_of(time_places_, std::move(key), times_, fresh)];
+    sum.time.calls = saturating_add(sum.time.calls, time.calls);
+    sum.self.add(value_of_run(time.self_ns, data.runs.chosen));
+    sum.host_self.add(value_of_run(time.host_self_ns, data.runs.chosen));
+  }
+}
+
+void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indices,
+                             const std::vector<std::int64_t>& buckets) {
+  for (const auto& kernel : data.kernels) {
+    KernelBucket own = kernel;
+    own.module = indices.module(kernel.module);
+    own.region = indices.region(kernel.region);
+    if (kernel.bucket >= 0) own.bucket = buckets[static_cast<std::size_t>(kernel.bucket)];
+    std::string key;
+    append(key, own.name);
+    append(key, static_cast<std::int64_t>(own.kind));
+    append(key, static_cast<std::int64_t>(own.from));
+    append(key, static_cast<std::int64_t>(own.to));
+    for (const auto& extents : {own.grid, own.block}) {
+      for (const auto extent : extents) append(key, extent);
+    }
+    append_place(key, kernel, indices);
+    append(key, own.op);
+    append(key, own.bucket);
+    append(key, (own.in_graph ? 2 : 0) + (own.attributed ? 1 : 0));
+    KernelBucket fresh = own;
+    fresh.device = 0;  // each rank has its own
+    fresh.instances = fresh.total_ns = fresh.min_ns = fresh.max_ns = fresh.bytes = fresh.counted = 0;
+    fresh.counters = {};
+    const std::size_t at = place_of(kernel_places_, std::move(key), kernels_, fresh);
+    longest_.resize(kernels_.size(), -1);
+    add_kernel(kernels_[at], own, longest_[at]);
+  }
+}
+
+void MergedSums::add_devices(const ProfileData& data, const MergedIndices& indices) {
+  for (const auto& time : data.device_times) {
+    const ModuleId module = indices.module(time.module);
+    while (std::ssize(device_times_) <= module) {
+      device_times_.push_back({.module = static_cast<ModuleId>(device_times_.size())});
+    }
+    DeviceTime& sum = device_times_[index_of(module)];
+    sum.busy_ns = saturating_add(sum.busy_ns, time.busy_ns);
+    sum.idle_ns = saturating_add(sum.idle_ns, time.idle_ns);
+    sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
+  }
+  for (const auto& counters : data.module_counters) {
+    std::string key;
+    append_place(key, counters, indices);
+    const ModuleCounters fresh = {indices.module(counters.module), counters.phase, {}, indices.region(counters.region)};
+    add_counters(counters_[place_of(counter_places_, std::move(key), counters_, fresh)].counters, counters.counters);
+  }
+}
+
+void MergedSums::add_tokens(const ProfileData& data) {
+  for (const auto& calls : data.token_calls) {
+    const TokenCalls fresh = {.region = calls.region, .least_context = calls.least_context};
+    TokenCalls& sum = tokens_[place_of(token_places_, calls.region, tokens_, fresh)];
+    sum.calls = saturating_add(sum.calls, calls.calls);
+    sum.sequences = saturating_add(sum.sequences, calls.sequences);
+    sum.tokens = saturating_add(sum.tokens, calls.tokens);
+    sum.least_context = std::min(sum.least_context, calls.least_context);
+    sum.most_context = std::max(sum.most_context, calls.most_context);
+    sum.cache_bytes = saturating_add(sum.cache_bytes, calls.cache_bytes);
+    sum.weight_bytes = saturating_add(sum.weight_bytes, calls.weight_bytes);
+  }
+}
+
+void MergedSums::write(ProfileData& data) const {
+  data.ops = ops_;
+  for (std::size_t at = 0; at < ops_.size(); ++at) data.ops[at].time_ns = op_times_[at].value();
+  for (const auto& [time, self, host_self] : times_) {
+    ModuleTime& sum = data.times.emplace_back(time);
+    if (const auto ns = self.value()) sum.self_ns = {*ns};
+    if (const auto ns = host_self.value()) sum.host_self_ns = {*ns};
+  }
+  data.kernels = kernels_;
+  std::ranges::stable_sort(data.kernels, std::ranges::greater{}, &KernelBucket::total_ns);
+  for (const auto& time : device_times_) {
+    if (time != DeviceTime{.module = time.module}) data.device_times.push_back(time);
+  }
+  data.module_counters = counters_;
+  data.token_calls = tokens_;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,117 @@
+#include "analysis/region_rows.h"
+
+#include <set>
+#include <utility>
+
+#include "analysis/module_sums.h"
+#include "analysis/rows.h"
+#include "analysis/within.h"
+
+namespace roofprof {
+namespace {
+
+std::size_t at(RegionId region) { return static_cast<std::size_t>(region); }
+
+// Where whole modules were the ranges of counters: a module that launched kernels and has no range is not known.
+void add_counters_of_modules(const ProfileData& data, const CounterReader& reader, std::vector<ModuleSums>& sums) {
+  for (auto& region : sums) {
+    region.device.measured = reader.nothing();
+    region.device.uncounted = 0;
+  }
+  std::set<std::pair<RegionId, ModuleId>> counted;
+  for (const auto& range : data.module_counters) {
+    sums[at(range.region)].device.measured += reader.read(range.counters);
+    counted.emplace(range.region, range.module);
+  }
+  for (const auto& kernel : data.kernels) {
+    const bool known = kernel.kind != KernelKind::kernel || counted.contains({kernel.region, kernel.module});
+    if (!known) sums[at(kernel.region)].device.measured = {{}, {}, {}, {}};
+  }
+}
+
+// What ran in no region inside, by id.
+std::vector<ModuleSums> sum_regions(const ProfileData& data) {
+  std::vector<ModuleSums> sums(data.regions.size() + 1);
+  const auto exists = existing_rows(data);
+  for (const auto& bucket : data.ops) sums[at(bucket.region)].tally.add(bucket, data.ceilings);
+  if (const auto parts = exposed_parts(data)) {
+    for (const auto& part : *parts) sums[at(part.region)].tally.exposed += part.exposed;
+  }
+  for (const auto& time : data.times) {
+    if (!exists[index_of(time.module)]) continue;
+    sums[at(time.region)].times.add(time.self_ns);
+    sums[at(time.region)].host_times.add(time.host_self_ns);
+  }
+  if (!data.device_timed) return sums;
+  const CounterReader reader(data.counters);
+  for (auto& region : sums) region.device.measured = reader.nothing();
+  for (const auto& kernel : data.kernels) sums[at(kernel.region)].device += sums_of(kernel, reader);
+  if (data.counter_ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
+  for (auto& region : sums) region.tally.op_time_ns = region.device.op_time_ns;
+  return sums;
+}
+
+void forget_times(ModuleSums& sums) {
+  sums.times = {};
+  sums.host_times = {};
+  sums.tally.op_time_ns.reset();
+}
+
+std::vector<RegionId> regions_in_order(const ProfileData& data) {
+  std::vector<std::vector<RegionId>> children(data.regions.size() + 1);
+  for (auto id = static_cast<RegionId>(data.regions.size()); id > 0; --id) {
+    children[at(data.regions[at(id) - 1].parent)].push_back(id);
+  }
+  std::vector<RegionId> order;
+  auto pending = children[at(kNoRegion)];
+  while (!pending.empty()) {
+    const auto id = pending.back();
+    pending.pop_back();
+    order.push_back(id);
+    pending.insert(pending.end(), children[at(id)].begin(), children[at(id)].end());
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<RooflineRow> region_rows(const ProfileData& data) {
+  if (data.regions.empty()) return {};
+  auto self = sum_regions(data);
+  auto inclusive = self;
+  for (std::size_t id = self.size(); id-- > 1;) {
+    const auto& region = data.regions[id - 1];
+    inclusive[at(region.parent)].add(inclusive[id]);
+    // What a timed run did not do in the region, it did in the one around it.
+    if (data.runs.chosen < 0 || !region.wall_ns.empty() || region.calls == 0) continue;
+    forget_times(inclusive[id]);
+    forget_times(self[id]);
+    forget_times(self[at(region.parent)]);
+  }
+  const auto exists = existing_regions(data);
+  std::vector<std::int64_t> depth(self.size());
+  std::vector<RooflineRow> rows;
+  const auto add = [&](RegionId id, const ModuleSums& all, std::string path) -> RooflineRow& {
+    RooflineRow& row = rows.emplace_back();
+    static_cast<Figures&>(row) = figures_of(all, std::nullopt, data);
+    row.self = figures_of(self[at(id)], std::nullopt, data);
+    row.path = std::move(path);
+    row.depth = depth[at(id)];
+    return row;
+  };
+  for (const auto id : regions_in_order(data)) {
+    if (!exists[at(id)]) continue;
+    const auto& region = data.regions[at(id) - 1];
+    if (region.parent != kNoRegion && exists[at(region.parent)]) depth[at(id)] = depth[at(region.parent)] + 1;
+    auto& row = add(id, inclusive[at(id)], path_of_region(data, id));
+    row.type = kRegionType;
+    row.calls = region.calls;
+    if (std::cmp_less(data.runs.chosen, region.wall_ns.size()) && data.runs.chosen >= 0) {
+      row.wall_ns = region.wall_ns[static_cast<std::size_t>(data.runs.chosen)];
+    }
+  }
+  if (exists[at(kNoRegion)]) add(kNoRegion, self[at(kNoRegion)], std::string(kNoRegionName));
+  return rows;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,83 @@
+#pragma once
+// The roofline model as pure arithmetic: what the roofs say of one bucket, of a sum of buckets, and of a sum of buckets
+// with a time. Seconds here are exact doubles; nanoseconds are what is stored and summed.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "analysis/communication/exposed.h"
+#include "core/memory_time.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// What the roofs say of some work. Additive over buckets.
+struct RoofShares {
+  // Every roof that the work needs is there; without one the lower bound of the whole sum is unknown.
+  bool known = true;
+  // Each bucket is rounded to nanoseconds once, so that rows, groups and totals add up exactly. The lower bound is the
+  // larger of the two in each bucket.
+  std::int64_t compute_time_ns = 0;
+  std::int64_t memory_time_ns = 0;
+  std::int64_t lower_bound_time_ns = 0;
+  // Seconds at each roof, whether or not it is the one that bounds: which dtype and level dominate the work.
+  std::array<double, kDTypeCount> at_dtype{};
+  std::map<std::string, LevelShare> at_level;
+  // The lower bound in seconds, by the resource that bounds each bucket.
+  std::array<double, kDTypeCount> bound_by_dtype{};
+  std::map<std::string, double> bound_by_level;
+
+  RoofShares& operator+=(const RoofShares& other);
+};
+
+// max(sum over dtypes of operations / peak, sum over memory_parts() of bytes / bandwidth). Not known where
+// floating-point work, or a contraction in any type, has no roof. Integer work without multiply-accumulates (counters,
+// indices, comparisons) needs only its bytes' roof: it is never bound by arithmetic, and peaks for such types are not
+// measured. `needs_roof` tells the two apart.
+// Collectives need nothing by these: the network's roof holds them, and only while no op computes.
+RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
+bool needs_roof(const Work& work, DType dtype);
+
+// The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the
+// dtype or level within it. Memory where both are equal.
+Bound largest_share(const RoofShares& shares);
+
+// Everything that is summed over buckets.
+struct Tally {
+  Work work;
+  RoofShares roof;
+  std::optional<std::int64_t> op_time_ns;  // of the buckets that were timed; empty: none was
+  std::optional<std::int64_t> low_ns;      // of those with predicted times, their interval; empty: none was
+  std::optional<std::int64_t> high_ns;
+  std::int64_t floor_ns = 0;
+  Exposed exposed;  // communication in the time; its bytes have no other roof
+  bool communicates = false;
+  bool incomplete = false;  // holds an uncosted bucket
+  std::int64_t buckets = 0;
+
+  void add(const OpBucket& bucket, const Ceilings& ceilings);
+  Tally& operator+=(const Tally& other);
+};
+
+// How long devices were busy, and idle until they were given more.
+struct DeviceWait {
+  std::int64_t busy_ns = 0;
+  std::int64_t idle_ns = 0;
+};
+
+struct Timing {
+  std::optional<std::int64_t> time_ns;
+  std::optional<double> spread;
+  bool of_device = false;                 // the time is that of launches on a device; else of code on the host
+  std::optional<DeviceWait> device = {};  // where it is known for just this code
+  std::optional<std::int64_t> host_ns = {};
+};
+
+// All figures that follow from a tally and its time. A row's attainable rate is min(peak, intensity x bandwidth) with
+// the dtype and the level at which its work would spend most time.
+Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings);
+
+}  // namespace roofprof

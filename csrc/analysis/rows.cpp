@@ -1,0 +1,348 @@
+#include "analysis/rows.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "analysis/module_sums.h"
+#include "core/check_indices.h"
+#include "core/median.h"
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+// What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
+Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
+  auto tally = sums.tally;
+  tally.op_time_ns.reset();
+  return derive_figures(tally, {}, data.ceilings);
+}
+
+// What was measured, without figures that compare it with the work.
+void copy_measured(const Figures& from, Figures& to) {
+  to.time_ns = from.time_ns;
+  to.time_spread = from.time_spread;
+  to.busy_ns = from.busy_ns;
+  to.idle_ns = from.idle_ns;
+  to.utilization = from.utilization;
+  to.host_time_ns = from.host_time_ns;
+  to.dram_bytes = from.dram_bytes;
+  to.l2_bytes = from.l2_bytes;
+  to.l1_bytes = from.l1_bytes;
+  to.dram_bandwidth = from.dram_bandwidth;
+  to.executed_flops = from.executed_flops;
+  to.kernel_count = from.kernel_count;
+}
+
+// The time of a row that runs a compiled region, and work that is not all that the region did: they are not compared.
+Figures figures_apart(const Figures& own, const ModuleSums& sums, const ProfileData& data) {
+  Figures figures = figures_in_region(sums, data);
+  copy_measured(own, figures);
+  figures.op_time_ns = sums.tally.op_time_ns;
+  return figures;
+}
+
+// A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
+Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region,
+                        std::optional<std::int64_t> busy_ns, const ProfileData& data) {
+  if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
+    self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
+  }
+  const Figures own = figures_of(self, busy_ns, data);
+  // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
+  return holds_region ? figures_apart(own, self, data) : own;
+}
+
+// The work of a part as a percentage of the whole's: of its lower bound, or of its FLOPs where there are no roofs.
+std::optional<double> share_of(const Figures& part, const Figures& whole) {
+  const auto percent = [](std::int64_t some, std::int64_t all) -> std::optional<double> {
+    if (all <= 0) return std::nullopt;
+    return 100.0 * static_cast<double>(some) / static_cast<double>(all);
+  };
+  if (whole.incomplete) return std::nullopt;
+  if (part.lower_bound_time_ns && whole.lower_bound_time_ns)
+    return percent(*part.lower_bound_time_ns, *whole.lower_bound_time_ns);
+  return percent(part.flops, whole.flops);
+}
+
+std::vector<ModuleId> tree_order(const ProfileData& data) {
+  std::vector<std::vector<ModuleId>> children(data.modules.size());
+  std::vector<ModuleId> pending;
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  for (ModuleId id = count - 1; id >= 0; --id) {
+    const ModuleId parent = data.modules[index_of(id)].parent;
+    if (parent >= 0) {
+      children[index_of(parent)].push_back(id);
+    } else if (id != kModel) {
+      pending.push_back(id);
+    }
+  }
+  pending.push_back(kModel);
+  std::vector<ModuleId> order;
+  order.reserve(data.modules.size());
+  while (!pending.empty()) {
+    const ModuleId id = pending.back();
+    pending.pop_back();
+    order.push_back(id);
+    pending.insert(pending.end(), children[index_of(id)].begin(), children[index_of(id)].end());
+  }
+  return order;
+}
+
+void copy_facts(const Module& module, RooflineRow& row) {
+  row.path = module.path;
+  row.type = module.type;
+  row.params_known = module.params_known;
+  row.params = module.params;
+  row.trainable_params = module.trainable_params;
+  row.param_bytes = module.param_bytes;
+  row.buffer_bytes = module.buffer_bytes;
+  row.input_shapes = module.input_shapes;
+  row.output_shapes = module.output_shapes;
+  row.output_bytes = module.output_bytes;
+  row.peak_memory = module.peak_memory;
+  row.kept_memory = module.kept_memory;
+  row.inferred = module.inferred;
+}
+
+std::optional<std::int64_t> chosen_wall(const Runs& runs) {
+  if (runs.chosen < 0) return std::nullopt;
+  return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
+}
+
+// Half of what lies between the shortest and the longest: a median is about that well known.
+double noise_of(const std::vector<std::int64_t>& times_ns) {
+  const auto [shortest, longest] = std::ranges::minmax(times_ns);
+  return static_cast<double>(longest - shortest) / 2;
+}
+
+// When the device worked for just one region is not known.
+std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& data) {
+  return data.within.empty() ? std::optional(busy_ns) : std::nullopt;
+}
+
+// What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has
+// the names of all those around it, and the observer knows no more than a thousand apart; calls of modules nest no
+// deeper than a thread's stack lets them.
+constexpr std::int32_t kDeepestRegion = 1000;
+constexpr std::int32_t kDeepestModule = 10'000;
+
+std::invalid_argument too_deep(const std::string& what, const std::string& name, std::int32_t most) {
+  return std::invalid_argument(what + " '" + shown(name) + "' is nested more than " + std::to_string(most) + " deep");
+}
+
+void check_regions(const ProfileData& data) {
+  const auto count = std::ssize(data.regions);
+  std::vector<std::int32_t> depth(data.regions.size() + 1);
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const auto& region = data.regions[static_cast<std::size_t>(i)];
+    if (region.parent < 0 || region.parent > i) {
+      throw std::invalid_argument("region '" + shown(region.name) + "' comes before the region around it");
+    }
+    const auto own = static_cast<std::size_t>(i) + 1;
+    depth[own] = depth[static_cast<std::size_t>(region.parent)] + 1;
+    if (depth[own] > kDeepestRegion) throw too_deep("region", region.name, kDeepestRegion);
+  }
+  const auto check = [&](const auto& items, const std::string& what) {
+    for (const auto& item : items) {
+      if (item.region < 0 || item.region > count)
+        throw std::invalid_argument(what + " ran in no region of the profile");
+    }
+  };
+  check(data.ops, "an op");
+  check(data.times, "a module");
+  check(data.kernels, "a kernel");
+  check(data.module_counters, "a counter");
+}
+
+void check_device(const ProfileData& data, ModuleId modules) {
+  const auto check = [&](ModuleId id, const std::string& what) {
+    if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
+  };
+  for (const auto& kernel : data.kernels) {
+    check(kernel.module, "kernel '" + shown(kernel.name) + "'");
+    if (kernel.bucket >= std::ssize(data.ops)) {
+      throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
+    }
+  }
+  for (const auto& time : data.device_times) check(time.module, "a time of the device");
+  for (const auto& counters : data.module_counters) check(counters.module, "a counter");
+}
+
+void check_ranks(const ProfileData& data) {
+  for (const auto& over_ranks : data.ranks.modules) {
+    if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.modules)) {
+      throw std::invalid_argument("a time over ranks belongs to no module of the profile");
+    }
+  }
+}
+
+// How well the machine was used is told by the time that passed, however many threads shared it.
+void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) {
+  Timing passed;
+  passed.time_ns = chosen_wall(data.runs);
+  const auto by_wall = derive_figures(tally, passed, data.ceilings);
+  total.achieved_flops = by_wall.achieved_flops;
+  total.achieved_bandwidth = by_wall.achieved_bandwidth;
+  total.wasted_time_ns = by_wall.wasted_time_ns;
+  total.percent_of_roof = by_wall.percent_of_roof;
+}
+
+}  // namespace
+
+bool threads_overlap(const ProfileData& data, const RooflineRow& total) {
+  constexpr double kClocks = 1.01;  // clocks of one thread do not agree to the nanosecond
+  const auto wall = chosen_wall(data.runs);
+  return !data.device_timed && wall.value_or(0) > 0 &&
+         static_cast<double>(total.time_ns.value_or(0)) > kClocks * static_cast<double>(*wall);
+}
+
+std::optional<double> observer_overhead(const Runs& runs) {
+  const auto wall = chosen_wall(runs);
+  if (!wall || runs.total_ns.size() < 2 || runs.bare_ns.size() < 2) return std::nullopt;
+  const double bare = median(runs.bare_ns);
+  const double added = static_cast<double>(*wall) - bare;
+  if (bare <= 0 || added <= std::max(noise_of(runs.total_ns), noise_of(runs.bare_ns))) return std::nullopt;
+  return added / bare;
+}
+
+void check_consistent(const ProfileData& data) {
+  const auto count = static_cast<ModuleId>(data.modules.size());
+  if (count <= kOptimizer) {
+    throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
+  }
+  std::vector<std::int32_t> depth(data.modules.size());
+  for (ModuleId id = 0; id < count; ++id) {
+    const auto& module = data.modules[index_of(id)];
+    if (module.same_as >= id) {
+      throw std::invalid_argument("module '" + shown(module.path) + "' comes before the module that it repeats");
+    }
+    if (module.compiled_region >= count || module.compiled_region == id) {
+      throw std::invalid_argument("module '" + shown(module.path) + "' runs in no region of the profile");
+    }
+    if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
+      throw std::invalid_argument("module '" + shown(module.path) + "' comes before its parent");
+    }
+    if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
+    if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
+  }
+  for (const auto& bucket : data.ops) {
+    if (bucket.module < 0 || bucket.module >= count) {
+      throw std::invalid_argument("op '" + shown(bucket.op) + "' belongs to no module of the profile");
+    }
+  }
+  for (const auto& time : data.times) {
+    if (time.module < 0 || time.module >= count) {
+      throw std::invalid_argument("a time belongs to no module of the profile");
+    }
+  }
+  check_device(data, count);
+  check_events(data);
+  check_regions(data);
+  check_collectives(data);
+  check_ranks(data);
+  if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
+    throw std::invalid_argument("the chosen run is not among the profile's runs");
+  }
+}
+
+std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
+  std::vector<std::int64_t> calls(data.modules.size());
+  for (const auto& time : data.times) {
+    // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
+    // but regions are opened there.
+    if (time.phase != Phase::backward || data.modules[index_of(time.module)].type == kRegionType)
+      calls[index_of(time.module)] = saturating_add(calls[index_of(time.module)], time.calls);
+  }
+  return calls;
+}
+
+std::vector<bool> existing_rows(const ProfileData& data) {
+  std::vector<bool> exists(data.modules.size(), true);
+  exists[kOutside] = exists[kOptimizer] = false;
+  for (std::size_t id = 0; id < exists.size(); ++id) {
+    if (data.modules[id].type == kRegionType) exists[id] = false;
+  }
+  for (const auto& bucket : data.ops) exists[index_of(bucket.module)] = true;
+  for (const auto& kernel : data.kernels) exists[index_of(kernel.module)] = true;
+  for (const auto& counters : data.module_counters) exists[index_of(counters.module)] = true;
+  const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
+    return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
+  };
+  for (const auto& time : data.times) {
+    const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
+    // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
+    const bool opened = time.calls > 0 && data.modules[index_of(time.module)].type == kRegionType;
+    if (opened || (ran && data.scope == "block")) exists[index_of(time.module)] = true;
+  }
+  // A region's row stands below one that is there.
+  for (std::size_t id = exists.size(); id-- > 0;) {
+    if (exists[id] && data.modules[id].parent >= 0) exists[index_of(data.modules[id].parent)] = true;
+  }
+  return exists;
+}
+
+std::vector<ModuleId> row_modules(const ProfileData& data) {
+  const auto exists = existing_rows(data);
+  auto order = tree_order(data);
+  std::erase_if(order, [&](ModuleId id) { return !exists[index_of(id)]; });
+  return order;
+}
+
+std::vector<RooflineRow> join_rows(const ProfileData& data) {
+  const auto self = sum_self(data);
+  const auto inclusive = sum_subtrees(data, self);
+  const auto calls = calls_by_module(data);
+  const auto regions = compiled_regions(data, self, inclusive);
+  const auto busy = device_times(data);
+  std::vector<std::int64_t> depth(data.modules.size());
+  std::vector<RooflineRow> rows;
+  for (const ModuleId id : row_modules(data)) {  // a row's parent has one
+    const Module& module = data.modules[index_of(id)];
+    if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
+    RooflineRow row;
+    const bool in_region = module.compiled_region >= 0;
+    const auto region = regions.find(id);
+    static_cast<Figures&>(row) =
+        in_region ? figures_in_region(inclusive[index_of(id)], data)
+                  : figures_of(inclusive[index_of(id)], known_busy(busy[index_of(id)].busy_ns, data), data);
+    row.self = in_region ? figures_in_region(self[index_of(id)], data)
+                         : self_figures_of(self[index_of(id)], row, region != regions.end(),
+                                           known_busy(busy[index_of(id)].self_busy_ns, data), data);
+    if (region != regions.end() && region->second.reaches_out) {
+      static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
+    }
+    if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
+    copy_facts(module, row);
+    row.depth = depth[index_of(id)];
+    if (module.calls_visible) row.calls = calls[index_of(id)];
+    if (id == kModel) row.wall_ns = chosen_wall(data.runs);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  ModuleSums sums;
+  const auto self = sum_self(data);
+  const auto exists = existing_rows(data);
+  for (std::size_t id = 0; id < self.size(); ++id) {
+    if (exists[id]) sums.add(self[id]);
+  }
+  RooflineRow total;
+  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data);
+  copy_facts(data.modules[kModel], total);
+  total.path = "total";
+  total.type.clear();
+  total.peak_memory = data.peak_memory;
+  total.calls = rows.front().calls;
+  total.wall_ns = chosen_wall(data.runs);
+  if (threads_overlap(data, total)) judge_by_wall(total, sums.tally, data);
+  total.self = static_cast<const Figures&>(total);
+  return total;
+}
+
+}  // namespace roofprof

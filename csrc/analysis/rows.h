@@ -1,0 +1,39 @@
+#pragma once
+// From observed data to rows: sums per module, inclusive from self, times of the chosen run.
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/roofline.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// Throws std::invalid_argument with one sentence where indices or sizes in the data contradict each other (a JSON file
+// edited by hand). Everything behind it may index without looking.
+void check_consistent(const ProfileData& data);
+
+// A row for each module in tree order (parents before children, siblings as given), then "(outside)" and "(optimizer)"
+// where they did something. Inclusive figures are the sum of self over the subtree.
+std::vector<RooflineRow> join_rows(const ProfileData& data);
+// The modules of these rows, in their order.
+std::vector<ModuleId> row_modules(const ProfileData& data);
+
+// The sum over all rows, with the model's parameters and calls. Where threads ran at once, its rates, wasted time and
+// % of roof are those of its wall time, and do not add up.
+RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows);
+
+// Whether threads ran at once, by the clock: their times add up to more than passed.
+bool threads_overlap(const ProfileData& data, const RooflineRow& total);
+
+// Which rows exist, by module id: all modules of the model, the other roots only where they hold something.
+std::vector<bool> existing_rows(const ProfileData& data);
+
+// Calls of each module's forward, by module id.
+std::vector<std::int64_t> calls_by_module(const ProfileData& data);
+
+// How much longer the chosen run took than the median run without any observer, as a fraction of the latter; empty
+// where either was not taken twice, and where the difference is within the noise of one of them.
+std::optional<double> observer_overhead(const Runs& runs);
+
+}  // namespace roofprof

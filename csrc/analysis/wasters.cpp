@@ -1,0 +1,99 @@
+#include "analysis/wasters.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "analysis/communication/exposed.h"
+#include "analysis/derived_figures.h"
+#include "analysis/rows.h"
+#include "core/collective_kinds.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr std::int64_t kSeenIn = 100;  // one part in so many of the total's time is seen
+
+GroupRow in_place_of_op(const std::string& module, std::string_view what, std::int64_t time_ns,
+                        std::int64_t wasted_ns) {
+  GroupRow row;
+  row.module = module;
+  row.op = std::string(what);
+  row.keys = {module, *row.op};
+  row.time_ns = time_ns;
+  row.wasted_time_ns = wasted_ns;
+  return row;
+}
+
+GroupRow exposed_communication(const std::string& module, const Exposed& exposed) {
+  const auto needed_ns = std::min(exposed.needed_ns, exposed.time_ns);
+  auto row = in_place_of_op(module, kExposedCommunication, exposed.time_ns, exposed.time_ns - needed_ns);
+  row.lower_bound_time_ns = needed_ns;
+  if (exposed.time_ns > 0) {
+    row.percent_of_roof = 100 * static_cast<double>(needed_ns) / static_cast<double>(exposed.time_ns);
+  }
+  row.bound = {BoundKind::network, exposed.backend};
+  return row;
+}
+
+// By module: the time of its collectives' ops less that in which communication was exposed, in these ops or outside of
+// them. What a device's kernels were launched by is its ops' time.
+std::vector<std::int64_t> communication_left(const ProfileData& data, const std::vector<Exposed>& exposed) {
+  std::vector<std::int64_t> left(data.modules.size());
+  if (data.device_timed) return left;
+  for (std::size_t id = 0; id < left.size(); ++id) left[id] = -exposed[id].time_ns;
+  for (const auto& bucket : data.ops) {
+    if (is_communication(bucket.op)) left[index_of(bucket.module)] += bucket.time_ns.value_or(0);
+  }
+  return left;
+}
+
+}  // namespace
+
+GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t communication_ns) {
+  const std::int64_t time_ns = figures.time_ns.value_or(0);
+  const std::int64_t outside_ns = figures.op_time_ns ? time_ns - *figures.op_time_ns + communication_ns : 0;
+  auto outside = in_place_of_op({}, kOutsideOps, outside_ns, outside_ns);
+  outside.keys = {*outside.op};
+  if (!on_device) outside.bound = {BoundKind::overhead, ""};
+  return outside;
+}
+
+std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
+                                  std::size_t most) {
+  if (data.ceilings.empty()) return {};
+  const std::array<std::string, 2> keys = {"module", "op"};
+  auto wasters = group_rows(data, total, keys);
+  const auto exposed = exposed_by_module(data);
+  const auto communication =
+      exposed ? communication_left(data, *exposed) : std::vector<std::int64_t>(data.modules.size());
+  const auto ids = row_modules(data);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    GroupRow& outside =
+        wasters.emplace_back(outside_ops(rows[i].self, data.device_timed, communication[index_of(ids[i])]));
+    outside.module = rows[i].path;
+    outside.keys = {rows[i].path, *outside.op};
+    if (exposed) wasters.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
+  }
+  // Which of their time is waste is in what was exposed.
+  if (exposed) std::erase_if(wasters, [](const GroupRow& row) { return is_communication(*row.op); });
+  // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
+  const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
+  std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });
+  std::ranges::stable_sort(wasters, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });
+  wasters.resize(std::min(wasters.size(), most));
+  return wasters;
+}
+
+std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total) {
+  std::set<const RooflineRow*> wasting;
+  for (const auto& row : rows) {
+    if (!row.wasted_time_ns || !row.self.wasted_time_ns || row.time_ns == row.self.time_ns) continue;
+    const std::int64_t own_ns = *row.self.wasted_time_ns;
+    if (own_ns > *row.wasted_time_ns - own_ns && own_ns > total.time_ns.value_or(0) / kSeenIn) wasting.insert(&row);
+  }
+  return wasting;
+}
+
+}  // namespace roofprof

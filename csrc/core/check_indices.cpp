@@ -1,0 +1,56 @@
+#include "core/check_indices.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace roofprof {
+
+void check_events(const ProfileData& data) {
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument("an event of the run " + why); };
+  const auto check = [&](const auto& event) {
+    if (event.module < 0 || event.module >= std::ssize(data.modules)) refuse("belongs to no module of the profile");
+    if (event.region < 0 || event.region > std::ssize(data.regions)) refuse("ran in no region of the profile");
+    if (event.name < -1 || event.name >= std::ssize(data.events.names)) refuse("has a name that the profile has not");
+    if (event.bucket < -1 || event.bucket >= std::ssize(data.ops)) refuse("belongs to no op of the profile");
+    if (event.end_ns < event.begin_ns) refuse("ends before it begins");
+  };
+  for (const auto& event : data.events.host) {
+    check(event);
+    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
+    if (is_op && event.name < 0) refuse("is an op without a name");
+    if (event.begin_ns < 0) refuse("begins before the run");
+    if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");
+    const bool has_row = data.modules[index_of(event.module)].type == kRegionType;
+    if (event.kind == EventKind::region && event.region == kNoRegion && !has_row) refuse("is a region without a name");
+  }
+  for (const auto& launch : data.events.device) {
+    check(launch);
+    if (launch.name < 0) refuse("is a launch without a name");
+    if (launch.device < 0) refuse("is a launch on no device");
+  }
+}
+
+void check_collectives(const ProfileData& data) {
+  const auto is_in = [](std::int64_t index, const auto& list) { return index >= 0 && index < std::ssize(list); };
+  for (const auto& bucket : data.collectives.collectives) {
+    if (!is_in(bucket.bucket, data.ops) || !is_in(bucket.group, data.collectives.groups)) {
+      throw std::invalid_argument("a collective belongs to no op or no group of the profile");
+    }
+    if (bucket.timed_calls < 0 || bucket.timed_calls > bucket.calls || bucket.waited_calls > bucket.timed_calls) {
+      throw std::invalid_argument("more calls of a collective are timed than were made");
+    }
+  }
+  for (const auto& exposed : data.collectives.exposed_in) {
+    if (!is_in(exposed.collective, data.collectives.collectives) || !is_in(exposed.module, data.modules) ||
+        exposed.region < 0 || exposed.region > std::ssize(data.regions) || exposed.exposed_ns < 0) {
+      throw std::invalid_argument("exposed communication belongs to no collective or module, or is negative");
+    }
+  }
+  for (const auto& call : data.collectives.calls) {
+    if (!is_in(call.collective, data.collectives.collectives) || call.end_ns < call.begin_ns) {
+      throw std::invalid_argument("a call of a collective belongs to none, or ends before it begins");
+    }
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,14 @@
+#pragma once
+// Events and collectives name only what the profile has.
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// Throws std::invalid_argument where an event names what the profile has not, or ends before it begins.
+void check_events(const ProfileData& data);
+
+// The same of a collective, or of one of its calls.
+void check_collectives(const ProfileData& data);
+
+}  // namespace roofprof

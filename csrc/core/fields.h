@@ -1,0 +1,268 @@
+#pragma once
+// The table of figures: one entry for each. Tables, their legend, JSON, CSV, Python's rows and roofprof.fields follow
+// from it; csrc/analysis computes what it lists.
+
+#include <functional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "core/figure_info.h"
+#include "roofprof/report.h"
+
+namespace roofprof {
+
+template <class Member>
+struct FigureEntry {
+  FigureInfo info;
+  Member member;
+};
+
+// What an entry has beside names and unit.
+struct FigureTraits {
+  std::array<std::string_view, 2> aliases = {};
+  Facts needs = 0;
+  Limit limit = Limit::none;
+  Sentence legend = {};
+  std::array<Sentence, 3> hints = {};
+};
+
+template <class Member>
+constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_view heading, Unit unit, Member member,
+                                           FigureTraits traits = {}) {
+  return {{name, heading, unit, traits.aliases, traits.needs, traits.limit, traits.legend, traits.hints}, member};
+}
+
+inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
+inline constexpr std::string_view kDramLegend = "DRAM: bytes to and from the device's memory, by hardware counters";
+
+// What every row has, self figures included.
+inline constexpr std::tuple kFigures{
+    figure_entry("macs", "MACs", Unit::macs, &Figures::macs,
+                 {.limit = Limit::lower, .legend = {"MACs: multiply-accumulates"}}),
+    figure_entry("causal_macs", "causal MACs", Unit::macs, &Figures::causal_macs, {.limit = Limit::lower}),
+    figure_entry("flops", "FLOPs", Unit::operations, &Figures::flops,
+                 {.limit = Limit::lower, .legend = {"FLOPs = 2 x MACs + other operations"}}),
+    figure_entry(
+        "int_ops", "int ops", Unit::operations, &Figures::int_ops,
+        {.limit = Limit::lower,
+         .hints =
+             {{{"int ops: integer operations, no FLOPs; of rows with more of them, AI and rates are theirs, in op/s",
+                facts::integers}}}}),
+    figure_entry("operations_by_dtype", "by dtype", Unit::by_dtype, &Figures::operations_by_dtype,
+                 {.aliases = {"flops_by_dtype"}}),
+    figure_entry("read_bytes", "read bytes", Unit::bytes, &Figures::read_bytes, {.limit = Limit::lower}),
+    figure_entry("write_bytes", "write bytes", Unit::bytes, &Figures::write_bytes, {.limit = Limit::lower}),
+    figure_entry("bytes", "bytes", Unit::bytes, &Figures::bytes,
+                 {.limit = Limit::lower, .legend = {"bytes: each op's inputs and outputs once"}}),
+    figure_entry("time", "time", Unit::nanoseconds, &Figures::time_ns,
+                 {.needs = facts::time,
+                  .legend = {"time: of kernels, copies and memsets on the device, added up", facts::device}}),
+    figure_entry("time_low", "low", Unit::nanoseconds, &Figures::time_low_ns,
+                 {.needs = facts::predicted, .legend = {"low, high: 80% of whole models take between these"}}),
+    figure_entry("time_high", "high", Unit::nanoseconds, &Figures::time_high_ns, {.needs = facts::predicted}),
+    figure_entry("time_spread", "spread", Unit::fraction, &Figures::time_spread, {.needs = facts::time}),
+    figure_entry("op_time", "op time", Unit::nanoseconds, &Figures::op_time_ns, {.needs = facts::time}),
+    figure_entry("busy", "busy", Unit::nanoseconds, &Figures::busy_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("idle", "idle", Unit::nanoseconds, &Figures::idle_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("utilization", "util", Unit::percent, &Figures::utilization,
+                 {.needs = facts::time | facts::device | facts::intervals,
+                  .legend = {"util = busy / (busy + idle), idle: the device waited for what the row launches"}}),
+    figure_entry("host_time", "host time", Unit::nanoseconds, &Figures::host_time_ns,
+                 {.needs = facts::time | facts::device}),
+    figure_entry("wall", "wall", Unit::nanoseconds, &Figures::wall_ns, {.needs = facts::time}),
+    figure_entry("intensity", "AI", Unit::flops_per_byte, &Figures::intensity, {.legend = {"AI = FLOPs / bytes"}}),
+    figure_entry("attainable", "attainable", Unit::flops_per_second, &Figures::attainable, {.needs = facts::roofs}),
+    figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &Figures::achieved_flops,
+                 {.aliases = {"flops/s"}, .needs = facts::time, .limit = Limit::lower}),
+    figure_entry("achieved_bandwidth", "B/s", Unit::bytes_per_second, &Figures::achieved_bandwidth,
+                 {.aliases = {"bandwidth"}, .needs = facts::time, .limit = Limit::lower}),
+    figure_entry(
+        "bound", "bound", Unit::bound, &Figures::bound,
+        {.needs = facts::time,
+         .legend = {"bound: the roof behind most of it", facts::roofs},
+         .hints = {{{"overhead: most time is outside ops", 0, facts::device},
+                    {"overhead: it mostly waited", facts::device | facts::intervals},
+                    {"latency/code: roofs explain under 3%, latency or the ops' own code the rest", facts::latency}}}}),
+    figure_entry("compute_time", "FLOPs need", Unit::nanoseconds, &Figures::compute_time_ns,
+                 {.needs = facts::roofs, .limit = Limit::lower}),
+    figure_entry("memory_time", "bytes need", Unit::nanoseconds, &Figures::memory_time_ns,
+                 {.needs = facts::roofs, .limit = Limit::lower}),
+    // Before the bound, which speaks of it.
+    figure_entry("lower_bound_time", "at least", Unit::nanoseconds, &Figures::lower_bound_time_ns,
+                 {.aliases = {"lower_bound"},
+                  .needs = facts::roofs,
+                  .limit = Limit::lower,
+                  .legend = {"lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth)", facts::time, 0, -1}}),
+    figure_entry("percent_of_roof", "%roof", Unit::percent, &Figures::percent_of_roof,
+                 {.aliases = {"roof"},
+                  .needs = facts::time | facts::roofs,
+                  .limit = Limit::lower,
+                  .legend = {"%roof = lower bound / time"}}),
+    figure_entry(
+        "wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_time_ns,
+        {.needs = facts::time | facts::roofs, .limit = Limit::upper, .legend = {"wasted = time - lower bound"}}),
+    figure_entry("dram_bytes", "DRAM", Unit::bytes, &Figures::dram_bytes,
+                 {.needs = facts::counters, .legend = {kDramLegend}}),
+    figure_entry("l2_bytes", "L2", Unit::bytes, &Figures::l2_bytes, {.needs = facts::counters}),
+    figure_entry("l1_bytes", "L1", Unit::bytes, &Figures::l1_bytes, {.needs = facts::counters}),
+    figure_entry("dram_intensity", "DRAM AI", Unit::flops_per_byte, &Figures::dram_intensity,
+                 {.needs = facts::counters, .limit = Limit::lower, .legend = {"DRAM AI = FLOPs / DRAM"}}),
+    figure_entry("l2_intensity", "L2 AI", Unit::flops_per_byte, &Figures::l2_intensity,
+                 {.needs = facts::counters, .limit = Limit::lower}),
+    figure_entry("l1_intensity", "L1 AI", Unit::flops_per_byte, &Figures::l1_intensity,
+                 {.needs = facts::counters, .limit = Limit::lower}),
+    figure_entry("dram_bytes_ratio", "ratio", Unit::ratio, &Figures::dram_bytes_ratio,
+                 {.needs = facts::counters, .limit = Limit::upper, .legend = {"ratio = DRAM / bytes"}}),
+    figure_entry("dram_bandwidth", "DRAM B/s", Unit::bytes_per_second, &Figures::dram_bandwidth,
+                 {.needs = facts::time | facts::counters, .legend = {"DRAM B/s = DRAM / time"}}),
+    figure_entry("executed_flops", "executed", Unit::operations, &Figures::executed_flops, {.needs = facts::counters}),
+    figure_entry("kernel_count", "kernels", Unit::count, &Figures::kernel_count, {.needs = facts::device}),
+    figure_entry("incomplete", "incomplete", Unit::flag, &Figures::incomplete,
+                 {.legend = {">=: a lower limit, an op without a known cost is in it", facts::incomplete},
+                  .hints = {{{kUpperLegend, facts::incomplete | facts::time | facts::roofs},
+                             {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
+};
+
+// What a module's row has beside its figures.
+inline constexpr std::tuple kRowFields{
+    figure_entry("path", "module", Unit::text, &RooflineRow::path, {.aliases = {"name"}}),
+    figure_entry("type", "type", Unit::text, &RooflineRow::type),
+    figure_entry("depth", "depth", Unit::count, &RooflineRow::depth),
+    figure_entry("calls", "calls", Unit::count, &RooflineRow::calls),
+    figure_entry("params", "params", Unit::count, &RooflineRow::known_params),
+    figure_entry("trainable_params", "trainable", Unit::count, &RooflineRow::known_trainable_params),
+    figure_entry("param_bytes", "param bytes", Unit::bytes, &RooflineRow::known_param_bytes),
+    figure_entry("buffer_bytes", "buffer bytes", Unit::bytes, &RooflineRow::known_buffer_bytes),
+    figure_entry("input_shapes", "input shapes", Unit::shapes, &RooflineRow::input_shapes),
+    figure_entry("output_shapes", "output shapes", Unit::shapes, &RooflineRow::output_shapes),
+    figure_entry("output_bytes", "output bytes", Unit::bytes, &RooflineRow::output_bytes),
+    figure_entry("peak_memory", "peak memory", Unit::bytes, &RooflineRow::peak_memory),
+    figure_entry("kept_memory", "kept memory", Unit::bytes, &RooflineRow::kept_memory),
+    figure_entry("inferred", "inferred", Unit::flag, &RooflineRow::inferred,
+                 {.legend = {"~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it",
+                             facts::inferred}}),
+    figure_entry("work_share", "share", Unit::percent, &RooflineRow::work_share,
+                 {.needs = facts::regions,
+                  .legend = {"share: a module's part of the work of its compiled region, of its lower bound, never of "
+                             "its time",
+                             facts::roofs},
+                  .hints = {{{"share: a module's part of the work of its compiled region, of its FLOPs, never of its "
+                              "time",
+                              0, facts::roofs}}}}),
+    figure_entry("time_min", "fastest", Unit::nanoseconds, &RooflineRow::time_min_ns, {.needs = facts::ranks}),
+    figure_entry("time_median", "median", Unit::nanoseconds, &RooflineRow::time_median_ns, {.needs = facts::ranks}),
+    figure_entry("time_max", "slowest", Unit::nanoseconds, &RooflineRow::time_max_ns,
+                 {.needs = facts::ranks,
+                  .legend = {"fastest, median, slowest: the row's time on one rank; its other figures are sums over "
+                             "ranks"}}),
+    figure_entry("slowest_rank", "rank", Unit::count, &RooflineRow::slowest_rank,
+                 {.needs = facts::ranks, .legend = {"rank: the slowest"}}),
+    figure_entry("imbalance", "imbalance", Unit::percent, &RooflineRow::imbalance,
+                 {.needs = facts::ranks, .legend = {"imbalance = (slowest - mean) / slowest"}}),
+    figure_entry("communication", "comm.", Unit::nanoseconds, &RooflineRow::communication_ns,
+                 {.needs = facts::collectives, .legend = {"comm.: its collectives, from their calls to their ends"}}),
+    figure_entry(
+        "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
+        {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
+};
+
+// What a group has beside its keys and figures.
+inline constexpr std::tuple kGroupFields{
+    figure_entry("calls", "calls", Unit::count, &GroupRow::calls),
+    figure_entry("input_elements", "input elements", Unit::count, &GroupRow::input_elements),
+    figure_entry("output_elements", "output elements", Unit::count, &GroupRow::output_elements),
+    figure_entry("percent_of_time", "time%", Unit::percent, &GroupRow::percent_of_time, {.needs = facts::time}),
+};
+
+// What a kernel has. "median" and its like are of the durations of its launches.
+inline constexpr std::tuple kKernelFields{
+    figure_entry("name", "name", Unit::text, &KernelRow::name),
+    figure_entry("kind", "kind", Unit::text, &KernelRow::kind),
+    figure_entry("copied", "copied", Unit::text, &KernelRow::copied),
+    figure_entry("module", "module", Unit::text, &KernelRow::module),
+    figure_entry("phase", "phase", Unit::text, &KernelRow::phase),
+    figure_entry("scope", "scope", Unit::text, &KernelRow::scope),
+    figure_entry("op", "op", Unit::text, &KernelRow::op),
+    figure_entry("grid", "grid", Unit::blocks, &KernelRow::grid),
+    figure_entry("block", "block", Unit::blocks, &KernelRow::block),
+    figure_entry("device", "device", Unit::count, &KernelRow::device),
+    figure_entry("in_graph", "in graph", Unit::flag, &KernelRow::in_graph),
+    figure_entry("built_for", "built for", Unit::text, &KernelRow::built_for, {.aliases = {"arch"}}),
+    figure_entry("percent_of_time", "time%", Unit::percent, &KernelRow::percent_of_time,
+                 {.legend = {"time%: of the total of all lines"}}),
+    // Before the percentage, which speaks of it.
+    figure_entry("total", "total", Unit::nanoseconds, &KernelRow::total_ns,
+                 {.aliases = {"time"}, .legend = {"total: of all its launches", 0, 0, -1}}),
+    figure_entry("instances", "instances", Unit::count, &KernelRow::instances),
+    figure_entry("average", "average", Unit::nanoseconds, &KernelRow::average_ns),
+    figure_entry("median", "median", Unit::nanoseconds, &KernelRow::median_ns),
+    figure_entry("min", "min", Unit::nanoseconds, &KernelRow::min_ns),
+    figure_entry("max", "max", Unit::nanoseconds, &KernelRow::max_ns),
+    figure_entry("stddev", "std dev", Unit::nanoseconds, &KernelRow::stddev_ns),
+    figure_entry("bytes", "bytes", Unit::bytes, &KernelRow::bytes),
+    figure_entry("flops", "FLOPs", Unit::operations, &KernelRow::flops),
+    figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &KernelRow::achieved_flops,
+                 {.aliases = {"flops/s"}}),
+    figure_entry("dram_bytes", "DRAM", Unit::bytes, &KernelRow::dram_bytes,
+                 {.needs = facts::counters, .legend = {kDramLegend}}),
+    figure_entry("l2_bytes", "L2", Unit::bytes, &KernelRow::l2_bytes, {.needs = facts::counters}),
+    figure_entry("l1_bytes", "L1", Unit::bytes, &KernelRow::l1_bytes, {.needs = facts::counters}),
+    figure_entry("dram_intensity", "DRAM AI", Unit::flops_per_byte, &KernelRow::dram_intensity,
+                 {.needs = facts::counters}),
+    figure_entry("l2_intensity", "L2 AI", Unit::flops_per_byte, &KernelRow::l2_intensity, {.needs = facts::counters}),
+    figure_entry("l1_intensity", "L1 AI", Unit::flops_per_byte, &KernelRow::l1_intensity, {.needs = facts::counters}),
+    figure_entry("dram_bandwidth", "DRAM B/s", Unit::bytes_per_second, &KernelRow::dram_bandwidth,
+                 {.needs = facts::counters}),
+    figure_entry("executed_flops", "executed", Unit::operations, &KernelRow::executed_flops,
+                 {.needs = facts::counters}),
+};
+
+// Calls visit(info, member) for each entry of a list.
+template <class Entries, class Visitor>
+void for_each_entry(const Entries& entries, Visitor&& visit) {
+  std::apply([&](const auto&... entry) { (visit(entry.info, entry.member), ...); }, entries);
+}
+
+// Calls visit(name, unit, member).
+template <class Visitor>
+void for_each_figure(Visitor&& visit) {
+  for_each_entry(kFigures, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
+}
+template <class Visitor>
+void for_each_row_field(Visitor&& visit) {
+  for_each_entry(kRowFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
+}
+template <class Visitor>
+void for_each_group_field(Visitor&& visit) {
+  for_each_entry(kGroupFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
+}
+template <class Visitor>
+void for_each_kernel_field(Visitor&& visit) {
+  for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
+}
+
+// All that a RooflineRow, GroupRow or KernelRow has, in the order of CSV: visit(info, of_self, value_of), where
+// value_of(row) is the value. `of_self`: it is a row's self figure.
+template <class Row, class Visitor>
+void for_each_field(Visitor&& visit) {
+  const auto own = [&](const FigureInfo& info, auto member) {
+    visit(info, false, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row); });
+  };
+  if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
+  if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
+  if constexpr (std::is_same_v<Row, KernelRow>) {
+    for_each_entry(kKernelFields, own);
+  } else {
+    for_each_entry(kFigures, own);
+  }
+  if constexpr (std::is_same_v<Row, RooflineRow>) {
+    for_each_entry(kFigures, [&](const FigureInfo& info, auto member) {
+      visit(info, true, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row.self); });
+    });
+  }
+}
+
+}  // namespace roofprof

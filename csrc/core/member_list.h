@@ -1,0 +1,76 @@
+#pragma once
+// What a list of members is (the lists are in values/members.h).
+//
+// A visitor is called as visit(name, pointer to member, Written), in the order in which members are written. What is
+// read must have the members that are always written; the others are left out where they are those of a Struct{}.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+template <class Struct>
+struct Of {};
+enum class Written : std::uint8_t { always, unless_default };
+
+template <class Struct>
+concept HasMembers = requires { for_each_member(Of<Struct>{}, [](std::string_view, auto, Written) {}); };
+
+// The names of an enumeration's values.
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> names_of_enum{};
+template <>
+inline constexpr auto names_of_enum<Phase> = kPhaseNames;
+template <>
+inline constexpr auto names_of_enum<DType> = kDTypeNames;
+template <>
+inline constexpr auto names_of_enum<KernelKind> = kKernelKindNames;
+template <>
+inline constexpr auto names_of_enum<Memory> = kMemoryNames;
+template <>
+inline constexpr auto names_of_enum<Counter> = kCounterNames;
+template <>
+inline constexpr auto names_of_enum<CounterRanges> = kCounterRangeNames;
+template <>
+inline constexpr auto names_of_enum<EventKind> = kEventKindNames;
+template <>
+inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;
+
+// The names of the elements of an array that has a name for each, and the noun for one of them.
+template <class Array>
+struct ElementNames {
+  static constexpr std::array<std::string_view, 0> names{};
+  static constexpr std::string_view noun = "";
+};
+template <>
+struct ElementNames<std::array<std::int64_t, kDTypeCount>> {
+  static constexpr auto names = kDTypeNames;
+  static constexpr std::string_view noun = "dtype";
+};
+template <>
+struct ElementNames<CounterValues> {
+  static constexpr auto names = kCounterNames;
+  static constexpr std::string_view noun = "counter";
+};
+
+// Of a struct that there may be millions of: a list of them is written as a table, {"columns": [names], "rows":
+// [[...]]}.
+template <class Struct>
+inline constexpr bool is_table_row = false;
+template <>
+inline constexpr bool is_table_row<KernelRecord> = true;
+template <>
+inline constexpr bool is_table_row<Event> = true;
+template <>
+inline constexpr bool is_table_row<LaunchEvent> = true;
+
+// Of a part of something that has a line of its own already.
+template <class Struct>
+inline constexpr bool is_inside_line = false;
+template <>
+inline constexpr bool is_inside_line<ReusedBytes> = true;
+
+}  // namespace roofprof

@@ -1,0 +1,22 @@
+#include "core/note_codes.h"
+
+namespace roofprof {
+
+void add_note(std::vector<Note>& notes, Note note) {
+  const auto known = std::ranges::find_if(
+      notes, [&](const Note& other) { return other.code == note.code && other.text == note.text; });
+  if (known == notes.end()) {
+    notes.push_back(std::move(note));
+    return;
+  }
+  known->count += note.count;
+  for (auto& name : note.where) {
+    if (std::ranges::find(known->where, name) == known->where.end()) known->where.push_back(std::move(name));
+  }
+}
+
+void add_notes(std::vector<Note>& notes, const std::vector<Note>& more) {
+  for (const auto& note : more) add_note(notes, note);
+}
+
+}  // namespace roofprof

@@ -1,0 +1,93 @@
+#pragma once
+// All that is known when a run or a block has ended: what the join makes a profile of.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/pass.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// A row that the user's code opened while it ran, below another row.
+struct Region {
+  ModuleId parent = kModel;
+  std::string name;
+};
+
+// The same by the region around it.
+struct RegionInside {
+  RegionId parent = kNoRegion;
+  std::string name;
+};
+
+// What a launch with some LaunchId belongs to, as the observer told it.
+struct LaunchKey {
+  OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
+  std::string op;                             // its name; empty: no op, the module itself
+};
+
+// How the calls of a torch::nn model's module become known.
+enum class CallSight : std::uint8_t {
+  no_module,   // (outside), (optimizer), a region
+  container,   // nobody calls it: it only holds other modules
+  custom,      // seen where its code says so (ROOFPROF_SCOPE)
+  intercepted  // by libroofprof_nn
+};
+
+struct TorchNn {
+  std::vector<CallSight> sights;  // by module
+  bool intercepting = true;       // false: libroofprof_nn is linked in the wrong place, and intercepts nothing
+};
+
+// What is known of a device beside the traces of the passes.
+struct DeviceFacts {
+  bool simulated = false;
+  std::string compute_capability;  // "9.0"; empty: not known
+  bool counters_wanted = false;
+  std::optional<CounterTrace> counters;
+  std::vector<Note> notes;  // of what could not be collected
+};
+
+// Calls of a run's model that somebody else made while the run's own were observed. They are left out.
+struct OtherCalls {
+  std::int64_t calls = 0;
+  bool inferred = false;  // told by calls of the model's modules on threads that the run is not known to have started
+  std::int64_t unclear = 0;  // calls of modules that may have been the run's own
+  bool helped = false;       // modules were counted on threads that the run is not known to have started
+  bool mixed = false;        // modules were counted on threads that may have worked for these calls
+};
+
+struct Observed {
+  std::string model;  // as ProfileData has it, and so on
+  std::string device;
+  std::string scope;
+  bool partial = false;
+  bool bypass_sought = true;
+  std::string imported;                    // as ProfileData has it
+  bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
+  std::vector<Module> modules;             // the model's
+  std::vector<Region> regions;             // by id, behind the modules
+  std::vector<RegionInside> region_paths;  // by id, from 1 on
+  bool more_regions = false;               // than get rows, or are told apart
+  std::vector<TokenCalls> token_calls;     // as ProfileData has them
+  Pass counting;                           // has the calls and the work
+  std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
+  std::vector<Pass> timed;
+  std::vector<std::int64_t> bare_ns;
+  std::int64_t warmup = 0;
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> step_ns;     // as Runs has it
+  std::vector<LaunchKey> launches;       // by LaunchId
+  std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
+  std::optional<TorchNn> torch_nn;       // of a torch::nn model
+  OtherCalls others;
+  Ceilings ceilings;
+  Environment environment;
+  std::vector<Note> notes;           // of what came before
+  std::vector<Note> notes_on_model;  // told after everything else
+};
+
+}  // namespace roofprof

@@ -1,0 +1,42 @@
+#include "core/pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace roofprof {
+namespace {
+
+// What bypassed the dispatcher is looked for in the counting pass alone.
+std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
+  std::map<OpKey, std::int64_t> calls;
+  for (const auto& op : pass.ops) {
+    if (!op.is_unobserved()) calls.emplace(op.key, op.calls);
+  }
+  return calls;
+}
+
+}  // namespace
+
+bool same_work(const Pass& a, const Pass& b) { return calls_of_ops(a) == calls_of_ops(b); }
+
+void take_reuse(Pass& pass, const Pass& from) {
+  std::map<OpKey, const Pass::Op*> known;
+  for (const auto& op : from.ops) known.emplace(op.key, &op);
+  for (auto& op : pass.ops) {
+    const auto found = known.find(op.key);
+    if (found == known.end() || found->second->calls <= 0) continue;
+    const double times = static_cast<double>(op.calls) / static_cast<double>(found->second->calls);
+    op.reuse = found->second->reuse;
+    for (auto& part : op.reuse) {
+      for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) {
+        if (times != 1) *bytes = std::llround(static_cast<double>(*bytes) * times);
+      }
+    }
+  }
+}
+
+bool ran_compiled_code(const Pass& pass) {
+  return std::ranges::any_of(pass.ops, [](const auto& op) { return op.kind == Pass::Op::Kind::compiled_region; });
+}
+
+}  // namespace roofprof

@@ -1,0 +1,131 @@
+#pragma once
+// What one pass saw: plain data. A pass is one call of the model, or one block, observed from its start to its end.
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/collective_data.h"
+#include "core/device_data.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// The signature of inputs that are not told apart. A hash has this value once in 2^64.
+inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
+
+// So many autograd nodes of each thread are remembered; older ones are forgotten.
+inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
+
+// All calls of one operator in one module, phase and region with one signature. Equal in all passes of a process.
+struct OpKey {
+  std::uint32_t op = 0;  // the operator's number, another one for each overload; 0: no operator
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::uint64_t signature = 0;
+  RegionId region = kNoRegion;
+  auto operator<=>(const OpKey&) const = default;
+};
+
+// What single ops and scopes of a pass took, where that is kept.
+struct PassEvents {
+  std::vector<Event> host;         // in any order; `bucket` is an index into Pass::ops, `thread` any number
+  std::vector<std::string> names;  // of ops that are looked through, for their `name`
+  std::int64_t left_out = 0;
+};
+
+// What was allocated meanwhile, and of it above what was there before.
+struct PassMemory {
+  struct Module {
+    ModuleId module = kModel;
+    std::int64_t peak_bytes = 0;             // of the call that had most
+    std::optional<std::int64_t> kept_bytes;  // of all calls in the forward; empty: not known, or none
+  };
+  std::int64_t peak_bytes = 0;
+  std::vector<Module> modules;
+};
+
+// What the listener saw.
+struct MemorySeen {
+  PassMemory cpu;
+  PassMemory meta;            // by the sizes of tensors without memory (meta, fake), between ops
+  bool meta_unsized = false;  // the size of some is not known
+  // Of devices whose allocators are not listened to, by the sizes of tensors too.
+  PassMemory watched;
+  std::vector<std::string> watched_devices;  // where tensors were made, such as "cuda:0"
+  bool watched_unknown = false;              // the memory of some is not known
+  bool watches_cpu = false;                  // the CPU is one of them
+  std::string why_not;                       // nothing could be seen, and why
+};
+
+// The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
+struct Pass {
+  struct Op {
+    enum class Kind : std::uint8_t {
+      op,
+      compiled_region,      // compiled code, which dispatches little of what it does
+      unobserved_function,  // no op: an autograd function whose work bypassed the dispatcher
+      unobserved_module,    // no op: a module whose work bypassed the dispatcher
+      tracing               // no work: shapes were computed, or code was traced, in a call that has data
+    };
+    OpKey key;
+    std::string name;  // "aten::conv2d"
+    Kind kind = Kind::op;
+    DType dtype = DType::other;
+    bool costed = true;
+    bool without_data = false;  // its tensors are on the meta device, or fake
+    std::string shapes;
+    bool channels_first = false;
+    std::int64_t calls = 0;
+    Work work;
+    Reuse reuse;  // of all calls; empty: not known
+    std::int64_t time_ns = 0;
+    std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
+
+    bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
+    // It did something, or nobody knows.
+    bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
+    OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
+  };
+  struct Clock {
+    ModuleId module = kModel;
+    Phase phase = Phase::forward;
+    std::int64_t calls = 0;
+    std::int64_t self_ns = 0;
+    RegionId region = kNoRegion;
+  };
+  struct RegionClock {
+    RegionId region = kNoRegion;
+    std::int64_t calls = 0;
+    std::int64_t wall_ns = 0;
+  };
+  std::vector<Op> ops;
+  std::vector<Clock> clocks;
+  std::vector<RegionClock> regions;
+  std::int64_t wall_ns = 0;
+  std::int64_t unknown_backward_nodes = 0;
+  std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
+  std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
+  bool ops_elsewhere = false;                   // on threads that no scope was open on
+  std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
+  std::optional<MemorySeen> memory;             // empty where nobody asked
+  std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
+  std::shared_ptr<const PassEvents> events;     // where they were wished for
+  PassCollectives collectives;
+  std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
+};
+
+// The same ops with the same calls: one pass is a repeat of the other.
+bool same_work(const Pass& a, const Pass& b);
+
+bool ran_compiled_code(const Pass& pass);
+
+// What ops moved came from as far as in that other pass, where it had the same ops.
+void take_reuse(Pass& pass, const Pass& from);
+
+}  // namespace roofprof

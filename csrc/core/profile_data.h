@@ -1,0 +1,325 @@
+#pragma once
+// What was observed, before any figure is derived from it: what the join makes, and what a report's JSON keeps.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/collective_data.h"
+#include "core/device_data.h"
+#include "core/ids.h"
+#include "core/note_codes.h"
+#include "core/reuse.h"
+#include "roofprof/ranks.h"
+#include "roofprof/report.h"
+
+namespace roofprof {
+
+// Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
+inline constexpr std::int64_t kReportSchemaVersion = 4;
+
+// The op of a compiled region's code: its time, and its calls.
+inline constexpr std::string_view kCompiledRegion = "compiled region";
+// The op of a call of an AOTInductor package, whose code is compiled, too. No module of the model runs inside.
+inline constexpr std::string_view kCompiledPackage = "AOTInductor package";
+constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledRegion || op == kCompiledPackage; }
+
+// Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
+// forward.
+inline constexpr std::string_view kRegionType = "scope";
+
+struct Module {
+  std::string path;
+  std::string type;
+  ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
+  bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
+  bool calls_visible = true;
+  bool forward_of_torch = false;  // not the user's: others take its children (Sequential) or parameters instead
+  bool parameters_read = false;   // ops read its own parameters, wherever they ran; unknown in C++
+  bool inferred = false;
+  ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
+  // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
+  ModuleId compiled_region = -1;
+  bool params_known = true;  // false: a trace was read, which does not tell them
+  // Of the subtree, tied parameters once.
+  std::int64_t params = 0;
+  std::int64_t trainable_params = 0;
+  std::int64_t param_bytes = 0;
+  std::int64_t buffer_bytes = 0;
+  // Of the last call.
+  std::vector<std::vector<std::int64_t>> input_shapes;
+  std::vector<std::vector<std::int64_t>> output_shapes;
+  std::optional<std::int64_t> output_bytes;
+  // In the counting call; empty where it was not measured.
+  std::optional<std::int64_t> peak_memory;  // bytes above what was allocated before, of the call that had most
+  std::optional<std::int64_t> kept_memory;  // bytes that all forward calls left allocated, without their outputs
+
+  bool operator==(const Module&) const = default;
+};
+
+// All calls of one op in one module and phase with one signature; the unit that everything is summed from.
+struct OpBucket {
+  std::string op;  // qualified name without overload: "aten::conv2d"
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  DType dtype = DType::other;  // compute dtype: the first tensor input's
+  std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  bool costed = true;  // false: nothing is known of its work
+  std::int64_t calls = 0;
+  Work work;                            // of all calls together
+  std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  // Of a predicted time: that of 80% of models is between these. Empty: it was measured, or is not known.
+  std::optional<std::int64_t> time_low_ns = {};
+  std::optional<std::int64_t> time_high_ns = {};
+  std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
+  // Copied between host and device, all calls together: held against the host link in place of a memory level.
+  std::int64_t link_bytes = 0;
+  // From how far the bytes of `work` come, all calls together. Where less is known than they are, the rest is as far as
+  // one call's footprint.
+  Reuse reuse = {};
+  // A convolution or pooling of images none of which is channels_last, in its first call.
+  bool channels_first = false;
+
+  bool operator==(const OpBucket&) const = default;
+};
+
+// The time that a module's own code took (children excluded) and its calls, in one phase and region.
+struct ModuleTime {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  std::int64_t calls = 0;
+  std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
+  std::vector<std::int64_t> host_self_ns;  // the host's beside it where self_ns is a device's; else empty
+  RegionId region = kNoRegion;
+
+  bool operator==(const ModuleTime&) const = default;
+};
+
+// A region by what was open around it: "outer/inner". It is the same wherever in the model it was opened, while a
+// region's row stands below the module that opened it.
+struct RegionPath {
+  RegionId parent = kNoRegion;  // the region around it; comes before it
+  std::string name;
+  std::int64_t calls = 0;             // how often it was opened; inside itself it is open already
+  std::vector<std::int64_t> wall_ns;  // from its opening to its end, for each timed run; empty: not known
+
+  bool operator==(const RegionPath&) const = default;
+};
+
+// Calls of a language model that are one of its phases, in the counting call or in a block.
+struct TokenCalls {
+  std::string region;  // "prefill", "decode"
+  std::int64_t calls = 0;
+  std::int64_t sequences = 0;      // of all calls together: batch sizes added up
+  std::int64_t tokens = 0;         // new ones, of all sequences together
+  std::int64_t least_context = 0;  // tokens of a sequence that a call attends to, cached and new; -1: not known
+  std::int64_t most_context = 0;
+  std::int64_t cache_bytes = 0;   // most that the cache held when a call began
+  std::int64_t weight_bytes = 0;  // parameters of what was called, tied ones once
+
+  bool operator==(const TokenCalls&) const = default;
+};
+
+// All launches of one kernel (copy, fill) in one module, phase and region, in the run that the rows come from.
+struct KernelBucket {
+  std::string name;  // demangled
+  KernelKind kind = KernelKind::kernel;
+  Memory from = Memory::unknown;  // of a copy
+  Memory to = Memory::unknown;
+  std::int64_t device = 0;
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  bool in_graph = false;  // launched by a CUDA graph
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  std::string op;            // that launched it; empty: none was seen around it
+  std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
+  bool attributed = true;    // false: launched outside of every scope; counted in (outside)
+  std::int64_t instances = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  std::int64_t median_ns = 0;
+  double stddev_ns = 0;      // of the sample (n - 1); 0 for one instance
+  std::int64_t bytes = 0;    // of copies and fills, all together
+  CounterValues counters{};  // summed over `counted` instances
+  std::int64_t counted = 0;  // instances that counters were read for
+  bool mismatched = false;   // the counters' run launched something else in their place
+
+  bool operator==(const KernelBucket&) const = default;
+};
+
+// How long devices were busy and idle for a module, in the run that the rows come from.
+struct DeviceTime {
+  ModuleId module = kModel;
+  std::int64_t busy_ns = 0;       // union of its subtree's intervals, devices added up: not additive
+  std::int64_t idle_ns = 0;       // a device ran nothing until one of its own launches began: additive
+  std::int64_t self_busy_ns = 0;  // union of its own launches' intervals, devices added up
+
+  bool operator==(const DeviceTime&) const = default;
+};
+
+// Counters of a module's own launches, where whole modules were the ranges.
+struct ModuleCounters {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  CounterValues counters{};
+  RegionId region = kNoRegion;
+
+  bool operator==(const ModuleCounters&) const = default;
+};
+
+// So many steps of a block have times of their own; all are counted.
+inline constexpr std::size_t kStepsTimed = 10'000;
+
+struct Runs {
+  std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
+  std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
+  std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
+  std::int64_t warmup = 0;
+  std::int64_t steps = 0;             // prof.step() calls of a block; 0: not marked
+  std::vector<std::int64_t> step_ns;  // of the first kStepsTimed of them; empty: not timed
+
+  bool operator==(const Runs&) const = default;
+};
+
+// So many events of a run are kept where they are wished for, and as many launches.
+inline constexpr std::int64_t kEventsKept = 1'000'000;
+
+enum class EventKind : std::uint8_t {
+  op,
+  looked_through,  // an op that may launch kernels of its own, where others that it called count in its place
+  module,
+  region
+};
+inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "looked_through", "module", "region"};
+
+// One call of an op or a module, or a region from its opening to its end, by the host's clock. Ops are those that
+// count: what each of them took without those inside it adds up to the clock's time of its bucket.
+struct Event {
+  std::int64_t id = 0;  // from 1 on, another one for each event of the run
+  EventKind kind = EventKind::op;
+  std::int64_t thread = 0;   // 0 is that of the first event
+  ModuleId module = kModel;  // whose row it is in; of a region without a row, where it was opened
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;  // the innermost that was open; of a region, its own
+  std::int64_t name = -1;       // of an op: index into Events::names; -1: none
+  std::int64_t bucket = -1;     // of an op: index into ProfileData::ops; -1: it is in none by itself
+  std::int64_t begin_ns = 0;    // from the run's start on
+  std::int64_t end_ns = 0;
+
+  bool operator==(const Event&) const = default;
+};
+
+// One launch, by the same clock.
+struct LaunchEvent {
+  KernelKind kind = KernelKind::kernel;
+  std::int64_t name = -1;  // index into Events::names; -1: none
+  std::int64_t event = 0;  // the op's that launched it; 0: none, or it is not known
+  std::int64_t device = 0;
+  std::int64_t stream = 0;
+  ModuleId module = kOutside;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+
+  bool operator==(const LaunchEvent&) const = default;
+};
+
+// What the run that the rows come from was made of, one by one.
+struct Events {
+  bool kept = false;                // they were wished for
+  std::vector<std::string> names;   // of ops and kernels
+  std::vector<Event> host;          // by their begin, outer ones first
+  std::vector<LaunchEvent> device;  // by their begin
+  std::int64_t left_out = 0;        // for which there was no room
+
+  bool operator==(const Events&) const = default;
+};
+
+// A module's time over the ranks that have it, or the total's.
+struct TimeOverRanks {
+  std::int64_t ranks = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t max_ns = 0;
+  double mean_ns = 0;
+  std::int64_t slowest = 0;  // the rank that took longest; of equal ones the first
+
+  bool operator==(const TimeOverRanks&) const = default;
+};
+
+struct ModuleOverRanks {
+  ModuleId module = kModel;
+  TimeOverRanks time;
+
+  bool operator==(const ModuleOverRanks&) const = default;
+};
+
+// A rank's own report, as a merged one keeps it.
+struct KeptReport {
+  std::int64_t rank = 0;
+  std::string json;
+
+  bool operator==(const KeptReport&) const = default;
+};
+
+// What a merged profile has beside sums over ranks.
+struct RankData {
+  std::vector<Rank> ranks;  // in order; empty: the profile is of one process
+  std::vector<std::int64_t> missing;
+  TimeOverRanks total;  // of 0 ranks: not known
+  std::vector<ModuleOverRanks> modules;
+  std::vector<KeptReport> kept;  // of the slowest rank and the median one
+
+  bool operator==(const RankData&) const = default;
+};
+
+struct ProfileData {
+  std::string model;                    // the model's type, for titles
+  std::string device;                   // "cpu", "cuda:0", "meta"
+  std::string scope;                    // "run", "count" or "block"
+  bool partial = false;                 // an exception ended it; what ran before is here
+  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
+  std::string prediction;               // times are predicted, and under which options; empty: they were measured
+  std::string within;                   // of what ran in this region alone; empty: of everything
+  std::vector<RegionPath> regions;      // outer ones before those inside
+  std::vector<TokenCalls> token_calls;  // of language models, by region
+  std::vector<Module> modules;          // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::vector<OpBucket> ops;
+  std::vector<ModuleTime> times;
+  bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
+  std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
+  std::vector<DeviceTime> device_times;
+  std::int64_t busy_ns = 0;  // union of all intervals, devices added up
+  std::vector<ModuleCounters> module_counters;
+  std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
+  CounterRanges counter_ranges = CounterRanges::kernels;
+  std::int64_t counter_passes = 0;
+  std::optional<std::int64_t> peak_memory;  // of the whole counting call; empty: not measured
+  CollectiveData collectives;
+  RankData ranks;
+  std::string compute_capability;  // of the device, "9.0"; empty: not known
+  Runs runs;
+  Events events;
+  Ceilings ceilings;
+  Environment environment;
+  // Notes of the observer; the join adds those that follow from the data itself.
+  std::map<std::string, std::int64_t> unobserved;
+  std::int64_t dropped_records = 0;
+  std::int64_t unattributed_kernels = 0;
+  std::vector<Note> notes;
+
+  bool operator==(const ProfileData&) const = default;
+};
+
+}  // namespace roofprof

@@ -1,0 +1,184 @@
+#include "device/cupti/activity_inbox.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <tuple>
+#include <utility>
+
+namespace roofprof::cupti {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;         // CUPTI asks for 8
+constexpr std::size_t kMostFree = 8;           // kept from trace to trace
+constexpr std::size_t kLaunchesPerRecord = 4;  // every call of the API has one, not only launches
+constexpr std::chrono::seconds kLongestRead{10};
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+ActivityInbox& ActivityInbox::instance() {
+  static auto* const inbox = new ActivityInbox;
+  return *inbox;
+}
+
+void ActivityInbox::register_callbacks(const Api& api) {
+  ROOFPROF_CUPTI(api, cuptiActivityRegisterCallbacks, &on_request, &on_complete);
+}
+
+void ActivityInbox::open(const Api& api, const TraceLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  api_ = &api;
+  if (limits.buffer_bytes != limits_.buffer_bytes) free_all();
+  limits_ = limits;
+  received_ = Received{};
+  name_indices_.clear();
+  others_from_ns_ = 0;
+  free_.reserve(kMostFree);
+  open_ = true;
+}
+
+void ActivityInbox::keep_of_others_from(std::int64_t start_ns) {
+  const std::lock_guard lock(mutex_);
+  others_from_ns_ = start_ns;
+}
+
+Received ActivityInbox::close() {
+  std::unique_lock lock(mutex_);
+  // This ends unless CUPTI hangs while it reads a record.
+  read_.wait_for(lock, kLongestRead, [this] { return reading_ == 0; });
+  open_ = false;
+  name_indices_ = {};
+  return std::exchange(received_, Received{});
+}
+
+std::size_t ActivityInbox::buffers_out() const {
+  const std::lock_guard lock(mutex_);
+  return out_.size();
+}
+
+bool ActivityInbox::give_up_buffers() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(out_, {}).empty();
+}
+
+// ---- from CUPTI's threads: nothing may leave these but by return
+
+void ActivityInbox::on_request(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  std::tie(*buffer, *size) = instance().hand_out();
+  *most_records = 0;  // as many as fit
+}
+
+void ActivityInbox::on_complete(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                                std::size_t valid_bytes) {
+  instance().take_back(context, stream, buffer, valid_bytes);
+}
+
+std::pair<std::uint8_t*, std::size_t> ActivityInbox::hand_out() {
+  const std::lock_guard lock(mutex_);
+  const std::size_t bytes = whole_lines(limits_.buffer_bytes);
+  std::uint8_t* buffer = nullptr;
+  if (!free_.empty()) {
+    buffer = free_.back();
+    free_.pop_back();
+  } else {
+    buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, bytes));
+  }
+  if (buffer == nullptr) return {nullptr, 0};  // CUPTI drops records, and counts them
+  try {
+    out_.emplace(buffer, bytes);
+  } catch (const std::bad_alloc&) {
+    std::free(buffer);
+    return {nullptr, 0};
+  }
+  return {buffer, bytes};
+}
+
+void ActivityInbox::take_back(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes) {
+  const Api* api = nullptr;
+  std::size_t own_bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto own = out_.find(buffer); own != out_.end()) {
+      own_bytes = own->second;
+      out_.erase(own);
+    }
+    if (open_) {
+      api = api_;
+      ++reading_;
+      received_.foreign += own_bytes == 0 ? 1 : 0;
+    }
+  }
+  if (api != nullptr) read(*api, {context, stream, buffer, valid_bytes, own_bytes == 0});
+  const std::lock_guard lock(mutex_);
+  if (own_bytes != 0) recycle(buffer, own_bytes);
+  if (api != nullptr && --reading_ == 0) read_.notify_all();
+}
+
+void ActivityInbox::read(const Api& api, const Returned& returned) {
+  try {
+    ParsedBuffer parsed;
+    if (returned.valid_bytes > 0) parsed = parse_records(api, returned.buffer, returned.valid_bytes);
+    // Libraries of today have one queue, without a context, which is asked when a trace ends.
+    std::size_t dropped = 0;
+    if (returned.context != nullptr) api.cuptiActivityGetNumDroppedRecords(returned.context, returned.stream, &dropped);
+    const std::lock_guard lock(mutex_);
+    if (!open_) return;
+    received_.dropped += static_cast<std::int64_t>(dropped);
+    add(std::move(parsed), returned.foreign);
+  } catch (const std::exception&) {  // no memory: nothing else is thrown here
+    const std::lock_guard lock(mutex_);
+    ++received_.unread;
+  }
+}
+
+// ---- with the lock held
+
+void ActivityInbox::add(ParsedBuffer&& parsed, bool foreign) {
+  received_.incomplete += parsed.incomplete;
+  received_.unreadable += parsed.readable ? 0 : 1;
+  std::vector<std::uint32_t> indices;
+  indices.reserve(parsed.names.size());
+  for (const std::string& name : parsed.names) indices.push_back(index_of(name));
+  for (KernelRecord& record : parsed.records) {
+    if (foreign && record.start_ns < others_from_ns_) continue;
+    if (received_.records.size() >= limits_.records) {
+      ++received_.no_room;
+      continue;
+    }
+    record.name = indices[record.name];
+    received_.records.push_back(record);
+  }
+  const auto last = std::erase_if(parsed.launches, [](const LaunchRecord& of) { return of.launch == kLastLaunch; });
+  received_.last_came = received_.last_came || last > 0;
+  const std::size_t room = limits_.records * kLaunchesPerRecord - received_.launches.size();
+  const std::size_t kept = std::min(room, parsed.launches.size());
+  received_.launches.insert(received_.launches.end(), parsed.launches.begin(),
+                            parsed.launches.begin() + static_cast<std::ptrdiff_t>(kept));
+  received_.launches_no_room += static_cast<std::int64_t>(parsed.launches.size() - kept);
+}
+
+std::uint32_t ActivityInbox::index_of(const std::string& name) {
+  const auto [known, is_new] = name_indices_.try_emplace(name, static_cast<std::uint32_t>(received_.names.size()));
+  if (is_new) received_.names.push_back(name);
+  return known->second;
+}
+
+void ActivityInbox::recycle(std::uint8_t* buffer, std::size_t bytes) {
+  if (bytes == whole_lines(limits_.buffer_bytes) && free_.size() < std::min(kMostFree, free_.capacity())) {
+    free_.push_back(buffer);  // has room for it: nothing is thrown
+  } else {
+    std::free(buffer);
+  }
+}
+
+void ActivityInbox::free_all() {
+  for (std::uint8_t* buffer : free_) std::free(buffer);
+  free_.clear();
+}
+
+}  // namespace roofprof::cupti

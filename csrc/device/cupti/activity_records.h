@@ -1,0 +1,34 @@
+#pragma once
+// The records in a buffer of CUPTI's activity API, read into values of ours.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/device_data.h"
+#include "device/cupti/api.h"
+
+namespace roofprof::cupti {
+
+// Ours among the kinds of external ids. torch's profiler uses CUSTOM0 and CUSTOM1.
+inline constexpr CUpti_ExternalCorrelationKind kOurIds = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
+
+// Under which launch id the call with this correlation id was made.
+struct LaunchRecord {
+  std::uint32_t correlation = 0;
+  LaunchId launch = kNoLaunch;
+};
+
+struct ParsedBuffer {
+  std::vector<std::string> names;     // as CUPTI has them: mangled
+  std::vector<KernelRecord> records;  // `launch` is in `launches`, by correlation; `name` is an index into `names`
+  std::vector<LaunchRecord> launches;
+  std::int64_t incomplete = 0;  // without a start or an end
+  bool readable = true;         // to its end; else this is what came before the first broken record
+};
+
+// All that is copied is: neither the buffer nor the names that it points to are needed afterwards.
+ParsedBuffer parse_records(const Api& api, std::uint8_t* buffer, std::size_t valid_bytes);
+
+}  // namespace roofprof::cupti

@@ -1,0 +1,38 @@
+#pragma once
+// Which metrics are collected together, and the counters computed from their values.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/cupti/host_profiler.h"
+#include "device/cupti/metric_sets.h"
+#include "device/interface/collector.h"
+
+namespace roofprof::cupti {
+
+// Metrics by CounterRecord::range, each in its column; not a number where one is not known.
+using RangeTable = std::map<std::uint64_t, std::vector<double>>;
+
+// Metrics that are collected in the same passes: columns first_column and following.
+struct MetricGroup {
+  std::unique_ptr<Configuration> configuration;
+  std::size_t first_column = 0;
+  std::string failure;  // why there are no values; empty: there are
+};
+
+struct CounterPlan {
+  std::vector<ResolvedCounter> counters;  // all that were asked for, those without values included
+  std::vector<MetricGroup> groups;
+  std::size_t columns = 0;
+};
+
+// Groups the metrics of each set so that a group is one pass, in which nothing has to be repeated; a metric that needs
+// more by itself is a group of its own. A counter whose metrics the system refuses says so.
+CounterPlan plan_counters(const HostProfiler& host, const CounterRequest& request);
+
+// Computes the counters: the trace gets their sources and, for each range, their values.
+void write_counters(CounterPlan plan, const RangeTable& table, CounterTrace& trace);
+
+}  // namespace roofprof::cupti

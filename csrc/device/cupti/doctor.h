@@ -1,0 +1,14 @@
+#pragma once
+// What CUPTI lets be measured here, for the doctor.
+
+#include <vector>
+
+#include "device/interface/finding.h"
+
+namespace roofprof::cupti {
+
+// Adds what was found of the library, of kernel times and of counters, behind the driver's gate. admins_only: the
+// driver says that counters are not for this process, which is then not tried.
+void examine(bool admins_only, std::vector<Finding>& findings);
+
+}  // namespace roofprof::cupti

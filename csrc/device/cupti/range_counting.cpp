@@ -1,0 +1,311 @@
+#include "device/cupti/range_counting.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "device/nvidia/driver.h"
+
+namespace roofprof::cupti {
+namespace {
+
+// How many ranges to make room for where nobody says how many there will be, and at most.
+constexpr std::size_t kUsualRooms = 1024;
+constexpr std::size_t kMostRooms = 65536;
+constexpr std::size_t kMostRounds = 64;  // runs of the body for one set of counters
+constexpr std::size_t kNoPlace = std::numeric_limits<std::size_t>::max();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
+
+// A kernel is one range. By module, entering one and leaving it are a range each, whether or not it launches. A few
+// more than expected cost little.
+RangeRooms rooms_for(const CounterRequest& request) {
+  const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
+  if (expected == 0) return {kUsualRooms, kUsualRooms};
+  const std::size_t needed = request.ranges == CounterRanges::modules ? 2 * expected + 1 : expected;
+  return {std::min(kMostRooms, needed + needed / 8 + 16), std::min(kMostRooms, needed)};
+}
+
+// Counts the kernels of a run from some launch id on. The observer tells it of every op and module: a run does the same
+// each time, so a number of these is a place in it.
+class LateStart final : public LaunchMarker {
+ public:
+  // `begin` is called before the id with that number, on the thread that launches.
+  LateStart(std::size_t number, std::function<void()> begin) : number_(number), begin_(std::move(begin)) {}
+
+  void push(LaunchId /*id*/, LaunchLevel /*level*/) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (ids_++ != number_) return;
+    try {
+      begin_();
+      begun_ = true;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  void pop(LaunchLevel /*level*/) noexcept override {}
+
+  // After the run.
+  std::size_t ids() const { return ids_; }  // of all
+  bool begun() const { return begun_; }
+  void check() const {  // throws what `begin` threw
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t number_;
+  std::function<void()> begin_;
+  std::size_t ids_ = 0;
+  bool begun_ = false;
+  std::exception_ptr failure_;
+};
+
+void require_success(const char* function, CUptiResult result) {
+  if (result != CUPTI_SUCCESS) throw CuptiError(function, result);
+}
+
+// By launch order: the names say it, where they can be read and are all different; else the order of the ranges does.
+void add_kernels(const std::vector<std::optional<RangeName>>& names, std::vector<std::vector<double>>&& values,
+                 std::size_t first, RangeTable& table) {
+  std::set<std::size_t> ordinals;
+  for (const auto& name : names) {
+    if (name && name->ordinal < names.size()) ordinals.insert(name->ordinal);
+  }
+  const bool named = ordinals.size() == names.size();
+  for (std::size_t range = 0; range < names.size(); ++range) {
+    table[first + (named ? names[range]->ordinal : range)] = std::move(values[range]);
+  }
+}
+
+}  // namespace
+
+// What happens around the body in each pass; the device's context is current in all but the marker's.
+struct RangeCounting::Steps {
+  std::function<void()> begin;
+  std::function<LaunchMarker*()> marker;  // for the body
+  std::function<void()> end;
+};
+
+RangeCounting::RangeCounting(const CounterRequest& request, int device, const Body& body, CounterTrace& trace)
+    : request_(request),
+      device_(device),
+      body_(body),
+      trace_(trace),
+      mode_(request.ranges == CounterRanges::modules ? RangeMode::modules : RangeMode::kernels),
+      rooms_(rooms_for(request)) {}
+
+RangeTable RangeCounting::count(const Configuration& configuration) {
+  rounds_ = 0;
+  RangeTable table = mode_ == RangeMode::modules ? count_modules(configuration) : count_kernels(configuration);
+  if (accepted_ < asked_ || rounds_ > 1) note_rounds();
+  return table;
+}
+
+RangeSession RangeCounting::open(const Configuration& configuration) {
+  const cuda::PrimaryContext context(cuda::driver(), device_);
+  return {configuration, static_cast<CUcontext>(context.get()), mode_, rooms_};
+}
+
+// Those after it begin with as many.
+void RangeCounting::took(const RangeSession& session) {
+  asked_ = std::max(asked_, rooms_.wanted);
+  accepted_ = session.rooms();
+  if (accepted_ < rooms_.wanted) rooms_ = {accepted_, accepted_};
+  ++rounds_;
+}
+
+void RangeCounting::run_passes(RangeSession& session, std::size_t announced, const Steps& steps) {
+  const cuda::Driver& driver = cuda::driver();
+  for (std::size_t pass = 0;; ++pass) {
+    if (pass > announced) {
+      throw CollectorError("CUPTI announced " + std::to_string(announced) + " passes and asks for more");
+    }
+    {
+      const cuda::PrimaryContext context(driver, device_);
+      steps.begin();
+    }
+    ++trace_.passes;
+    body_(steps.marker());
+    const cuda::PrimaryContext context(driver, device_);
+    steps.end();
+    if (!session.started()) return;
+    cuda::synchronize_all(driver);
+    if (session.stop()) return;
+  }
+}
+
+void RangeCounting::start(RangeSession& session) const {
+  session.start();
+  if (mode_ != RangeMode::kernels_in_pushed_range) return;
+  require_success("cuptiRangeProfilerPushRange", session.push("kernels"));
+}
+
+void RangeCounting::end(RangeSession& session) const {
+  if (mode_ == RangeMode::kernels_in_pushed_range) require_success("cuptiRangeProfilerPopRange", session.pop());
+}
+
+RangeCounting::Ranges RangeCounting::read(RangeSession& session, std::size_t metrics) {
+  const cuda::PrimaryContext context(cuda::driver(), device_);
+  Ranges found;
+  found.dropped = session.decode();
+  const std::size_t count = session.range_count();
+  std::size_t not_evaluated = 0;
+  CUptiResult why = CUPTI_SUCCESS;
+  for (std::size_t range = 0; range < count; ++range) {
+    found.names.push_back(read_range_name(session.range_name(range)));
+    std::vector<double>& values = found.values.emplace_back(metrics, kNoValue);
+    if (const CUptiResult result = session.evaluate(range, values); result != CUPTI_SUCCESS) {
+      std::ranges::fill(values, kNoValue);
+      ++not_evaluated;
+      why = result;
+    }
+  }
+  if (not_evaluated > 0) {
+    add_note(trace_.notes, "counters-not-evaluated",
+             "CUPTI could not work out counters of " + std::to_string(not_evaluated) + " of " + std::to_string(count) +
+                 " ranges (" + std::string(error_name(why)) + ")");
+  }
+  return found;
+}
+
+void RangeCounting::note_rounds() {
+  std::string text = "CUPTI took " + std::to_string(accepted_) + " ranges at a time";
+  if (accepted_ < asked_) text += " of " + std::to_string(asked_) + " that were asked for";
+  if (rounds_ > 1) text += "; a set of counters took " + std::to_string(rounds_) + " runs";
+  add_note(trace_.notes, "counters-in-rounds", std::move(text));
+}
+
+// ---- modules: each round opens the ranges that those before it had no room for. A module's metrics are added up, so
+// that one which is not a number makes its sum none.
+
+RangeTable RangeCounting::count_modules(const Configuration& configuration) {
+  const std::size_t metrics = configuration.metrics().size();
+  RangeTable table;
+  std::vector<LaunchId> opened;  // whose the ranges were
+  std::size_t first = 0;         // that was not counted yet
+  std::size_t dropped = 0;
+  do {
+    RangeSession session = open(configuration);
+    took(session);
+    ModuleRanges modules(session, first);
+    run_passes(session, configuration.passes(),
+               {[&] {
+                  session.start();
+                  modules.begin_pass();
+                },
+                [&] { return &modules; }, [&] { modules.end_pass(); }});
+    modules.check();
+    if (modules.threads_took_turns()) {
+      add_note(trace_.notes, "counters-between-threads",
+               "several threads were in modules at once: what they launched counts for the module that was entered "
+               "last, and while one range gives way to another for none");
+    }
+    if (first == 0) opened = modules.opened();
+    if (opened != modules.opened()) break;  // another run than the first one: what is left stays unknown
+    const Ranges ranges = read(session, metrics);
+    const std::size_t last = std::min(first + session.rooms(), opened.size());
+    std::vector<bool> seen(opened.size());
+    std::size_t unnamed = 0;
+    for (std::size_t range = 0; range < ranges.names.size(); ++range) {
+      const auto& name = ranges.names[range];
+      if (!name || name->ordinal >= opened.size()) {
+        ++unnamed;
+        continue;
+      }
+      seen[name->ordinal] = true;
+      std::vector<double>& sums = table.try_emplace(opened[name->ordinal], metrics, 0.0).first->second;
+      std::ranges::transform(sums, ranges.values[range], sums.begin(), std::plus());
+    }
+    // A range without kernels may be left out; but where there was no room for all, it may have had some.
+    const std::size_t lost = ranges.dropped + unnamed;
+    for (std::size_t ordinal = first; lost > 0 && ordinal < last; ++ordinal) {
+      if (!seen[ordinal]) table[opened[ordinal]].assign(metrics, kNoValue);
+    }
+    dropped += lost;
+    first = last;
+  } while (first < opened.size() && rounds_ < kMostRounds);
+  dropped += opened.size() - first;
+  trace_.dropped = std::max(trace_.dropped, static_cast<std::int64_t>(dropped));
+  for (; first < opened.size(); ++first) table[opened[first]].assign(metrics, kNoValue);
+  return table;
+}
+
+// ---- kernels
+
+RangeCounting::Ranges RangeCounting::kernels_of_a_run(const Configuration& configuration) {
+  RangeSession session = open(configuration);
+  took(session);
+  run_passes(session, configuration.passes(), {[&] { start(session); }, [] { return nullptr; }, [&] { end(session); }});
+  return read(session, configuration.metrics().size());
+}
+
+// Of a run's kernels those from a launch id on.
+RangeCounting::LateRanges RangeCounting::kernels_from(std::size_t id, const Configuration& configuration) {
+  RangeSession session = open(configuration);
+  took(session);
+  std::optional<LateStart> late;
+  const auto start_here = [&] {
+    const cuda::PrimaryContext context(cuda::driver(), device_);
+    cuda::synchronize_all(cuda::driver());
+    start(session);
+  };
+  run_passes(session, configuration.passes(),
+             {[&] { late.emplace(id, start_here); }, [&] { return &*late; },
+              [&] {
+                late->check();
+                if (late->begun()) end(session);
+              }});
+  LateRanges found{{}, late->ids(), late->begun()};
+  if (found.begun) found.ranges = read(session, configuration.metrics().size());
+  return found;
+}
+
+RangeTable RangeCounting::count_kernels(const Configuration& configuration) {
+  Ranges ranges = kernels_of_a_run(configuration);
+  if (ranges.all() == 0 && request_.expected_launches > 0 && mode_ == RangeMode::kernels) {
+    mode_ = RangeMode::kernels_in_pushed_range;
+    rounds_ = 0;
+    ranges = kernels_of_a_run(configuration);
+  }
+  const std::size_t all = ranges.all();
+  RangeTable table;
+  add_kernels(ranges.names, std::move(ranges.values), 0, table);
+  if (table.size() < all) count_the_rest(configuration, all, table);
+  trace_.dropped = std::max(trace_.dropped, static_cast<std::int64_t>(all - table.size()));
+  return table;
+}
+
+// Runs that begin to count later. At which kernel a launch id stands tells the number of kernels from there on: so the
+// latest id is looked for that leaves no kernel out.
+void RangeCounting::count_the_rest(const Configuration& configuration, std::size_t all, RangeTable& table) {
+  std::size_t early = 0;              // an id that is not behind the first kernel that is missing
+  std::size_t late = kNoPlace;        // one that is
+  std::size_t id = table.size() / 2;  // an op launches about one kernel, and has an id, as its module does
+  std::optional<std::size_t> ids;     // of a run
+  while (table.size() < all && rounds_ < kMostRounds && early + 1 < late && id > early) {
+    LateRanges found = kernels_from(id, configuration);
+    if (found.ids == 0) return;                                                    // nobody tells of launches
+    if (found.ids != ids.value_or(found.ids) || found.ranges.all() > all) return;  // it was another run
+    ids = found.ids;
+    const std::size_t before = all - found.ranges.all();
+    if (!found.begun || before > table.size()) {
+      late = std::min({late, id, found.ids});
+      id = early + (late - early) / 2;
+      continue;
+    }
+    const std::size_t kept = table.size();
+    add_kernels(found.ranges.names, std::move(found.ranges.values), before, table);
+    early = id;
+    if (table.size() > kept) late = found.ids + 1;
+    // Where the next one stands, if the ids that follow launch as many kernels each; a little before that.
+    const double kernels_per_id = static_cast<double>(all - before) / static_cast<double>(found.ids - id);
+    const auto further = static_cast<std::size_t>(0.9 * static_cast<double>(table.size() - before) / kernels_per_id);
+    id = std::min(early + std::max<std::size_t>(further, 1), late - 1);
+  }
+}
+
+}  // namespace roofprof::cupti

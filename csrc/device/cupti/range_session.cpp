@@ -1,0 +1,210 @@
+#include "device/cupti/range_session.h"
+
+#include <array>
+#include <utility>
+
+#include "core/phrases.h"
+
+namespace roofprof::cupti {
+namespace {
+
+// Why a device is not supported, by its flags.
+std::string reason_of(const CUpti_Profiler_DeviceSupported_Params& answer) {
+  const std::array<std::pair<CUpti_Profiler_Support_Level, std::string_view>, 6> flags = {{
+      {answer.architecture, "its architecture (compute capability 7.5 or newer is needed)"},
+      {answer.sli, "SLI"},
+      {answer.vGpu, "that it is a virtual GPU"},
+      {answer.confidentialCompute, "confidential computing"},
+      {answer.cmp, "that it is a mining processor (CMP)"},
+      {answer.wsl, "Windows' Linux (WSL)"},
+  }};
+  std::string found;
+  for (const auto& [level, words] : flags) {
+    if (level != CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED && level != CUPTI_PROFILER_CONFIGURATION_DISABLED) continue;
+    add_item(found, words);
+    if (level == CUPTI_PROFILER_CONFIGURATION_DISABLED) found += " (switched off by the system)";
+  }
+  return found.empty() ? "something that CUPTI does not name" : found;
+}
+
+// Fewer are not tried: it is not their number that CUPTI refuses.
+constexpr std::size_t kFewestRooms = 16;
+// Images hold some kilobytes for each range; larger ones would take the memory of the model.
+constexpr std::size_t kLargestImage = std::size_t{1} << 29;
+
+bool is_about_numbers(const CuptiError& error) {
+  return error.code() == CUPTI_ERROR_INVALID_OPERATION || error.code() == CUPTI_ERROR_OUT_OF_MEMORY;
+}
+
+std::size_t fewer(std::size_t rooms, std::size_t needed) { return rooms > needed ? needed : rooms / 2; }
+
+}  // namespace
+
+ProfilerLibrary::ProfilerLibrary(const Api& api) : api_(api) {
+  auto asked = params<CUpti_Profiler_Initialize_Params>();
+  ROOFPROF_CUPTI(api_, cuptiProfilerInitialize, &asked);
+}
+
+ProfilerLibrary::~ProfilerLibrary() {
+  auto asked = params<CUpti_Profiler_DeInitialize_Params>();
+  api_.cuptiProfilerDeInitialize(&asked);
+}
+
+void check_supported(const Api& api, CUdevice device) {
+  auto asked = params<CUpti_Profiler_DeviceSupported_Params>();
+  asked.cuDevice = device;
+  asked.api = CUPTI_PROFILER_RANGE_PROFILING;
+  ROOFPROF_CUPTI(api, cuptiProfilerDeviceSupported, &asked);
+  if (asked.isSupported == CUPTI_PROFILER_CONFIGURATION_SUPPORTED) return;
+  throw CollectorError("CUPTI cannot read this GPU's counters; the reason is " + reason_of(asked),
+                       "kernel times work without them: counters=\"off\"");
+}
+
+std::string chip_name(const Api& api, std::size_t device_index) {
+  auto asked = params<CUpti_Device_GetChipName_Params>();
+  asked.deviceIndex = device_index;
+  ROOFPROF_CUPTI(api, cuptiDeviceGetChipName, &asked);
+  return asked.pChipName;
+}
+
+std::vector<std::uint8_t> counter_availability(const Api& api, CUcontext context) {
+  auto asked = params<CUpti_Profiler_GetCounterAvailability_Params>();
+  asked.ctx = context;
+  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &asked);
+  std::vector<std::uint8_t> image(asked.counterAvailabilityImageSize);
+  asked.pCounterAvailabilityImage = image.data();
+  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &asked);
+  return image;
+}
+
+void RangeObjectDeleter::operator()(CUpti_RangeProfiler_Object* object) const {
+  auto asked = params<CUpti_RangeProfiler_Disable_Params>();
+  asked.pRangeProfilerObject = object;
+  api->cuptiRangeProfilerDisable(&asked);
+}
+
+RangeSession::RangeSession(const Configuration& configuration, CUcontext context, RangeMode mode, RangeRooms rooms)
+    : configuration_(configuration), api_(configuration.api()) {
+  for (rooms_ = rooms.wanted;; rooms_ = fewer(rooms_, rooms.needed)) {
+    open(context);
+    try {
+      make_room();
+      configure(mode);
+      return;
+    } catch (const CuptiError& error) {
+      if (!is_about_numbers(error) || fewer(rooms_, rooms.needed) < kFewestRooms) throw;
+    }
+  }
+}
+
+// A fresh object each time: what one is worth that refused something is not documented.
+void RangeSession::open(CUcontext context) {
+  object_.reset();
+  auto asked = params<CUpti_RangeProfiler_Enable_Params>();
+  asked.ctx = context;
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerEnable, &asked);
+  object_ = RangeObject(asked.pRangeProfilerObject, {&api_});
+}
+
+RangeSession::~RangeSession() {
+  if (!started_) return;
+  auto asked = params<CUpti_RangeProfiler_Stop_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  api_.cuptiRangeProfilerStop(&asked);
+}
+
+void RangeSession::make_room() {
+  auto size = params<CUpti_RangeProfiler_GetCounterDataSize_Params>();
+  size.pRangeProfilerObject = object_.get();
+  size.pMetricNames = configuration_.names();
+  size.numMetrics = configuration_.metrics().size();
+  size.maxNumOfRanges = rooms_;
+  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(rooms_);
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerGetCounterDataSize, &size);
+  if (size.counterDataSize > kLargestImage) {
+    throw CuptiError("cuptiRangeProfilerGetCounterDataSize", CUPTI_ERROR_OUT_OF_MEMORY);
+  }
+  counter_data_.assign(size.counterDataSize, 0);
+
+  auto filled = params<CUpti_RangeProfiler_CounterDataImage_Initialize_Params>();
+  filled.pRangeProfilerObject = object_.get();
+  filled.counterDataSize = counter_data_.size();
+  filled.pCounterData = counter_data_.data();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerCounterDataImageInitialize, &filled);
+}
+
+void RangeSession::configure(RangeMode mode) {
+  const bool kernels = mode != RangeMode::modules;
+  auto asked = params<CUpti_RangeProfiler_SetConfig_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  asked.configSize = configuration_.image().size();
+  asked.pConfig = configuration_.image().data();
+  asked.counterDataImageSize = counter_data_.size();
+  asked.pCounterDataImage = counter_data_.data();
+  asked.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
+  asked.replayMode = kernels ? CUPTI_KernelReplay : CUPTI_UserReplay;
+  asked.maxRangesPerPass = rooms_;
+  asked.numNestingLevels = 1;
+  asked.minNestingLevel = 1;
+  asked.targetNestingLevel = mode == RangeMode::kernels ? 0 : 1;  // kernels by themselves are in no pushed range
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerSetConfig, &asked);
+}
+
+void RangeSession::start() {
+  auto asked = params<CUpti_RangeProfiler_Start_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStart, &asked);
+  started_ = true;
+}
+
+bool RangeSession::stop() {
+  auto asked = params<CUpti_RangeProfiler_Stop_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStop, &asked);
+  started_ = false;
+  return asked.isAllPassSubmitted != 0;
+}
+
+CUptiResult RangeSession::push(const char* name) noexcept {
+  auto asked = params<CUpti_RangeProfiler_PushRange_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  asked.pRangeName = name;
+  return api_.cuptiRangeProfilerPushRange(&asked);
+}
+
+CUptiResult RangeSession::pop() noexcept {
+  auto asked = params<CUpti_RangeProfiler_PopRange_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  return api_.cuptiRangeProfilerPopRange(&asked);
+}
+
+std::size_t RangeSession::decode() {
+  auto asked = params<CUpti_RangeProfiler_DecodeData_Params>();
+  asked.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerDecodeData, &asked);
+  return asked.numOfRangeDropped;
+}
+
+std::size_t RangeSession::range_count() const {
+  auto asked = params<CUpti_RangeProfiler_GetCounterDataInfo_Params>();
+  asked.pCounterDataImage = counter_data_.data();
+  asked.counterDataImageSize = counter_data_.size();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerGetCounterDataInfo, &asked);
+  return asked.numTotalRanges;
+}
+
+std::string RangeSession::range_name(std::size_t range) const {
+  auto asked = params<CUpti_RangeProfiler_CounterData_GetRangeInfo_Params>();
+  asked.pCounterDataImage = counter_data_.data();
+  asked.counterDataImageSize = counter_data_.size();
+  asked.rangeIndex = range;
+  asked.rangeDelimiter = "/";
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerCounterDataGetRangeInfo, &asked);
+  return asked.rangeName != nullptr ? asked.rangeName : "";
+}
+
+CUptiResult RangeSession::evaluate(std::size_t range, std::span<double> values) const {
+  return configuration_.evaluate(counter_data_, range, values);
+}
+
+}  // namespace roofprof::cupti

@@ -1,0 +1,96 @@
+#pragma once
+// The target half of CUPTI's range profiler: counting in one context, each step as an object that ends it.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device_data.h"
+#include "device/cupti/api.h"
+#include "device/cupti/host_profiler.h"
+
+namespace roofprof::cupti {
+
+// CUPTI's profiler, switched on. Throws CuptiError.
+class ProfilerLibrary {
+ public:
+  explicit ProfilerLibrary(const Api& api);
+  ~ProfilerLibrary();
+  ProfilerLibrary(const ProfilerLibrary&) = delete;
+  ProfilerLibrary& operator=(const ProfilerLibrary&) = delete;
+
+ private:
+  const Api& api_;
+};
+
+// Throws CollectorError with the reason if the device's counters cannot be read by ranges.
+void check_supported(const Api& api, CUdevice device);
+
+std::string chip_name(const Api& api, std::size_t device_index);
+
+// What of the chip's counters this system lets be read. Asked while nothing is counted.
+std::vector<std::uint8_t> counter_availability(const Api& api, CUcontext context);
+
+struct RangeObjectDeleter {
+  const Api* api = nullptr;
+  void operator()(CUpti_RangeProfiler_Object* object) const;
+};
+using RangeObject = std::unique_ptr<CUpti_RangeProfiler_Object, RangeObjectDeleter>;
+
+// For how many ranges to make room: what is wanted, then, if CUPTI refuses that, what is needed, then half of it each
+// time. It documents no limit; some versions have one of two or three thousand.
+struct RangeRooms {
+  std::size_t wanted = 0;
+  std::size_t needed = 0;
+};
+
+enum class RangeMode : std::uint8_t {
+  modules,                 // those that are pushed
+  kernels,                 // each kernel
+  kernels_in_pushed_range  // each kernel of a range that is pushed: some versions see none without one
+};
+
+// Counting of one configuration in one context. A new one for each configuration: CUPTI does not document that one can
+// serve several.
+class RangeSession {
+ public:
+  // Throws CuptiError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES without permission, CUPTI_ERROR_HARDWARE_BUSY while another
+  // program counts. Uses the configuration as long as it lives.
+  RangeSession(const Configuration& configuration, CUcontext context, RangeMode mode, RangeRooms rooms);
+  ~RangeSession();
+  RangeSession(const RangeSession&) = delete;
+  RangeSession& operator=(const RangeSession&) = delete;
+
+  std::size_t rooms() const { return rooms_; }  // that CUPTI took
+  void start();                                 // a pass
+  bool stop();                                  // true: that was the last pass
+  bool started() const { return started_; }
+  // Ranges of modules, or the one around kernels; one at a time.
+  CUptiResult push(const char* name) noexcept;
+  CUptiResult pop() noexcept;
+
+  // After the last pass.
+  std::size_t decode();             // how many ranges there was no room for
+  std::size_t range_count() const;  // that there was room for
+  std::string range_name(std::size_t range) const;
+  CUptiResult evaluate(std::size_t range, std::span<double> values) const;
+  // The image that these read.
+  std::span<const std::uint8_t> counter_data() const { return counter_data_; }
+
+ private:
+  void open(CUcontext context);
+  void make_room();
+  void configure(RangeMode mode);
+
+  const Configuration& configuration_;
+  const Api& api_;
+  std::vector<std::uint8_t> counter_data_;  // written to as long as the object lives
+  RangeObject object_;
+  std::size_t rooms_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace roofprof::cupti

@@ -1,0 +1,288 @@
+#include "device/cupti/tracer.h"
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "device/cupti/device_trace.h"
+#include "device/cupti/graph_nodes.h"
+#include "device/cupti/launch_ids.h"
+#include "device/nvidia/other_profilers.h"
+
+namespace roofprof::cupti {
+
+namespace {
+
+// Ids of launches are recorded with calls of the API alone: of the runtime's, which PyTorch makes, and of the driver's,
+// which Triton and cuBLAS make too.
+constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                               CUPTI_ACTIVITY_KIND_MEMCPY,
+                               CUPTI_ACTIVITY_KIND_MEMCPY2,
+                               CUPTI_ACTIVITY_KIND_MEMSET,
+                               CUPTI_ACTIVITY_KIND_RUNTIME,
+                               CUPTI_ACTIVITY_KIND_DRIVER,
+                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+constexpr std::array kGraphCallbacks = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+
+// Frequent calls that launch nothing: records of them would waste time and memory.
+constexpr std::array kIdleRuntimeCalls = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceCount_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaFuncSetAttribute_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaPointerGetAttributes_v4000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010,
+    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6050,
+    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
+};
+constexpr std::array kIdleDriverCalls = {
+    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,       CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
+    CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice,        CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute,
+    CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute, CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute,
+    CUPTI_DRIVER_TRACE_CBID_cuFuncGetAttribute,    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
+    CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,   CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
+};
+
+// What CUPTI's callbacks work on: they carry no pointer to a trace, or may come after it. Never destroyed.
+struct Shared {
+  LaunchIds ids;
+  GraphNodes graphs;
+  std::atomic<const Api*> api = nullptr;
+  std::atomic<bool> tracing = false;
+};
+
+Shared& shared() {
+  static auto* const all = new Shared;
+  return *all;
+}
+
+std::optional<std::uint64_t> id_of(const Api& api, CUgraphNode node) {
+  std::uint64_t id = 0;
+  if (node == nullptr || api.cuptiGetGraphNodeId(node, &id) != CUPTI_SUCCESS) return std::nullopt;
+  return id;
+}
+
+// On the thread that captures or instantiates. CUDA must not be called here, and nothing thrown.
+void CUPTIAPI on_graph_node(void*, CUpti_CallbackDomain domain, CUpti_CallbackId callback, const void* data) {
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
+  const auto* graph =
+      static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
+  if (graph == nullptr) return;
+  Shared& all = shared();
+  const Api& api = *all.api.load(std::memory_order_relaxed);
+  const auto node = id_of(api, graph->node);
+  if (!node) return;
+  try {
+    if (callback == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+      all.graphs.created(*node, all.ids.current());
+    } else if (callback == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) {
+      if (const auto original = id_of(api, graph->originalNode)) all.graphs.cloned(*node, *original);
+    }
+  } catch (const std::exception&) {  // no memory: the node is as if captured before the trace
+  }
+}
+
+constexpr const char* kOneAtATime = "let one profiler end before the other begins";
+constexpr const char* kOtherClock =
+    "another profiler (torch.profiler, for one) began within this trace and replaced CUPTI's clock: the recorded times "
+    "are wrong";
+constexpr const char* kCallbacksTaken =
+    "another client holds CUPTI's callbacks, as torch.profiler up to torch 2.14 does after its first use: kernels of "
+    "CUDA graphs count where the graph is launched, and if it records just now, kernels may be missing";
+
+std::string failed(std::string_view what, int code) {
+  return "CUPTI could not " + std::string(what) + " (" + std::string(error_name(code)) + ")";
+}
+
+}  // namespace
+
+Tracer::Tracer(const Api& api, std::function<void()> synchronize, TraceLimits limits)
+    : api_(api), synchronize_(std::move(synchronize)), limits_(limits) {}
+
+Tracer::~Tracer() {
+  if (!tracing_) return;
+  std::vector<Note> notes;
+  ActivityInbox::instance().close();
+  release(notes);
+  shared().tracing = false;
+}
+
+LaunchMarker* Tracer::marker() { return tracing_ ? &shared().ids : nullptr; }
+
+void Tracer::start() {
+  require_activity(api_);
+  synchronize_();
+  if (shared().tracing.exchange(true)) {
+    throw CollectorError("kernel times are being recorded already", "end that trace first");
+  }
+  // From here on this is the process's only trace of ours.
+  try {
+    begin();
+    tracing_ = true;
+  } catch (...) {
+    std::vector<Note> notes;
+    ActivityInbox::instance().close();
+    release(notes);
+    shared().tracing = false;
+    throw;
+  }
+}
+
+void Tracer::begin() {
+  ActivityInbox& inbox = ActivityInbox::instance();
+  Shared& all = shared();
+  all.api = &api_;
+  all.graphs.clear();
+  watch_graphs();  // first, as it tells of others
+  clock_.start(api_);
+  inbox.register_callbacks(api_);
+  all.ids.begin(api_);
+  inbox.open(api_, limits_);
+  enable();
+  skip_calls_that_launch_nothing();
+  synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
+  std::size_t from_before = 0;  // asking resets the count
+  api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
+  start_ns_ = now();
+  inbox.keep_of_others_from(start_ns_);
+}
+
+// Callbacks need a subscription, of which a process has one; records need none. Up to torch 2.14 torch's profiler takes
+// it with its first use and never gives it back; and where it cannot have it then, it sees no GPU in this process any
+// more. So others who hold it do not prevent a trace, and ours is held while there is something to watch.
+void Tracer::watch_graphs() {
+  callbacks_taken_ = false;
+  if (api_.cuptiEnableCallback == nullptr || api_.cuptiGetGraphNodeId == nullptr) return;
+  if (const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_graph_node, nullptr); result != CUPTI_SUCCESS) {
+    subscriber_ = nullptr;
+    callbacks_taken_ = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    if (!callbacks_taken_ || !cuda::profilers_in_environment().empty()) throw CuptiError("cuptiSubscribe", result);
+    return;
+  }
+  watched_.reserve(kGraphCallbacks.size());
+  for (const auto callback : kGraphCallbacks) {
+    if (api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback) == CUPTI_SUCCESS) {
+      watched_.push_back(callback);
+    }
+  }
+  if (watched_.empty()) api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr));
+}
+
+void Tracer::enable() {
+  enabled_.reserve(kKinds.size());
+  for (const CUpti_ActivityKind kind : kKinds) {
+    ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
+    enabled_.push_back(kind);
+  }
+}
+
+// If the library cannot, more is recorded than is needed. Enabling the kinds again undoes it.
+void Tracer::skip_calls_that_launch_nothing() {
+  if (api_.cuptiActivityEnableRuntimeApi != nullptr) {
+    for (const auto call : kIdleRuntimeCalls) api_.cuptiActivityEnableRuntimeApi(call, 0);
+  }
+  if (api_.cuptiActivityEnableDriverApi != nullptr) {
+    for (const auto call : kIdleDriverCalls) api_.cuptiActivityEnableDriverApi(call, 0);
+  }
+}
+
+std::int64_t Tracer::now() const {
+  std::uint64_t timestamp = 0;
+  ROOFPROF_CUPTI(api_, cuptiGetTimestamp, &timestamp);
+  return static_cast<std::int64_t>(timestamp);
+}
+
+DeviceTrace Tracer::stop() {
+  if (!tracing_) throw CollectorError("no kernel times are being recorded", "start a trace first");
+  tracing_ = false;
+  Shared& all = shared();
+  ActivityInbox& inbox = ActivityInbox::instance();
+  DeviceTrace trace;
+  trace.start_ns = start_ns_;
+  const bool asked = wait_at_the_end(trace);
+  const bool clock_held = clock_.holds(api_);
+  flush(trace);
+  Received received = inbox.close();
+  if (asked && !received.last_came && inbox.give_up_buffers()) {
+    add_note(trace.notes, "other-profiler",
+             "another profiler (torch.profiler, for one) began within this trace and took its records: kernels from "
+             "then on are missing");
+  }
+  const bool graphs_watched = watched_.size() == kGraphCallbacks.size();
+  release(trace.notes);
+  all.tracing = false;
+  if (!clock_held) throw CollectorError(kOtherClock, kOneAtATime);
+  add_received(std::move(received), {all.graphs, graphs_watched}, trace);
+  if (callbacks_taken_) add_note(trace.notes, "cupti-shared", kCallbacksTaken);
+  if (const std::int64_t refused = all.ids.refused(); refused > 0) {
+    add_note(
+        trace.notes, "launches-misplaced",
+        std::to_string(refused) + " launch ids were refused by CUPTI: kernels may be counted outside of their module");
+  }
+  all.graphs.clear();
+  return trace;
+}
+
+// A call of ours under an id of its own comes last: where its record does not come back, somebody else has the records.
+// Whether that can be told.
+bool Tracer::wait_at_the_end(DeviceTrace& trace) {
+  LaunchIds& ids = shared().ids;
+  ids.clear_this_thread();
+  const std::int64_t refused = ids.refused();
+  ids.push(kLastLaunch, LaunchLevel::op);
+  bool waited = true;
+  try {
+    synchronize_();
+  } catch (const CollectorError& error) {
+    add_note(trace.notes, "device-lost", std::string(error.what()) + "; kernel times are those recorded until then");
+    waited = false;
+  }
+  ids.pop(LaunchLevel::op);
+  return waited && ids.refused() == refused;
+}
+
+void Tracer::flush(DeviceTrace& trace) {
+  std::uint64_t end = 0;
+  if (const CUptiResult result = api_.cuptiGetTimestamp(&end); result == CUPTI_SUCCESS) {
+    trace.end_ns = static_cast<std::int64_t>(end);
+  } else {
+    add_note(trace.notes, "cupti-failed", failed("tell when the trace ended", result));
+  }
+  // All buffers, those with records that have no end yet among them.
+  if (const CUptiResult result = api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+      result != CUPTI_SUCCESS) {
+    add_note(trace.notes, "kernels-missing", failed("hand over all of its records", result));
+  }
+  std::size_t dropped = 0;
+  if (api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
+    trace.dropped += static_cast<std::int64_t>(dropped);
+  }
+}
+
+// Undoes what start() did, as far as it came. Never cuptiFinalize: that would end other clients' sessions too.
+void Tracer::release(std::vector<Note>& notes) {
+  const auto check = [&](std::string_view what, CUptiResult result) {
+    if (result != CUPTI_SUCCESS) add_note(notes, "cupti-failed", failed(what, result));
+  };
+  for (const auto callback : std::exchange(watched_, {})) {
+    check("end a callback", api_.cuptiEnableCallback(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback));
+  }
+  const auto enabled = std::exchange(enabled_, {});
+  for (const auto kind : enabled) check("end recording", api_.cuptiActivityDisable(kind));
+  // The inbox is closed: what was recorded between the last flush and now is thrown away, not kept for the next trace.
+  if (!enabled.empty()) api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  if (subscriber_ != nullptr) check("end our session", api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr)));
+  check("give its clock back", static_cast<CUptiResult>(clock_.end(api_)));
+}
+
+}  // namespace roofprof::cupti

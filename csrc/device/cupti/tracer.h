@@ -1,0 +1,54 @@
+#pragma once
+// Kernel times by CUPTI's activity records.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/device_data.h"
+#include "device/cupti/activity_inbox.h"
+#include "device/cupti/api.h"
+#include "device/cupti/trace_clock.h"
+
+namespace roofprof::cupti {
+
+// One trace at a time in a process, because CUPTI's records are the process's. Its destructor ends a trace under way.
+class Tracer {
+ public:
+  // `synchronize` waits for the devices and throws CollectorError where one is lost.
+  Tracer(const Api& api, std::function<void()> synchronize, TraceLimits limits = {});
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // Throws CollectorError (another profiler is at work); nothing is enabled or subscribed then.
+  void start();
+  // Null while nothing is traced.
+  LaunchMarker* marker();
+  // Waits for the devices. Errors become notes, and what was recorded is returned all the same. Throws CollectorError
+  // where its times are not to be trusted; the trace has ended then.
+  DeviceTrace stop();
+
+ private:
+  void begin();
+  void watch_graphs();
+  void enable();
+  void skip_calls_that_launch_nothing();
+  std::int64_t now() const;
+  bool wait_at_the_end(DeviceTrace& trace);
+  void flush(DeviceTrace& trace);
+  void release(std::vector<Note>& notes);
+
+  const Api& api_;
+  std::function<void()> synchronize_;
+  TraceLimits limits_;
+  bool tracing_ = false;
+  TraceClock clock_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;  // held while graphs are watched
+  bool callbacks_taken_ = false;                 // by another subscriber
+  std::vector<CUpti_ActivityKind> enabled_;
+  std::vector<CUpti_CallbackIdResource> watched_;  // of graphs
+  std::int64_t start_ns_ = 0;
+};
+
+}  // namespace roofprof::cupti

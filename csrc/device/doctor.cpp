@@ -1,0 +1,155 @@
+#include "device/doctor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "core/number_text.h"
+#include "core/phrases.h"
+#include "device/nvidia/driver.h"
+#include "device/nvidia/nvml.h"
+#include "device/nvidia/other_profilers.h"
+
+#ifndef ROOFPROF_WITHOUT_CUPTI
+#include "device/cupti/doctor.h"
+#endif
+
+namespace roofprof {
+namespace cuda {
+namespace {
+
+constexpr int kCapSysAdmin = 21;
+constexpr int kOldestCuda = 13000;  // of the driver, for CUPTI 13
+
+std::string contents(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The text between a key and the end of its line.
+std::string_view value_of(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = text.substr(at + key.size());
+  rest = rest.substr(0, rest.find('\n'));
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  return rest;
+}
+
+std::string simulated(bool is) { return is ? ", simulated" : ""; }
+
+Finding driver_finding(const Driver& driver) {
+  const std::string module = kernel_module_version(contents("/proc/driver/nvidia/version"));
+  Finding finding{"driver",
+                  (module.empty() || driver.simulated ? "" : module + ", ") + "CUDA " + version_text(driver.version) +
+                      " (" + driver.path + ")" + simulated(driver.simulated),
+                  ""};
+  if (driver.version < kOldestCuda) finding.advice = "CUPTI 13 needs a driver of CUDA 13 (580 or newer): update it";
+  return finding;
+}
+
+std::string gibibytes(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 1) + " GiB"; }
+
+Finding device_finding(const DeviceFacts& device, const Nvml& nvml) {
+  Finding finding{"cuda:" + std::to_string(device.index),
+                  device.name + ", compute capability " + std::to_string(device.compute_major) + "." +
+                      std::to_string(device.compute_minor) + ", " + gibibytes(device.memory_bytes),
+                  ""};
+  const bool is_instance = device.name.find(" MIG ") != std::string::npos;
+  if (is_instance || nvml.state(device.pci_bus_id).mig.value_or(false)) {
+    finding.found += ", in MIG mode";
+    finding.advice = "counters of what its instances share (L2, DRAM) may be missing; profile without MIG for those";
+  }
+  return finding;
+}
+
+void add_devices(const Driver& driver, std::vector<Finding>& findings) {
+  const Nvml nvml;
+  for (const DeviceFacts& device : devices(driver)) findings.push_back(device_finding(device, nvml));
+  if (nvml.problem().empty()) {
+    findings.push_back({"NVML", "available", ""});
+  } else {
+    findings.push_back({"NVML", nvml.problem(), "it comes with the driver; without it clocks and power stay unknown"});
+  }
+}
+
+void add_profilers(std::vector<Finding>& findings) {
+  const std::string names = listed(profilers_in_environment());
+  if (names.empty()) {
+    findings.push_back({"other profilers", "none", ""});
+  } else {
+    findings.push_back(
+        {"other profilers", "this process runs under " + names, "start it without to profile with roofprof"});
+  }
+}
+
+#ifndef ROOFPROF_WITHOUT_CUPTI
+// Whether the driver's module lets every user read counters; known without CUPTI.
+bool admins_only() {
+  return counters_need_admin(contents("/proc/driver/nvidia/params")).value_or(false) &&
+         !has_sys_admin(contents("/proc/self/status"));
+}
+#endif
+
+void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vector<Finding>& findings) {
+#ifndef ROOFPROF_WITHOUT_CUPTI
+  cupti::examine(!driver.simulated && admins_only(), findings);
+#endif
+}
+
+// Whether this build can measure on a GPU at all; shown on machines without one too, where it may have been built.
+void add_build(std::vector<Finding>& findings) {
+#ifndef ROOFPROF_WITHOUT_CUPTI
+  findings.push_back({"this build", "has kernel times and counters of GPUs", ""});
+#else
+  findings.push_back({"this build", "has no kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
+                      ROOFPROF_WITHOUT_CUPTI_ADVICE});
+#endif
+}
+
+}  // namespace
+
+std::string kernel_module_version(std::string_view proc_version) {
+  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build": the first word of digits and
+  // dots.
+  std::string_view line = value_of(proc_version, "NVRM version:");
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    const bool is_version =
+        word.find('.') != std::string_view::npos && word.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (is_version) return std::string(word);
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+  }
+  return {};
+}
+
+std::optional<bool> counters_need_admin(std::string_view proc_params) {
+  const std::string_view value = value_of(proc_params, "RmProfilingAdminOnly:");
+  if (value.empty()) return std::nullopt;
+  return value.front() != '0';
+}
+
+bool has_sys_admin(std::string_view proc_status) {
+  const std::string mask(value_of(proc_status, "CapEff:"));
+  return (std::strtoull(mask.c_str(), nullptr, 16) >> kCapSysAdmin & 1U) != 0;
+}
+
+}  // namespace cuda
+
+std::vector<Finding> doctor() {
+  std::vector<Finding> findings;
+  cuda::add_build(findings);
+  try {
+    const cuda::Driver& driver = cuda::driver();
+    findings.push_back(cuda::driver_finding(driver));
+    cuda::add_devices(driver, findings);
+    cuda::add_cupti(driver, findings);
+  } catch (const CollectorError& error) {
+    findings.push_back({"driver", error.found(), error.advice()});
+  }
+  cuda::add_profilers(findings);
+  return findings;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,42 @@
+#include "device/interface/collector.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "device/replay/replay.h"
+
+#ifndef ROOFPROF_WITHOUT_CUPTI
+#include "device/cupti/collector.h"
+#endif
+
+namespace roofprof {
+
+namespace {
+
+std::unique_ptr<DeviceCollector> collector_of_the_gpu() {
+#ifndef ROOFPROF_WITHOUT_CUPTI
+  return cupti::make_collector();
+#else
+  throw CollectorError("this roofprof was built without kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
+                       ROOFPROF_WITHOUT_CUPTI_ADVICE);
+#endif
+}
+
+const char* file_in(const char* variable) {
+  const char* path = std::getenv(variable);
+  return path != nullptr && *path != '\0' ? path : nullptr;
+}
+
+}  // namespace
+
+// For developers: ROOFPROF_RECORD_DEVICE=FILE keeps what a GPU did, ROOFPROF_REPLAY_DEVICE=FILE plays it back on a
+// machine without one.
+std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
+  if (!device.starts_with("cuda")) return nullptr;
+  if (const char* path = file_in("ROOFPROF_REPLAY_DEVICE")) return replaying_collector(path);
+  std::unique_ptr<DeviceCollector> collector = collector_of_the_gpu();
+  if (const char* path = file_in("ROOFPROF_RECORD_DEVICE")) return recording_collector(std::move(collector), path);
+  return collector;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,116 @@
+#pragma once
+// NVIDIA's driver (libcuda), looked up at run time through prototypes of our own: no header of theirs, no link to it.
+// It is also the gate to everything else of theirs: without a driver that works, CUPTI crashes at its first call.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/collector_error.h"
+
+namespace roofprof::cuda {
+
+using Result = int;                         // CUresult; 0 is success
+using Device = int;                         // CUdevice
+using Context = void*;                      // CUcontext
+inline constexpr Result kStubLibrary = 34;  // what the toolkit's stand-in for the driver answers
+inline constexpr Result kNoDevice = 100;
+
+// CUdevice_attribute, as far as we ask; the driver's numbers never change their meaning.
+enum class Attribute : int {  // NOLINT(performance-enum-size): as the driver's
+  clock_khz = 13,
+  sm_count = 16,
+  memory_clock_khz = 36,
+  l2_bytes = 38,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+};
+
+// The driver's functions under names of ours, as its header makes macros of its own. All are there, but for what may be
+// null.
+struct Driver {
+  Result (*init)(unsigned flags) = nullptr;
+  Result (*driver_version)(int* version) = nullptr;
+  Result (*get_error_name)(Result error, const char** name) = nullptr;
+  Result (*device_count)(int* count) = nullptr;
+  Result (*device_get)(Device* device, int ordinal) = nullptr;
+  Result (*device_name)(char* name, int length, Device device) = nullptr;
+  Result (*device_memory)(std::size_t* bytes, Device device) = nullptr;
+  Result (*device_attribute)(int* value, int attribute, Device device) = nullptr;
+  Result (*device_pci_bus_id)(char* id, int length, Device device) = nullptr;  // may be null
+  Result (*primary_state)(Device device, unsigned* flags, int* active) = nullptr;
+  Result (*primary_retain)(Context* context, Device device) = nullptr;
+  Result (*primary_release)(Device device) = nullptr;
+  Result (*push_current)(Context context) = nullptr;
+  Result (*pop_current)(Context* context) = nullptr;
+  Result (*get_current)(Context* context) = nullptr;
+  Result (*current_device)(Device* device) = nullptr;
+  Result (*synchronize)() = nullptr;
+
+  int version = 0;  // of CUDA, that the driver brings: 13020 is 13.2
+  int devices = 0;  // at least 1
+  std::string path;
+  bool simulated = false;  // the fake library of the tests
+
+  std::string error_name(Result error) const;  // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
+};
+
+// "13.2" of 13020, which is how CUDA numbers its versions.
+std::string version_text(std::int64_t cuda);
+
+// Looks the driver up (ROOFPROF_CUDA_LIB, else libcuda.so.1), starts it and counts its devices. Throws CollectorError
+// where there is no driver, only the toolkit's stub, a driver that does not start, or no device.
+Driver open_driver();
+
+// The process's driver, opened at the first call that finds one. Throws as open_driver does, at each call.
+const Driver& driver();
+
+struct DeviceFacts {
+  int index = 0;           // as the driver counts, which is as torch does
+  std::string name;        // "NVIDIA H100 80GB HBM3"
+  std::string pci_bus_id;  // "0000:3b:00.0"; empty: not known
+  int compute_major = 0;   // compute capability: 9 and 0 of sm_90
+  int compute_minor = 0;
+  std::int64_t memory_bytes = 0;
+  // What some devices do not tell (integrated ones, virtual ones) is empty.
+  std::optional<std::int64_t> sm_count;
+  std::optional<std::int64_t> clock_hz;         // of the SMs, at most
+  std::optional<std::int64_t> memory_clock_hz;  // at most
+  std::optional<std::int64_t> l2_bytes;
+};
+
+// Of all devices, in the driver's order. Makes no context.
+std::vector<DeviceFacts> devices(const Driver& driver);
+
+// A device's primary context, the one that torch uses, retained and current on this thread for as long as this lives.
+class PrimaryContext {
+ public:
+  PrimaryContext(const Driver& driver, int device_index);  // throws CollectorError
+  ~PrimaryContext();
+  PrimaryContext(const PrimaryContext&) = delete;
+  PrimaryContext& operator=(const PrimaryContext&) = delete;
+  Context get() const { return context_; }
+
+ private:
+  const Driver& driver_;
+  Device device_ = 0;
+  Context context_ = nullptr;
+};
+
+// Indices of the devices whose primary context somebody in this process uses.
+std::vector<int> active_devices(const Driver& driver);
+
+// Waits for all that was launched on the active devices. Throws CollectorError, which names the device and the driver's
+// error, after all were waited for: an error of the driver's stays with its context, so that device is of no use any
+// more.
+void synchronize_all(const Driver& driver);
+
+// The context that this thread works in; null: none.
+Context current_context(const Driver& driver);
+
+// The device of that context; empty: there is none.
+std::optional<int> current_device(const Driver& driver);
+
+}  // namespace roofprof::cuda

@@ -1,0 +1,300 @@
+#include "machine/cache.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/utsname.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "core/forks.h"
+#include "core/json/members.h"
+#include "machine/cpu/environment.h"
+#include "machine/known/file.h"
+
+namespace roofprof {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of a GPU's environment; what changes from moment to moment is left out.
+constexpr std::array<std::string_view, 14> kGpuFacts = {"gpu_device",
+                                                        "gpu_uuid",
+                                                        "gpu_pci_bus_id",
+                                                        "gpu_driver",
+                                                        "gpu_driver_cuda",
+                                                        "torch_cuda",
+                                                        "gpu_sm_count",
+                                                        "gpu_max_sm_clock_hz",
+                                                        "gpu_max_memory_clock_hz",
+                                                        "gpu_power_limit_watts",
+                                                        "gpu_ecc",
+                                                        "gpu_mig",
+                                                        "gpu_max_pcie_generation",
+                                                        "gpu_max_pcie_width"};
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? std::string(names.nodename) : std::string();
+}
+
+std::int64_t usable_cpus() {
+  cpu_set_t cpus;
+  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
+}
+
+// Everything that measured roofs depend on and that can change without anyone measuring again.
+Environment key_of(const std::string& device, const RoofSource& source) {
+  Environment key = {
+      // Machines of a cloud or a cluster share names and home folders: the processor tells them apart.
+      {"host", host_name()},
+      {"processor", cpu_model()},
+      {"device", device},
+      {"torch", std::string(TORCH_VERSION)},
+      {"roofprof_schema", kCeilingsSchemaVersion},
+  };
+  if (device.starts_with("cuda")) {
+    for (auto& fact : source.gpu_environment(device)) {
+      if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
+    }
+  } else {
+    key.emplace_back("cpus", usable_cpus());
+    key.emplace_back("simd", at::get_cpu_capability());
+    key.emplace_back("threads", static_cast<std::int64_t>(at::get_num_threads()));
+  }
+  return key;
+}
+
+// In any order, and of torch's version without the part behind the plus, "2.15.0+cu132": Python has it, C++ has not.
+Environment comparable(Environment key) {
+  for (auto& [name, value] : key) {
+    if (auto* text = std::get_if<std::string>(&value); name == "torch" && text != nullptr) {
+      text->resize(std::min(text->find('+'), text->size()));
+    }
+  }
+  std::ranges::sort(key);
+  return key;
+}
+
+// FNV-1a.
+std::string digest_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::string digits;
+  for (int i = 0; i < 12; ++i, hash >>= 4U) digits += "0123456789abcdef"[hash & 0xFU];
+  return digits;
+}
+
+// What the names of all files with the roofs of that device begin with.
+std::string name_stem(const std::string& device) {
+  std::string stem = "ceilings-" + device;
+  std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  return stem + '-';
+}
+
+fs::path file_for(const std::string& device, const Environment& key) {
+  JsonWriter json;
+  write_value(json, comparable(key));
+  std::string name = name_stem(device);
+  if (!device.starts_with("cuda")) name += std::to_string(at::get_num_threads()) + "-threads-";
+  return fs::path(ceilings_cache_folder()) / (name + digest_of(json.take()) + ".json");
+}
+
+// Another file for the same key, as older versions named it.
+std::optional<MeasuredCeilings> kept_elsewhere(const std::string& device, const Environment& key) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(ceilings_cache_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(name_stem(device)) || !name.ends_with(".json")) continue;
+    try {
+      CeilingsFile file = read_ceilings_file(entry.path().string());
+      if (comparable(std::move(file.measured_on)) == comparable(key)) return std::move(file.roofs);
+    } catch (const std::runtime_error&) {  // not the file that is looked for
+    }
+  }
+  return std::nullopt;
+}
+
+// Roofs of a busy machine: for the next reports of this process, which would each take as long to measure them again.
+class BusyRoofs {
+ public:
+  void keep(const std::string& path, const MeasuredCeilings& roofs) {
+    const std::lock_guard lock(mutex_);
+    kept_[path] = {Clock::now(), roofs};
+  }
+  void forget(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    kept_.erase(path);
+  }
+  std::optional<MeasuredCeilings> find(const std::string& path) {
+    constexpr std::chrono::minutes kLife{10};
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(path);
+    if (found == kept_.end() || Clock::now() - found->second.first > kLife) return std::nullopt;
+    return found->second.second;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  ForkMutex mutex_;
+  std::map<std::string, std::pair<Clock::time_point, MeasuredCeilings>> kept_;
+};
+
+BusyRoofs& busy_roofs() {
+  static auto* roofs = new BusyRoofs;
+  return *roofs;
+}
+
+// The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would
+// measure what they leave each other. Where there can be no lock, or one of them does not go on, they do not wait.
+class MeasuringTurn {
+ public:
+  explicit MeasuringTurn(const RoofSource& source) {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);  // of this host, as the cache may not be
+    const auto path = folder / ("roofprof-" + std::to_string(::getuid()) + ".lock");
+    constexpr mode_t kOwner = 0600;
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOwner);
+    if (file_ < 0) return;
+    try {
+      wait(source);
+    } catch (...) {
+      ::close(file_);
+      throw;
+    }
+  }
+  ~MeasuringTurn() {
+    if (file_ >= 0) ::close(file_);
+  }
+  MeasuringTurn(const MeasuringTurn&) = delete;
+  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void wait(const RoofSource& source) {
+    constexpr std::chrono::milliseconds kPause{50};
+    auto turn = turn_of_now();
+    auto since = Clock::now();
+    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return;
+      if (auto now = turn_of_now(); now != turn) {
+        turn = std::move(now);
+        since = Clock::now();
+      }
+      if (Clock::now() - since > source.longest_turn) return;
+      source.while_waiting();
+      std::this_thread::sleep_for(kPause);
+    }
+    const auto mine = std::to_string(::getpid()) + ' ' + std::to_string(Clock::now().time_since_epoch().count());
+    if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, mine.data(), mine.size(), 0) < 0) return;  // nobody needs it
+  }
+
+  // What the process that has the turn wrote when it got it.
+  std::string turn_of_now() const {
+    std::array<char, 64> text{};
+    const auto size = ::pread(file_, text.data(), text.size(), 0);
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  }
+
+  int file_ = -1;
+};
+
+// What a measurement tells on stderr, once it takes long.
+class LinesOnStderr {
+ public:
+  explicit LinesOnStderr(const RoofSource& source) : now_(source.now) {}
+  void operator()(std::string_view line) {
+    constexpr std::chrono::seconds kQuiet{2};
+    if (now_() - begin_ < kQuiet) return;
+    if (!std::exchange(begun_, true)) {
+      std::cerr << "roofs of this machine: measured once, in about 20 seconds, and kept in " << ceilings_cache_folder()
+                << '\n';
+    }
+    std::cerr << line << '\n';
+  }
+
+ private:
+  std::chrono::steady_clock::time_point (*now_)();
+  std::chrono::steady_clock::time_point begin_ = now_();
+  bool begun_ = false;
+};
+
+std::optional<MeasuredCeilings> kept_roofs(const std::string& device, const Environment& key, const fs::path& path,
+                                           std::vector<std::string>& remarks) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    if (auto kept = kept_elsewhere(device, key)) return kept;
+    return busy_roofs().find(path.string());
+  }
+  try {
+    return read_ceilings_file(path.string()).roofs;
+  } catch (const std::runtime_error& problem) {
+    remarks.push_back(std::string("the roofs were measured again, as those kept could not be used: ") + problem.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string ceilings_cache_folder() {
+  const auto variable = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+  };
+  if (const auto named = variable("ROOFPROF_CACHE_DIR"); !named.empty()) return std::string(named);
+  // The XDG rule: what is not absolute does not count.
+  fs::path base(variable("XDG_CACHE_HOME"));
+  if (!base.is_absolute()) base = fs::path(variable("HOME")) / ".cache";
+  return (base / "roofprof").string();
+}
+
+CachedCeilings cached_ceilings(const std::string& device, const Progress& progress, bool again,
+                               const RoofSource& source) {
+  const std::string named = named_device(device);
+  const Environment key = key_of(named, source);
+  const fs::path path = file_for(named, key);
+  std::vector<std::string> remarks;
+  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
+  const MeasuringTurn turn(source);
+  // Who had the turn before may have kept them.
+  remarks.clear();
+  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
+
+  MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr(source));
+  if (measured.ceilings.busy_share > 0) {
+    busy_roofs().keep(path.string(), measured);
+  } else {
+    busy_roofs().forget(path.string());
+    try {
+      fs::create_directories(path.parent_path());
+      if (fs::exists(path) && !fs::is_regular_file(path)) throw std::runtime_error(path.string() + " is no file");
+      write_ceilings_file({key, measured}, path.string());
+    } catch (const std::exception& problem) {
+      remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());
+    }
+  }
+  measured.notes.insert(measured.notes.begin(), remarks.begin(), remarks.end());
+  return {std::move(measured), true};
+}
+
+}  // namespace roofprof

@@ -1,0 +1,137 @@
+#include "machine/cpu/environment.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <sys/utsname.h>
+#include <torch/version.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "machine/cpu/caches.h"
+#include "machine/cpu/host.h"
+
+namespace roofprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSysfsCpu = "/sys/devices/system/cpu";
+
+std::string kernel_name() {
+  utsname names{};
+  if (uname(&names) != 0) return {};
+  return std::string(names.sysname) + " " + names.release + " " + names.machine;
+}
+
+void add_topology(Environment& environment, const std::vector<int>& cpus) {
+  std::set<std::string> sockets;
+  std::set<std::string> cores;
+  for (const int cpu : cpus) {
+    const fs::path topology = fs::path(kSysfsCpu) / ("cpu" + std::to_string(cpu)) / "topology";
+    const std::string socket = first_line(topology / "physical_package_id");
+    const std::string core = first_line(topology / "core_id");
+    if (socket.empty() || core.empty()) continue;
+    sockets.insert(socket);
+    // Core numbers start anew in each socket, and on some machines in each die.
+    cores.insert(std::string(socket).append(":").append(first_line(topology / "die_id")).append(":").append(core));
+  }
+  if (!sockets.empty()) {
+    environment.emplace_back("sockets", static_cast<std::int64_t>(sockets.size()));
+    environment.emplace_back("cores", static_cast<std::int64_t>(cores.size()));
+  }
+  environment.emplace_back("logical_cpus", static_cast<std::int64_t>(cpus.size()));
+  if (const auto quota = cpu_quota()) environment.emplace_back("cpu_quota", *quota);
+}
+
+void add_caches(Environment& environment) {
+  for (const auto& cache : cpu_caches()) {
+    const std::string prefix = (cache.level == 1 ? "l1d" : "l" + std::to_string(cache.level)) + "_cache_";
+    environment.emplace_back(prefix + "bytes", cache.size_bytes);
+    environment.emplace_back(prefix + "instances", static_cast<std::int64_t>(cache.instances));
+    if (cache.shared_by > 0) {
+      environment.emplace_back(prefix + "shared_by_cpus", static_cast<std::int64_t>(cache.shared_by));
+    }
+  }
+}
+
+void add_frequency(Environment& environment, int cpu, const std::string& cpuinfo_mhz) {
+  const fs::path folder = fs::path(kSysfsCpu) / ("cpu" + std::to_string(cpu)) / "cpufreq";
+  const std::string governor = first_line(folder / "scaling_governor");
+  environment.emplace_back("governor", governor.empty() ? std::string("not exposed") : governor);
+  if (const auto khz = first_number(folder / "scaling_cur_freq")) {
+    environment.emplace_back("frequency_hz", *khz * 1000);
+  } else if (const auto mhz = number_at_start(cpuinfo_mhz)) {
+    environment.emplace_back("frequency_hz", *mhz * 1'000'000);
+  }
+  if (const auto khz = first_number(folder / "cpuinfo_max_freq")) {
+    environment.emplace_back("max_frequency_hz", *khz * 1000);
+  }
+}
+
+std::string model_from(const std::map<std::string, std::string, std::less<>>& cpuinfo) {
+  for (const std::string_view key : {"model name", "Model", "cpu model", "Hardware"}) {
+    if (const auto found = cpuinfo.find(key); found != cpuinfo.end() && !found->second.empty()) return found->second;
+  }
+  utsname names{};
+  return uname(&names) == 0 ? std::string(names.machine) + " CPU" : std::string("CPU");
+}
+
+// Of a program that torchrun, or what speaks as it does, started several times.
+void add_rank(Environment& environment) {
+  const auto number = [](const char* variable) -> std::optional<std::int64_t> {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? std::nullopt : number_at_start(text);
+  };
+  const auto rank = number("RANK"), world_size = number("WORLD_SIZE");
+  if (!rank || !world_size || *rank < 0 || *rank >= *world_size) return;
+  environment.emplace_back("rank", *rank);
+  environment.emplace_back("world_size", *world_size);
+  utsname names{};
+  if (uname(&names) == 0) environment.emplace_back("host", std::string(names.nodename));
+  // Processes of one boot have one monotonic clock, whatever their containers call the host.
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (std::getline(boot, id)) environment.emplace_back("boot", id);
+}
+
+}  // namespace
+
+std::string cpu_model() { return model_from(key_values("/proc/cpuinfo")); }
+
+Environment cpu_environment() {
+  const auto cpuinfo = key_values("/proc/cpuinfo");
+  const auto value = [&](std::string_view key) {
+    const auto found = cpuinfo.find(key);
+    return found == cpuinfo.end() ? std::string() : found->second;
+  };
+  const std::vector<int> cpus = allowed_cpus();
+
+  Environment environment;
+  environment.emplace_back("torch", std::string(TORCH_VERSION));
+  environment.emplace_back("device", model_from(cpuinfo));
+  add_topology(environment, cpus);
+  environment.emplace_back("torch_threads", static_cast<std::int64_t>(at::get_num_threads()));
+  environment.emplace_back("simd", at::get_cpu_capability());
+  add_caches(environment);
+  add_frequency(environment, cpus.front(), value("cpu MHz"));
+  const auto meminfo = key_values("/proc/meminfo");
+  if (const auto found = meminfo.find("MemTotal"); found != meminfo.end()) {
+    if (const auto kib = number_at_start(found->second)) environment.emplace_back("memory_total_bytes", *kib * 1024);
+  }
+  if (const auto limit = memory_limit_bytes()) environment.emplace_back("memory_limit_bytes", *limit);
+  environment.emplace_back("kernel", kernel_name());
+  // Only x86 kernels list it among the flags; elsewhere its absence would say nothing.
+  if (const std::string flags = value("flags"); !flags.empty()) {
+    const bool hypervisor = (" " + flags + " ").find(" hypervisor ") != std::string::npos;
+    environment.emplace_back("hypervisor", std::string(hypervisor ? "yes" : "no"));
+  }
+  add_rank(environment);
+  return environment;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,49 @@
+#pragma once
+// A measurement repeated until enough of its rounds were quiet.
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "machine/cpu/neighbours.h"
+
+namespace roofprof {
+
+inline constexpr std::size_t kQuietRounds = 5;
+inline constexpr std::size_t kFewestQuietRounds = 2;
+
+template <class Round>
+struct Rounds {
+  std::vector<Round> kept;  // the quiet ones; all of them where too few were quiet
+  double busy_share = 0;    // the largest share of the processors that others used in the rounds, in that case; else 0
+};
+
+// `measure` gives a round and the share of the processors that others used meanwhile, and is told how many were quiet
+// and how many there were. Busy rounds are made up for while `has_time`.
+template <class Round>
+Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::size_t quiet, std::size_t all)>& measure,
+                           const std::function<bool()>& has_time) {
+  Rounds<Round> rounds;
+  std::vector<double> shares;
+  const auto is_busy = [](double share) { return share > Neighbours::kBusy; };
+  const auto quiet = [&] { return shares.size() - static_cast<std::size_t>(std::ranges::count_if(shares, is_busy)); };
+  // Without time there are still two, for their spread, unless the first has shown that they will not be kept.
+  const auto needs_another = [&] { return shares.size() < kFewestQuietRounds && quiet() == shares.size(); };
+  while (quiet() < kQuietRounds && (needs_another() || has_time())) {
+    auto [round, share] = measure(quiet(), shares.size());
+    rounds.kept.push_back(std::move(round));
+    shares.push_back(share);
+  }
+  if (quiet() < kFewestQuietRounds) {
+    rounds.busy_share = std::ranges::max(shares);
+    return rounds;
+  }
+  for (std::size_t i = shares.size(); i-- > 0;) {
+    if (is_busy(shares[i])) rounds.kept.erase(rounds.kept.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return rounds;
+}
+
+}  // namespace roofprof

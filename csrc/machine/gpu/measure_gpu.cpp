@@ -1,0 +1,227 @@
+#include "machine/gpu/measure_gpu.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "core/phrases.h"
+#include "device/nvidia/core_peak.h"
+#include "device/nvidia/nvml.h"
+#include "machine/common/measurement.h"
+#include "machine/gpu/peaks.h"
+#include "machine/gpu/target.h"
+#include "machine/gpu/transfers.h"
+
+namespace roofprof {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+constexpr Seconds kForCache{0.6};
+constexpr Seconds kForDram{1.2};
+constexpr Seconds kForLink{1.2};
+constexpr Seconds kForDtype{1.3};
+constexpr Seconds kForConvolutions{14};  // from the start: the whole is to end in about twenty seconds
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kAssumedCache = 128 * kMiB;
+
+class RoofMeasurement {
+ public:
+  RoofMeasurement(const RoofOptions& options, const std::function<void(std::string_view)>& progress)
+      : options_(options),
+        device_(options.peaks.device),
+        timer_(options.peaks.timer),
+        facts_(options.facts),
+        progress_(progress) {}
+
+  MeasuredCeilings run() {
+    const auto state = nvml_.state(pci());
+    const std::string name = facts_ ? facts_->name : state.name.value_or("");
+    result_.ceilings.device = name.empty() ? device_.str() : name + ", " + device_.str();
+    if (!state.problem.empty()) result_.notes.push_back(state.problem);
+    if (state.mig.value_or(false)) {
+      result_.notes.emplace_back("the GPU is partitioned (MIG): the roofs are those of this part of it");
+    }
+    cache();
+    dram();
+    note_odd_order(result_.ceilings.memory, result_.notes);
+    host_link();
+    for (const DType dtype :
+         {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::int8, DType::fp64}) {
+      compute(dtype);
+    }
+    note_clocks();
+    note_unsteady(result_.ceilings, result_.notes);
+    return std::move(result_);
+  }
+
+ private:
+  std::string pci() const { return facts_ ? facts_->pci_bus_id : std::string(); }
+  void tell(const std::string& what) const {
+    if (progress_) progress_("roofs of this machine: " + what);
+  }
+  void leave_out(const std::string& what, std::int64_t bytes) {
+    result_.notes.push_back(what + " was left out: not even " + bytes_text(bytes) + " could be allocated");
+  }
+
+  void cache() {
+    const auto capacity = facts_ ? facts_->l2_bytes.value_or(0) : 0;
+    if (capacity <= 0) {
+      result_.notes.emplace_back("the device does not tell the size of its L2 cache, which was left out");
+      return;
+    }
+    tell("L2 bandwidth");
+    const std::int64_t set = capacity * 2 / 5;
+    if (!with_memory(set, set, [&](std::int64_t bytes) {
+          const auto rates = measured_rates(cache_trials(bytes, device_), timer_, kForCache);
+          result_.ceilings.memory.push_back(memory_ceiling("L2", capacity, rates, bytes_text(bytes)));
+        })) {
+      leave_out("L2", set);
+    }
+  }
+
+  void dram() {
+    tell("DRAM bandwidth");
+    const std::int64_t cached = facts_ ? facts_->l2_bytes.value_or(kAssumedCache) : kAssumedCache;
+    const std::int64_t wanted = std::max(4 * cached, options_.array_bytes);
+    const std::int64_t most = std::min(wanted, free_bytes(device_) / 6);  // three arrays, and as much left alone
+    if (!with_memory(most, std::min(most, cached), [&](std::int64_t bytes) {
+          const std::string cut =
+              bytes < 4 * cached ? ", less than 4 times the L2 cache: there was no more memory" : "";
+          const auto rates = measured_rates(dram_trials(bytes, device_), timer_, kForDram);
+          result_.ceilings.memory.push_back(memory_ceiling("DRAM", 0, rates, "arrays of " + bytes_text(bytes) + cut));
+        })) {
+      leave_out("DRAM", std::min(most, cached));
+    }
+  }
+
+  void host_link() {
+    tell("host link");
+    const std::int64_t most = std::min(options_.link_bytes, free_bytes(device_) / 4);
+    if (!with_memory(most, std::min(most, kMiB), [&](std::int64_t bytes) {
+          auto rates = measured_rates(link_trials(bytes, device_), timer_, kForLink);
+          // Copies of pageable memory pass through a pinned buffer: what they reach is not the link's.
+          std::stable_partition(rates.begin(), rates.end(),
+                                [](const Rate& rate) { return rate.name.find("pageable") == std::string::npos; });
+          result_.ceilings.memory.push_back(memory_ceiling("host link", 0, rates, bytes_text(bytes)));
+        })) {
+      leave_out("host link", std::min(most, kMiB));
+    }
+  }
+
+  void compute(DType dtype) {
+    const std::string name(name_of(dtype));
+    tell(name + " products and convolutions");
+    if (facts_ && facts_->compute_major < 8 && (dtype == DType::tf32 || dtype == DType::bf16)) {
+      tell(name + " is left out: the GPU's tensor cores do not have it");
+      return;
+    }
+    PeakOptions options = options_.peaks;
+    // cuDNN tries many kernels before the first convolution, which takes seconds on a slow GPU.
+    options.with_convolution = std::chrono::steady_clock::now() - begin_ < kForConvolutions;
+    const auto cores = dtype == DType::fp32 ? core_peak() : std::nullopt;
+    if (cores) options.limit = *cores * 1.02;  // clocks may be told a little too low
+    options.clock_hz = [this] {
+      if (const auto reasons = nvml_.throttle_reasons(pci())) held_down_by_.insert(reasons->begin(), reasons->end());
+      return nvml_.sm_clock_hz(pci());
+    };
+    ComputePeak peak = measure_gpu_peak(dtype, options);
+    if (!peak.left_out.empty()) {
+      // No note: a report that needs this roof says itself that it has none.
+      tell(name + " is left out: " + peak.left_out);
+      return;
+    }
+    if (cores) peak.method += "; " + share_of_cores(peak.operations_per_second, *cores);
+    result_.ceilings.compute.push_back({.dtype = dtype,
+                                        .operations_per_second = peak.operations_per_second,
+                                        .provenance = {"measured", peak.method, local_date(), peak.spread}});
+  }
+
+  // Of fp32, which tensor cores have no part in, at the highest clock.
+  std::optional<double> core_peak() const {
+    if (!facts_ || !facts_->sm_count || !facts_->clock_hz) return std::nullopt;
+    return cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major,
+                                     facts_->compute_minor);
+  }
+  // NOLINTBEGIN(bugprone-unchecked-optional-access): without them there is no peak of the cores
+  std::string share_of_cores(double rate, double cores) const {
+    return number_text(100 * rate / cores) + "% of the CUDA cores' " + number_text(cores / 1e12) +
+           " TFLOP/s, computed for " + std::to_string(*facts_->sm_count) + " SMs at their highest clock, " +
+           number_text(static_cast<double>(*facts_->clock_hz) / 1e6) + " MHz";
+  }
+  // NOLINTEND(bugprone-unchecked-optional-access)
+
+  void note_clocks() {
+    std::string reasons;
+    for (const auto& reason : held_down_by_) {
+      if (reason != "idle") add_item(reasons, reason);
+    }
+    if (!reasons.empty()) {
+      result_.notes.push_back("while products were measured the GPU's clocks were held down by: " + reasons);
+    }
+  }
+
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const RoofOptions& options_;
+  c10::Device device_;
+  const Timer& timer_;
+  const std::optional<cuda::DeviceFacts>& facts_;
+  const std::function<void(std::string_view)>& progress_;
+  cuda::Nvml nvml_;
+  std::set<std::string> held_down_by_;
+  MeasuredCeilings result_;
+};
+
+}  // namespace
+
+MeasuredCeilings measure_roofs(const RoofOptions& options, const std::function<void(std::string_view)>& progress) {
+  return RoofMeasurement(options, progress).run();
+}
+
+MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_bytes, const std::vector<Rate>& rates,
+                             const std::string& over) {
+  const Rate& best = rates.front();
+  std::string others;
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    add_item(others, rates[i].name + " " + number_text(rates[i].per_second / 1e9));
+  }
+  std::string method = best.name + " over " + over + ", best of " + std::to_string(best.repeats);
+  if (!others.empty()) method += " (" + others + " GB/s)";
+  return {.level = level,
+          .bytes_per_second = best.per_second,
+          .capacity_bytes = capacity_bytes,
+          .provenance = {"measured", std::move(method), local_date(), best.spread}};
+}
+
+bool with_memory(std::int64_t size, std::int64_t least, const std::function<void(std::int64_t)>& body) {
+  for (; size >= least && size > 0; size /= 2) {
+    try {
+      body(size);
+      return true;
+    } catch (const c10::OutOfMemoryError&) {  // half of it may fit
+    }
+  }
+  return false;
+}
+
+MeasuredCeilings measure_gpu(const std::string& device, const std::function<void(std::string_view)>& progress) {
+  const c10::Device target = usable_gpu(device);
+  try {
+    const c10::DeviceGuard current(target);
+    synchronize(target);
+    const MemoryGivenBack memory(target);
+    const PeakOptions peaks{.device = target, .timer = timer_of(target), .budget = kForDtype};
+    return measure_roofs({.peaks = peaks, .facts = gpu_facts(target)}, progress);
+  } catch (const c10::Error& error) {
+    throw std::invalid_argument("the roofs of \"" + device +
+                                "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,41 @@
+#pragma once
+// Measuring the roofs of a GPU: measure_ceilings("cuda:0").
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/nvidia/driver.h"
+#include "machine/common/measured_ceilings.h"
+#include "machine/gpu/peaks.h"
+#include "machine/gpu/timer.h"
+
+namespace roofprof {
+
+// Takes about fifteen seconds. Memory, settings and random numbers are as before afterwards. Throws
+// std::invalid_argument where there is no such GPU or torch cannot use it. Call it under DispatchDefaults.
+MeasuredCeilings measure_gpu(const std::string& device, const std::function<void(std::string_view)>& progress);
+
+// What is measured and with what: measure_gpu's own choices but for the device and what is known of it.
+struct RoofOptions {
+  PeakOptions peaks;  // with the device and the timer, which all roofs use
+  std::optional<cuda::DeviceFacts> facts = {};
+  std::int64_t array_bytes = std::int64_t{1} << 30;  // of DRAM's arrays, at least, where the memory allows it
+  std::int64_t link_bytes = std::int64_t{256} << 20;
+};
+
+// The roofs of a device that torch can use. Leaves memory to torch's caches.
+MeasuredCeilings measure_roofs(const RoofOptions& options, const std::function<void(std::string_view)>& progress);
+
+// A memory level with the best of the rates; its method names the others. `rates` is not empty, the best is first.
+MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_bytes, const std::vector<Rate>& rates,
+                             const std::string& over);
+
+// Calls body(size), size halved as long as there is no memory for it and it is at least `least`; false if there never
+// is.
+bool with_memory(std::int64_t size, std::int64_t least, const std::function<void(std::int64_t)>& body);
+
+}  // namespace roofprof

@@ -1,0 +1,36 @@
+#pragma once
+// The peak of one dtype on a GPU: the best of large products and, where there is one, of a convolution.
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "machine/gpu/compute_peak.h"
+#include "machine/gpu/contractions.h"
+#include "machine/gpu/timer.h"
+#include "roofprof/dtype.h"
+
+namespace roofprof {
+
+struct PeakOptions {
+  c10::Device device = c10::kCPU;
+  Timer timer;
+  std::chrono::duration<double> budget{1.0};
+  std::vector<std::int64_t> sides = {2048, 4096, 8192};  // of square products, from cheap to costly
+  ConvolutionShape convolution = {};
+  bool with_convolution = true;
+  // Of the hardware, where it is known for this dtype: a convolution beyond it does fewer operations than it is counted
+  // for (Winograd, FFT) and is no peak.
+  std::optional<double> limit = {};
+  std::function<std::optional<std::int64_t>()> clock_hz = {};  // of the SMs, asked while the device works; may be empty
+};
+
+// What torch refuses, or what finds no memory in any size, is left out, saying why. For tf32 and fp32 the setting of
+// torch's is changed and put back. Call it under DispatchDefaults.
+ComputePeak measure_gpu_peak(DType dtype, const PeakOptions& options);
+
+}  // namespace roofprof

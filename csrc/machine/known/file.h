@@ -1,0 +1,25 @@
+#pragma once
+// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}, and in the
+// cache what they were measured on beside them.
+
+#include <string>
+
+#include "machine/common/measured_ceilings.h"
+
+namespace roofprof {
+
+// Raised when a reader of the older form would miss a key or misread one.
+inline constexpr std::int64_t kCeilingsSchemaVersion = 2;  // 1 had no curve, and is read
+
+struct CeilingsFile {
+  Environment measured_on;  // empty: the file does not say
+  MeasuredCeilings roofs;
+};
+
+// Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
+CeilingsFile read_ceilings_file(const std::string& path);
+
+// Written whole or not at all; throws std::runtime_error naming the path.
+void write_ceilings_file(const CeilingsFile& file, const std::string& path);
+
+}  // namespace roofprof

@@ -1,0 +1,138 @@
+#include "run/profiler/model.h"
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/nn/module.h>
+
+#include <optional>
+#include <unordered_set>
+
+#include "core/phrases.h"
+#include "observe/instrumented_copy.h"
+#include "observe/nn/nn_attribution.h"
+#include "observe/nn/nn_tree.h"
+#include "observe/script/script_places.h"
+#include "observe/script/script_tree.h"
+
+namespace roofprof::detail {
+namespace {
+
+class NnModel : public Model {
+ public:
+  explicit NnModel(const torch::nn::Module& module) : module_(module) {}
+  observe::ModelTree tree() const override { return observe::tree_of(module_); }
+  Reach reach() const override {
+    Reach reach{module_.parameters(), {}};
+    for (auto& buffer : module_.buffers()) reach.tensors.push_back(std::move(buffer));
+    return reach;
+  }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    attribution_.emplace(tree);
+    attribution_->attach(tree, session);
+    before_ = {tree.objects.begin(), tree.objects.end()};
+  }
+  void describe(Observed& observed) const override {
+    observed.torch_nn = attribution_->sights();
+    std::vector<std::string> added;
+    const auto now = observe::tree_of(module_);
+    for (std::size_t id = 0; id < now.objects.size(); ++id) {
+      if (!before_.contains(now.objects[id])) added.push_back(now.modules[id].path);
+    }
+    if (added.empty()) return;
+    const auto text = "modules were added during the run (" + listed(added, kNamed) +
+                      "): they have no rows and their parameters are not counted; their work is in the rows of their "
+                      "callers, in (outside) where a closure has no other; call the model once before it is profiled";
+    add_note(observed.notes_on_model, "modules-added", text, added);
+  }
+
+ private:
+  std::unordered_set<const void*> before_;  // the modules that it had
+  std::optional<observe::NnAttribution> attribution_;
+  const torch::nn::Module& module_;
+};
+
+// The caller's containers go in as they are: StateSnapshot puts their contents back.
+class ForwardCall : public ScriptCall {
+ public:
+  ForwardCall(torch::jit::Module module, ScriptArguments arguments, ScriptKeywords keywords)
+      : module_(std::move(module)), arguments_(std::move(arguments)), keywords_(std::move(keywords)) {
+    try {
+      copy_.emplace(module_, "forward");
+    } catch (const c10::Error& error) {
+      no_copy_ = observe::note_without_copy("", error.what_without_backtrace());
+    }
+  }
+  void first(const Returned& /*returned*/) override { again(); }
+  bool repeatable() const override { return true; }
+  void prepare() override {}
+  void again() override { module_.forward(arguments_, keywords_); }
+  std::vector<const at::Tensor*> inputs() const override { return {}; }
+
+  void count(const Counted& counted) override {
+    if (!copy_) {
+      add_note(counted.notes, no_copy_);
+      hide_script_calls(counted);
+      again();
+      return;
+    }
+    const auto inputs = positional();
+    const auto on_call = [&](const observe::ScriptCall& seen) {
+      seen.shapes.write_to(counted.modules.at(index_of(seen.module)));
+    };
+    observe::ScriptCall own;
+    for (const auto& input : inputs) own.shapes.inputs.add(input);
+    own.shapes.outputs.add(copy_->run(counted.session, inputs, on_call));
+    on_call(own);
+  }
+
+ private:
+  // As forward's schema has them, without the module itself.
+  ScriptArguments positional() const {
+    ScriptArguments stack = arguments_;
+    stack.insert(stack.begin(), module_._ivalue());
+    module_.get_method("forward").function().getSchema().checkAndNormalizeInputs(stack, keywords_);
+    stack.erase(stack.begin());
+    return stack;
+  }
+
+  torch::jit::Module module_;
+  ScriptArguments arguments_;
+  ScriptKeywords keywords_;
+  std::optional<observe::InstrumentedCopy> copy_;
+  Note no_copy_;  // why there is none
+};
+
+class ScriptModel : public Model {
+ public:
+  explicit ScriptModel(torch::jit::Module module) : module_(std::move(module)) {}
+  observe::ModelTree tree() const override { return observe::tree_of(module_); }
+  Reach reach() const override { return {{}, {module_._ivalue()}}; }
+  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+    places_ = std::make_shared<observe::ScriptPlaces>();
+    places_->add(module_, kModel, tree.modules);
+    session.set_scripts(places_);
+    session.set_model(module_._ivalue().get());
+  }
+  void describe(Observed& observed) const override {
+    if (places_->called_from_around()) observed.modules[kModel].calls_visible = false;
+    if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));
+  }
+  std::unique_ptr<ScriptCall> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
+    return std::make_unique<ForwardCall>(module_, std::move(arguments), std::move(keywords));
+  }
+
+ private:
+  torch::jit::Module module_;
+  std::shared_ptr<observe::ScriptPlaces> places_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> model_of(const torch::nn::Module& module) { return std::make_unique<NnModel>(module); }
+std::unique_ptr<Model> model_of(const torch::jit::Module& module) { return std::make_unique<ScriptModel>(module); }
+
+void hide_script_calls(const Counted& counted) {
+  if (counted.session->scripts() == nullptr) return;
+  for (auto& module : counted.modules) module.calls_visible = module.parent < 0;
+}
+
+}  // namespace roofprof::detail

@@ -1,0 +1,71 @@
+#pragma once
+// What is asked of a model, whatever its kind.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/observed.h"
+#include "observe/modules/model_tree.h"
+#include "observe/session.h"
+#include "roofprof/profiler.h"
+
+namespace roofprof::detail {
+
+// What can be got at from outside: tensors, and TorchScript's values with all that they hold.
+struct Reach {
+  std::vector<at::Tensor> tensors;
+  std::vector<c10::IValue> values;
+
+  Reach with(const Reach& more) const {
+    Reach both = *this;
+    both.tensors.insert(both.tensors.end(), more.tensors.begin(), more.tensors.end());
+    both.values.insert(both.values.end(), more.values.begin(), more.values.end());
+    return both;
+  }
+};
+
+// What a counting call may add to.
+struct Counted {
+  const std::shared_ptr<observe::Session>& session;
+  const void* object;  // the model
+  std::vector<Module>& modules;
+  std::vector<Note>& notes;
+};
+
+// A call that is counted in a way of its own.
+class ScriptCall : public Call {
+ public:
+  // In place of first(), and as good.
+  virtual void count(const Counted& counted) = 0;
+};
+
+class Model {
+ public:
+  Model() = default;
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual observe::ModelTree tree() const = 0;
+  virtual Reach reach() const = 0;
+  // Before a session's first pass.
+  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  // Adds what it knows of its modules' calls, and what is to be said of it.
+  virtual void describe(Observed& observed) const = 0;
+  // A call of its forward with TorchScript's values; null where it takes none.
+  virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
+    return nullptr;
+  }
+};
+
+// TorchScript's executor calls no modules: what it ran is known, but not how often.
+void hide_script_calls(const Counted& counted);
+
+// `module` outlives what is made of it.
+std::unique_ptr<Model> model_of(const torch::nn::Module& module);
+std::unique_ptr<Model> model_of(const torch::jit::Module& module);
+
+}  // namespace roofprof::detail

@@ -1,0 +1,205 @@
+#include "run/profiler/profiler_run.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Type.h>
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "core/forks.h"
+#include "machine/cache.h"
+#include "run/finish_report.h"
+#include "run/profiler/model_snapshot.h"
+
+namespace roofprof::detail {
+namespace {
+
+// The roofs of this machine for as many threads as torch uses now; none, and why, where they cannot be measured.
+MeasuredCeilings measured_ceilings(const std::string& device, const Progress& progress) {
+  static auto& mutex = *new ForkMutex;
+  static auto& measured = *new std::map<std::pair<std::string, int>, MeasuredCeilings>;
+  const std::pair key(device, at::get_num_threads());
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = measured.find(key); found != measured.end()) return found->second;
+  }
+  MeasuredCeilings roofs;
+  try {
+    roofs = cached_ceilings(device, progress).roofs;
+  } catch (const std::invalid_argument& error) {
+    roofs.notes.emplace_back(error.what());
+  }
+  const std::lock_guard lock(mutex);  // not while they are measured, which takes long
+  if (roofs.ceilings.busy_share == 0) measured.emplace(key, roofs);
+  return roofs;
+}
+
+// Calls of a C++ model. `first` makes the counting call.
+class ModelTarget final : public run::SessionTarget {
+ public:
+  ModelTarget(run::ObservedRun& run, const void* model_object, Call& call, std::function<void()> first)
+      : SessionTarget(run, /*of_model=*/true),
+        token_(model_object != nullptr ? model_object : this),
+        call_(call),
+        first_(std::move(first)) {}
+
+  // Before the counting call, where further ones are to follow.
+  void keep_state(const Model& model, Reach inputs) { snapshot_.emplace(model, std::move(inputs)); }
+
+  void count(std::optional<Pass>& pass) override {
+    observe([this] { in_scope(first_); }, pass);
+  }
+  std::string why_only_once() const override {
+    if (!call_.repeatable()) return "an argument can only be moved, and further calls would find it empty";
+    return snapshot_->why_only_once();
+  }
+  std::int64_t undoing(const std::function<void()>& further) override { return snapshot_->undoing(further); }
+  void prepare() override {
+    call_.prepare();
+    snapshot_->before_call();
+  }
+  std::optional<std::string> described(const std::exception* error) const override {
+    if (error == nullptr) return c10::demangle(abi::__cxa_current_exception_type()->name());
+    const auto* torchs = dynamic_cast<const c10::Error*>(error);
+    return c10::demangle(typeid(*error).name()) + ": " +
+           (torchs != nullptr ? torchs->what_without_backtrace() : error->what());
+  }
+
+ private:
+  void call() override { call_.again(); }
+  void call_in_scope() override {
+    in_scope([this] { call_.again(); });
+  }
+  void in_scope(const std::function<void()>& call) {
+    run().session()->enter(kModel, token_);
+    call();
+    run().session()->leave(token_);
+  }
+
+  const void* token_;  // the model's address: its forward may tell of the same call
+  Call& call_;
+  std::optional<ModelSnapshot> snapshot_;
+  std::function<void()> first_;
+};
+
+}  // namespace
+
+ProfilerRun::ProfilerRun(std::shared_ptr<ProfilerState> profiler) : profiler_(std::move(profiler)) {
+  observe::Session::refuse_nesting();
+  if (profiler_->in_use.exchange(true)) {
+    throw std::logic_error(
+        "roofprof: a run of this profiler is still under way; let it end first, or use a profiler for each thread");
+  }
+}
+
+Report ProfilerState::last_report() {
+  std::unique_lock lock(mutex);
+  if (!report && observed) {
+    auto ended = std::move(observed);
+    lock.unlock();  // the user's function that is told of a measurement may come by here
+    MeasuredCeilings roofs;
+    try {
+      if (!ended->run->result().timed.empty()) {
+        roofs = given_roofs ? *given_roofs : measured_ceilings(ended->run->setting().device, options.progress);
+      }
+    } catch (...) {
+      lock.lock();
+      observed = std::move(ended);
+      throw;
+    }
+    Report made = run::finish_report(*ended->run, std::move(ended->observed), roofs, options.depth);
+    lock.lock();
+    report = std::move(made);
+  }
+  if (report) return *report;
+  throw std::logic_error(
+      in_use ? "roofprof: a run or block of this profiler is still under way; ask for its report after it"
+             : "roofprof: nothing was profiled yet; call run(...) or open a Block first");
+}
+
+void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base) {
+  tree_ = profiler_->model->tree();
+  auto session = std::make_shared<observe::Session>(tree_.modules.size());
+  profiler_->model->attach(tree_, *session);
+  observation_ = std::make_unique<Observation>();
+  observation_->observed.model = tree_.modules[kModel].type;
+  observation_->observed.modules = tree_.modules;
+  observation_->observed.bypass_sought = false;
+
+  const auto& options = profiler_->options;
+  const auto tensors = tensors_of(profiler_->model->reach().with(inputs));
+  const auto device = options.device.empty() ? device_of(tensors) : options.device;
+  run::Location with_data{device, untimed_on(device)};
+  run::Location without{options.device.empty() ? "meta" : options.device, untimed_on("meta")};
+  const auto is_meta = [](const at::Tensor& tensor) { return tensor.is_meta(); };
+  const bool any_meta = std::ranges::any_of(tensors, is_meta);
+  // Parameters may rest on the meta device while the call runs elsewhere: what runs decides.
+  const bool guess =
+      any_meta && (std::ranges::all_of(tensors, is_meta) || std::ranges::any_of(tensors_of(inputs), is_meta));
+  if (guess) std::swap(with_data, without);
+  run::RunSetting setting{.scope = scope,
+                          .device = with_data.device,
+                          .untimed = with_data.untimed,
+                          .counters = options.counters,
+                          .all_threads = options.threads == Threads::all,
+                          .keep_events = options.keep_events,
+                          .holds_data = !guess};
+  setting.base = base;
+  observation_->run.emplace(std::move(session), std::move(setting),
+                            any_meta ? std::optional(std::move(without)) : std::nullopt);
+  const std::lock_guard lock(profiler_->mutex);
+  profiler_->observed.reset();
+  profiler_->report.reset();
+}
+
+void ProfilerRun::calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first) {
+  const auto& options = profiler_->options;
+  const bool timed = wish == Wish::times && options.repeat != 0;
+  begin(timed ? "run" : "count", inputs);
+  ModelTarget target(run(), tree_.objects[kModel], call, [&] { first(counted()); });
+  if (timed) target.keep_state(*profiler_->model, std::move(inputs));
+  try {
+    run().count(target);
+    run().repeat(target, {.warmup = options.warmup, .repeat = options.repeat});
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+void ProfilerRun::block(const std::function<void()>& body, Wish wish) {
+  open_block(wish);
+  try {
+    body();
+  } catch (...) {
+    close_block(/*raised=*/true);
+    throw;
+  }
+  close_block(/*raised=*/false);
+}
+
+void ProfilerRun::open_block(Wish wish) {
+  begin(wish == Wish::times ? "block" : "count", {}, kOutside);
+  hide_script_calls(counted());
+  run().start_block();
+}
+
+void ProfilerRun::close_block(bool raised) {
+  run().stop_block(raised);
+  end();
+}
+
+void ProfilerRun::end() {
+  if (!run().result().counting) return;
+  run().session()->shapes().write_to(observation_->observed.modules);
+  profiler_->model->describe(observation_->observed);
+  const std::lock_guard lock(profiler_->mutex);
+  profiler_->observed = std::move(observation_);
+}
+
+}  // namespace roofprof::detail

@@ -1,0 +1,76 @@
+#pragma once
+// One run or block of a C++ profiler: what is called, and the report of it.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "core/observed.h"
+#include "machine/known/given.h"
+#include "observe/modules/model_tree.h"
+#include "roofprof/profiler.h"
+#include "run/observed_run.h"
+#include "run/profiler/model.h"
+
+namespace roofprof::detail {
+
+// What was observed, until it is made a report of.
+struct Observation {
+  Observed observed;  // what is known beside the run
+  std::optional<run::ObservedRun> run;
+};
+
+// A profiler between its runs.
+struct ProfilerState {
+  std::unique_ptr<Model> model;
+  ProfilerOptions options;
+  std::optional<MeasuredCeilings> given_roofs;  // empty: this machine's
+  std::atomic<bool> in_use = false;
+  std::mutex mutex;                       // guards what follows
+  std::unique_ptr<Observation> observed;  // of the last run, where there is no report of it yet
+  std::optional<Report> report;
+
+  // Made when it is first asked for: what is not known of the machine's roofs is measured then, never inside a run.
+  Report last_report();
+};
+
+class ProfilerRun {
+ public:
+  // Throws std::logic_error where the profiler is in use, or another one on this thread; nothing is touched then.
+  explicit ProfilerRun(std::shared_ptr<ProfilerState> profiler);
+  ~ProfilerRun() { profiler_->in_use = false; }
+  ProfilerRun(const ProfilerRun&) = delete;
+  ProfilerRun& operator=(const ProfilerRun&) = delete;
+
+  // One call counts; as wished, further ones warm up and are timed. `inputs` is what the arguments hold; `first` makes
+  // the counting call.
+  void calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first);
+  // A block is run once: counted, and timed as wished.
+  void block(const std::function<void()>& body, Wish wish = Wish::times);
+  void open_block(Wish wish = Wish::times);
+  void close_block(bool raised);
+  // A step of it has ended.
+  void step() { run().step(); }
+
+  // Of what has ended.
+  Report report() { return profiler_->last_report(); }
+
+ private:
+  // `base` has the ops outside of all modules; without it they are not counted.
+  void begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base = {});
+  // What was observed is handed to the profiler, where there is something.
+  void end();
+  run::ObservedRun& run() { return *observation_->run; }
+  Counted counted() {
+    return {run().session(), tree_.objects[kModel], observation_->observed.modules, observation_->observed.notes};
+  }
+
+  std::shared_ptr<ProfilerState> profiler_;
+  observe::ModelTree tree_;  // as it was when the run began: the ids are its
+  std::unique_ptr<Observation> observation_;
+};
+
+}  // namespace roofprof::detail

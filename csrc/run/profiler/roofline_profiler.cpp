@@ -1,0 +1,147 @@
+// The C++ profiler: what its templates call.
+
+#include "roofprof/profiler.h"
+
+#include <c10/core/Device.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <exception>
+#include <stdexcept>
+
+#include "core/possible_roofs.h"
+#include "machine/known/given.h"
+#include "observe/module_calls.h"
+#include "run/profiler/profiler_run.h"
+
+namespace roofprof {
+namespace detail {
+namespace {
+
+void check(const ProfilerOptions& options) {
+  const auto refuse = [](const std::string& what, std::int64_t value) {
+    throw std::invalid_argument("roofprof: " + what + ", not " + std::to_string(value));
+  };
+  if (options.warmup < 0) refuse("warmup must be 0 or more", options.warmup);
+  if (options.repeat && *options.repeat < 0) refuse("repeat must be 0 or more", *options.repeat);
+  if (options.depth && *options.depth < 0) refuse("depth must be 0 or more", *options.depth);
+  if (!options.ceilings) return;
+  if (const auto wrong = impossible_roof(*options.ceilings); !wrong.empty()) {
+    throw std::invalid_argument("roofprof: ceilings are not usable: " + wrong);
+  }
+}
+
+// As torch writes it.
+std::string device_named(const std::string& device) {
+  if (device.empty()) return device;
+  try {
+    return c10::Device(device).str();
+  } catch (const c10::Error&) {
+    throw std::invalid_argument("roofprof: device must be one of torch's, such as \"cpu\" or \"cuda:0\", not \"" +
+                                device + "\"");
+  }
+}
+
+std::shared_ptr<ProfilerState> state_of(std::unique_ptr<Model> model, ProfilerOptions options) {
+  check(options);
+  auto state = std::make_shared<ProfilerState>();
+  state->model = std::move(model);
+  state->options = std::move(options);
+  state->options.device = device_named(state->options.device);
+  state->given_roofs = state->options.ceilings ? MeasuredCeilings{*state->options.ceilings, {}} : given_ceilings();
+  return state;
+}
+
+std::unique_ptr<Model> script_model(const torch::jit::Module& module) {
+  try {
+    static_cast<void>(module._ivalue());
+  } catch (const c10::Error&) {
+    throw std::invalid_argument(
+        "roofprof: the torch::jit::Module is empty; give the profiler one that was loaded or scripted");
+  }
+  return model_of(module);
+}
+
+}  // namespace
+
+ProfilerCore::ProfilerCore(const torch::nn::Module* model, ProfilerOptions options) {
+  if (model == nullptr) throw std::invalid_argument("roofprof: the model is null; give the profiler one that exists");
+  state_ = state_of(model_of(*model), std::move(options));
+}
+
+ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)
+    : state_(state_of(script_model(model), std::move(options))) {}
+
+const std::shared_ptr<ProfilerState>& ProfilerCore::state() const {
+  if (!state_) throw std::logic_error("roofprof: this profiler was moved from; use the one that it was moved to");
+  return state_;
+}
+
+Report ProfilerCore::run(Call& call, Wish wish) {
+  Reach inputs;
+  observe::CallShapes shapes;
+  for (const auto* tensor : call.inputs()) {
+    inputs.tensors.push_back(*tensor);
+    shapes.inputs.add(*tensor);
+  }
+  ProfilerRun run(state());
+  run.calls(call, std::move(inputs), wish, [&](const Counted& counted) {
+    call.first([&](const auto* results) {
+      observe::tell_results(counted.object, shapes, results);
+      counted.session->leave(counted.object);  // while the results live: they are not what the call keeps
+    });
+  });
+  return run.report();
+}
+
+Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords, Wish wish) {
+  Reach inputs{{}, arguments};
+  for (const auto& [name, value] : keywords) inputs.values.push_back(value);
+  const auto call = state()->model->script_call(std::move(arguments), std::move(keywords));
+  ProfilerRun run(state());
+  run.calls(*call, std::move(inputs), wish, [&](const Counted& counted) { call->count(counted); });
+  return run.report();
+}
+
+Report ProfilerCore::run_closure(const std::function<void()>& closure, Wish wish) {
+  ProfilerRun run(state());
+  run.block(closure, wish);
+  return run.report();
+}
+
+Report ProfilerCore::run_steps(std::int64_t steps, const std::function<void()>& step) {
+  if (steps < 1) {
+    throw std::invalid_argument("roofprof: run_steps takes 1 step or more, not " + std::to_string(steps));
+  }
+  ProfilerRun run(state());
+  run.block([&] {
+    for (std::int64_t i = 0; i < steps; ++i) {
+      step();
+      run.step();
+    }
+  });
+  return run.report();
+}
+
+std::unique_ptr<ProfilerRun> ProfilerCore::open_block() {
+  auto run = std::make_unique<ProfilerRun>(state());
+  run->open_block();
+  return run;
+}
+
+Report ProfilerCore::report() const { return state()->last_report(); }
+
+}  // namespace detail
+
+Block::Block(detail::ProfilerCore& profiler) : run_(profiler.open_block()), exceptions_(std::uncaught_exceptions()) {}
+
+Block::~Block() {
+  try {
+    run_->close_block(/*raised=*/std::uncaught_exceptions() > exceptions_);
+  } catch (...) {  // out of memory, or a device that fails: report() then says that there is none
+  }
+}
+
+void Block::step() noexcept { run_->step(); }
+
+}  // namespace roofprof

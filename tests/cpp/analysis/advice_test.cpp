@@ -1,0 +1,256 @@
+#include "analysis/advice/advice.h"
+
+#include <gtest/gtest.h>
+
+#include "support/device_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::DeviceProfileBuilder;
+using testing::ProfileBuilder;
+using testing::RunBuilder;
+using testing::work_of;
+
+std::vector<std::string> rules_of(const testing::Derived& report) {
+  std::vector<std::string> rules;
+  for (const auto& advice : advice_on(report.data(), report.total())) rules.push_back(advice.rule);
+  return rules;
+}
+
+using Rules = std::vector<std::string>;
+
+Work per_element(std::int64_t elements, std::int64_t flops, std::int64_t bytes) {
+  Work work = work_of(flops, bytes / 2, bytes - bytes / 2);
+  work.macs = work.causal_macs = 0;
+  work.input_elements = work.output_elements = elements;
+  return work;
+}
+
+// One op of a module beside a busy one. 1,000 fp32 FLOPs take 1 ns, 1,000 bytes of L2 too, 100 of DRAM: the ridge is 1
+// FLOP a byte in L2, 10 in DRAM.
+std::vector<Advice> advice_of(const std::string& op, const std::string& shapes, const Work& work, std::int64_t time_ns,
+                              std::int64_t rest_ns = 0) {
+  ProfileBuilder net;
+  const ModuleId layer = net.module("layer", "Layer");
+  net.op(op, layer, work, time_ns).shapes = shapes;
+  net.time(layer, {time_ns});
+  if (rest_ns > 0) {  // at half of its roof, of which no rule speaks
+    const ModuleId rest = net.module("rest", "Rest");
+    net.op("aten::rest", rest, work_of(rest_ns * 500, 10), rest_ns);
+    net.time(rest, {rest_ns});
+  }
+  const testing::Derived report = net.derived();
+  return advice_on(report.data(), report.total());
+}
+
+Rules rules_for(const std::string& op, const std::string& shapes, const Work& work, std::int64_t time_ns,
+                std::int64_t rest_ns = 0) {
+  Rules rules;
+  for (const auto& advice : advice_of(op, shapes, work, time_ns, rest_ns)) rules.push_back(advice.rule);
+  return rules;
+}
+
+// 40,000,000 bytes of DRAM take 400,000 ns.
+TEST(Advice, DepthwiseConvolutionsSayTheirIntensityAndTheRidge) {
+  const Work work = work_of(80'000'000, 20'000'000, 20'000'000);
+  const auto advice = advice_of("aten::conv2d", "1x96x112x112, 96x1x3x3, 96", work, 1'000'000);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].rule, "depthwise-convolution");
+  EXPECT_EQ(advice[0].module, "layer");
+  EXPECT_EQ(advice[0].ops, std::vector<std::string>{"aten::conv2d"});
+  EXPECT_NE(advice[0].text.find("aten::conv2d in layer (100% of the time): depthwise"), std::string::npos);
+  EXPECT_NE(advice[0].text.find("AI 2 under the ridge at 10, at 40% of the roof"), std::string::npos) << advice[0].text;
+  EXPECT_NE(advice[0].source.find("1807.11164"), std::string::npos);
+  EXPECT_EQ(advice[0].figures.at(0), std::pair(std::string("groups"), 96.0));
+  EXPECT_EQ(rules_for("aten::conv2d", "1x96x112x112, 96x12x3x3, 96", work, 1'000'000), Rules{"grouped-convolution"});
+  // The same work of one group, and a depthwise one past the ridge.
+  EXPECT_EQ(rules_for("aten::conv2d", "1x96x112x112, 96x96x3x3, 96", work, 1'000'000), Rules{});
+  EXPECT_EQ(rules_for("aten::conv2d", "1x96x112x112, 96x1x3x3, 96", work_of(800'000'000, 40'000'000), 1'600'000),
+            Rules{});
+}
+
+TEST(Advice, IsSilentBelowATwentiethOfTheTime) {
+  const Work work = work_of(80'000'000, 40'000'000);
+  const auto share = [&](std::int64_t rest_ns) {
+    return rules_for("aten::conv2d", "1x96x112x112, 96x1x3x3", work, 1'000'000, rest_ns);
+  };
+  EXPECT_EQ(share(18'000'000), Rules{"depthwise-convolution"});
+  EXPECT_EQ(share(20'000'000), Rules{});
+}
+
+// G1: c1 + c2 against 2 sqrt(c1 c2): 80 to 64 for a ratio of 4, which is 1.25; of 3 it is 1.155.
+TEST(Advice, UnequalChannelsOfPointwiseConvolutions) {
+  const Work work = work_of(80'000'000, 40'000'000);
+  EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 64x16x1x1", work, 500'000), Rules{"unequal-channels"});
+  EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 48x16x1x1", work, 500'000), Rules{});
+  EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 64x16x3x3", work, 500'000), Rules{});
+  EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 64x16x1x1", work_of(800'000'000, 40'000'000), 1'600'000), Rules{});
+}
+
+TEST(Advice, ElementWiseOpsThatOnlyMoveBytes) {
+  EXPECT_EQ(rules_for("aten::relu", "", per_element(5'000'000, 5'000'000, 40'000'000), 800'000), Rules{"element-wise"});
+  // At 8% of the roof memory is not what takes the time.
+  EXPECT_EQ(rules_for("aten::relu", "", per_element(5'000'000, 5'000'000, 40'000'000), 5'000'000), Rules{});
+  // A reduction has fewer results; past the ridge arithmetic bounds.
+  Work sum = per_element(5'000'000, 5'000'000, 40'000'000);
+  sum.output_elements = 1;
+  EXPECT_EQ(rules_for("aten::sum", "", sum, 800'000), Rules{});
+  EXPECT_EQ(rules_for("aten::gelu", "", per_element(5'000'000, 800'000'000, 40'000'000), 1'600'000), Rules{});
+}
+
+TEST(Advice, WeightsThatAreReadAgainForEachRow) {
+  const Work work = work_of(20'000'000, 40'000'000);
+  const auto advice = advice_of("aten::linear", "1x2000, 5000x2000, 5000", work, 500'000);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].rule, "weights-read-again");
+  EXPECT_NE(advice[0].text.find("each call reads 10M weights for 1 row"), std::string::npos) << advice[0].text;
+  // 3,500 rows move as much as the weights; and what is bound by its arithmetic.
+  EXPECT_EQ(rules_for("aten::linear", "3500x2000, 5000x2000, 5000", work, 500'000), Rules{});
+  EXPECT_EQ(rules_for("aten::linear", "1x2000, 5000x2000", work_of(800'000'000, 40'000'000), 1'600'000), Rules{});
+}
+
+// 1e9 FLOPs take 1,000,000 ns.
+TEST(Advice, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
+  const auto rules = [](double bf16_peak, std::int64_t time_ns = 1'900'000, std::int64_t bytes = 100,
+                        const std::string& shapes = "") {
+    ProfileBuilder net;
+    if (bf16_peak > 0) net.data.ceilings.compute.push_back({DType::bf16, bf16_peak, {}});
+    net.op("aten::linear", kModel, work_of(1'000'000'000, bytes), time_ns).shapes = shapes;
+    net.time(kModel, {time_ns});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(rules(2e12), Rules{"lower-precision"});
+  EXPECT_EQ(rules(1.4e12), Rules{});
+  EXPECT_EQ(rules(0), Rules{});
+  // At 48% and at 4% of the roof of fp32 it is not the arithmetic that takes the time, however high bf16's is.
+  EXPECT_EQ(rules(7e12, 2'100'000), Rules{});
+  EXPECT_EQ(rules(7e12, 25'000'000), Rules{});
+  EXPECT_EQ(rules(7e12, 1'900'000, 110'000'000), Rules{});  // memory bounds
+  // Nor where the rest of the model takes so long that all of its arithmetic is less than a third.
+  const auto beside = [](std::int64_t rest_ns) {
+    ProfileBuilder net;
+    net.data.ceilings.compute.push_back({DType::bf16, 7e12, {}});
+    net.op("aten::mm", kModel, work_of(1'000'000'000, 100), 1'900'000);
+    net.op("aten::rest", kModel, work_of(0, 60'000'000), rest_ns);
+    net.time(kModel, {1'900'000 + rest_ns});
+    return rules_of(net.derived());
+  };
+  // Each weight is multiplied 100 times, or 98: it would be cast for few.
+  EXPECT_EQ(rules(2e12, 1'900'000, 100, "100x2000, 2500x2000"), Rules{"lower-precision"});
+  EXPECT_EQ(rules(2e12, 1'900'000, 100, "98x2000, 2552x2000"), Rules{});
+  EXPECT_EQ(beside(1'000'000), Rules{"lower-precision"});
+  EXPECT_EQ(beside(1'200'000), Rules{});
+}
+
+TEST(Advice, WhatComputeBoundsNearItsRoof) {
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(800'000'000, 100), 1'000'000), Rules{"compute-bound"});
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(700'000'000, 100), 1'000'000), Rules{});
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(800'000'000, 100), 1'000'000, 3'200'000), Rules{});  // not a quarter
+}
+
+// 10,000,000 bytes of DRAM take 100,000 ns.
+TEST(Advice, CodeFarFromAnyRoofWhereTheRestIsNot) {
+  Work pooled = per_element(1'000, 1'000, 10'000'000);
+  pooled.output_elements = 250;
+  const std::int64_t rest_ns = 2'000'000;
+  EXPECT_EQ(rules_for("aten::grid_sampler", "", pooled, 2'000'000, rest_ns), Rules{"far-from-roof"});
+  EXPECT_EQ(rules_for("aten::grid_sampler", "", pooled, 900'000, rest_ns), Rules{});         // 11% of the roof
+  EXPECT_EQ(rules_for("aten::grid_sampler", "", work_of(10, 10), 15'000, 30'000), Rules{});  // a short call
+  EXPECT_EQ(rules_for("aten::grid_sampler", "", pooled, 2'000'000), Rules{});                // nothing reaches its roof
+}
+
+TEST(Advice, TimeOutsideOpsFromAFifthOn) {
+  const auto rules = [](std::int64_t outside_ns) {
+    ProfileBuilder net;
+    net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
+    net.time(kModel, {1'000 + outside_ns});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(rules(300), Rules{"outside-ops"});
+  EXPECT_EQ(rules(200), Rules{});
+}
+
+// Two kernels with a gap between them; 500 FLOPs a ns is half of the roof.
+Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std::string& shapes = "",
+                      DType dtype = DType::fp32) {
+  DeviceProfileBuilder net;
+  net.data.compute_capability = "8.9";
+  net.data.ceilings.compute.push_back({DType::fp16, 1e12, {}});
+  const ModuleId layer = net.module("layer", "Layer");
+  const auto op = net.op_index("aten::linear", layer, work_of(10'000'000, 100, 0, dtype), 2);
+  net.data.ops.back().dtype = dtype;
+  net.data.ops.back().shapes = shapes;
+  net.clock(layer, {20'000 + gap_ns});
+  RunBuilder run;
+  const auto owner = run.owner(layer, "aten::linear", op);
+  run.kernel(kernel, owner, 0, 10'000);
+  run.kernel(kernel, owner, 10'000 + gap_ns, 20'000 + gap_ns);
+  return rules_of(net.derived_of({run.run}));
+}
+
+TEST(Advice, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
+  EXPECT_EQ(rules_on_device(10'000, "gemm"), Rules{"idle-device"});
+  EXPECT_EQ(rules_on_device(8'000, "gemm"), Rules{});  // busy for 71%
+}
+
+// A matmul whose kernel was built for sm_50 on a card of sm_89.
+TEST(Advice, KernelsOfOlderGenerations) {
+  EXPECT_EQ(rules_on_device(0, "maxwell_sgemm_128x64_nn"), Rules{"older-kernel"});
+  EXPECT_EQ(rules_on_device(0, "sm89_xmma_gemm"), Rules{});
+}
+
+TEST(Advice, SizesThatDoNotFillTensorCores) {
+  EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50257x768", DType::fp16), Rules{"tensor-core-multiples"});
+  EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50304x768", DType::fp16), Rules{});
+  EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50257x768", DType::fp32), Rules{});
+  // On a CPU there are none.
+  EXPECT_EQ(rules_for("aten::linear", "8x768, 50257x768", work_of(500'000'000, 100), 1'000'000), Rules{});
+}
+
+TEST(Advice, EqualSiblingsAreSpokenOfTogether) {
+  ProfileBuilder net;
+  for (int i = 0; i < 40; ++i) {  // a fortieth of the time each
+    const ModuleId layer = net.module("act" + std::to_string(i), "ReLU");
+    net.op("aten::relu", layer, per_element(5'000'000, 5'000'000, 40'000'000), 800'000);
+    net.time(layer, {800'000});
+  }
+  const testing::Derived report = net.derived();
+  const auto advice = advice_on(report.data(), report.total());
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].module, "act0-39");
+  EXPECT_NE(advice[0].text.find("aten::relu in act0-39 x40 (100% of the time)"), std::string::npos) << advice[0].text;
+  ASSERT_EQ(advice[0].modules.size(), 40U);  // each by itself
+  EXPECT_EQ(advice[0].modules.front(), "act0");
+  EXPECT_EQ(advice[0].modules.back(), "act39");
+}
+
+// "x40 and 2 more modules" are 42, and so many are listed.
+TEST(Advice, SaysHowManyModulesItLists) {
+  ProfileBuilder net;
+  const auto relu = [&](const std::string& name) {
+    const ModuleId layer = net.module(name, "ReLU");
+    net.op("aten::relu", layer, per_element(5'000'000, 5'000'000, 40'000'000), 800'000);
+    net.time(layer, {800'000});
+  };
+  for (int i = 0; i < 40; ++i) relu("act" + std::to_string(i));
+  relu("head");
+  relu("tail");
+  const testing::Derived report = net.derived();
+  const auto advice = advice_on(report.data(), report.total());
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_NE(advice[0].text.find("act0-39 x40 and 2 more modules"), std::string::npos) << advice[0].text;
+  EXPECT_EQ(advice[0].modules.size(), 42U);
+}
+
+TEST(Advice, IsNoneWithoutTimesOrRoofs) {
+  ProfileBuilder net;
+  net.op("aten::mm", kModel, work_of(800'000'000, 100));
+  EXPECT_EQ(rules_of(net.derived()), Rules{});
+  net.time(kModel, {1'000'000});
+  net.data.ceilings = {};
+  EXPECT_EQ(rules_of(net.derived()), Rules{});
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,127 @@
+#include "core/memory_time.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/roofline.h"
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::kL2Capacity;
+using testing::round_ceilings;
+using testing::work_of;
+
+constexpr std::int64_t kFar = 2 * kL2Capacity;  // in DRAM
+
+OpBucket bucket_of(std::int64_t read, std::int64_t written, Reuse reuse, std::int64_t calls = 1) {
+  OpBucket bucket;
+  bucket.op = "aten::op";
+  bucket.work = work_of(0, read, written);
+  bucket.calls = calls;
+  bucket.reuse = std::move(reuse);
+  return bucket;
+}
+
+std::int64_t bound_ns(const OpBucket& bucket, const Ceilings& ceilings = round_ceilings()) {
+  return roof_shares(bucket, ceilings).lower_bound_time_ns;
+}
+
+// 10,000 bytes from DRAM take 100 ns, 20,000 from L2 take 20.
+TEST(MemoryTime, EachPartOfAnOpHasTheLevelThatHoldsItsDistance) {
+  const auto bucket = bucket_of(25'000, 5'000, {{kL2Capacity, 15'000, 5'000, 0}, {kFar, 10'000, 0, 0}});
+  const auto shares = roof_shares(bucket, round_ceilings());
+  EXPECT_EQ(shares.lower_bound_time_ns, 120);
+  EXPECT_EQ(shares.memory_time_ns, 120);
+  EXPECT_EQ(largest_share(shares), (Bound{BoundKind::memory, "DRAM"}));
+  EXPECT_DOUBLE_EQ(shares.at_level.at("L2").bytes, 20'000);
+  EXPECT_DOUBLE_EQ(shares.at_level.at("DRAM").bytes, 10'000);
+  EXPECT_DOUBLE_EQ(shares.bound_by_level.at("L2") + shares.bound_by_level.at("DRAM"), 120e-9);
+}
+
+// Once called 48 times, the weights stay in L2; of 48 layers they come from DRAM, though one call holds as little.
+TEST(MemoryTime, OneLayerCalledAgainAndLayersCalledOnce) {
+  constexpr std::int64_t kWeights = 1'000'000;
+  const auto again = bucket_of(48 * kWeights, 0, {{kWeights, 48 * kWeights, 0, 0}}, 48);
+  const auto layers = bucket_of(48 * kWeights, 0, {{48 * kWeights, 48 * kWeights, 0, 0}}, 48);
+  EXPECT_EQ(bound_ns(again), 48'000);
+  EXPECT_EQ(bound_ns(layers), 480'000);
+}
+
+TEST(MemoryTime, FartherIsNeverFaster) {
+  std::int64_t before = 0;
+  for (std::int64_t distance = 1; distance < (std::int64_t{1} << 62); distance *= 2) {
+    const auto bound = bound_ns(bucket_of(10'000, 3'000, {{distance, 10'000, 3'000, 0}}));
+    EXPECT_GE(bound, before);
+    before = bound;
+  }
+  EXPECT_EQ(before, 130);
+}
+
+TEST(MemoryTime, WithoutReuseTheFootprintOfOneCallStandsIn) {
+  const auto bucket = bucket_of(4'000'000, 0, {}, 10);
+  EXPECT_TRUE(stands_at_footprint(bucket));
+  EXPECT_EQ(bound_ns(bucket), 4'000);
+}
+
+// Of 10,000 bytes the distance of 4,000 is known: they come from DRAM, the others hold 6,000 in L2.
+TEST(MemoryTime, WhatIsNotKnownOfAnOpStandsAtItsFootprint) {
+  const auto bucket = bucket_of(10'000, 0, {{kFar, 4'000, 0, 0}});
+  EXPECT_TRUE(stands_at_footprint(bucket));
+  EXPECT_EQ(bound_ns(bucket), 40 + 6);
+}
+
+// The operands of an op may hold more than it moves: an embedding's table.
+TEST(MemoryTime, WhatIsTooMuchIsTakenFromAllInProportion) {
+  const auto bucket = bucket_of(10'000, 1'000, {{100, 10'000, 0, 0}, {kFar, 30'000, 1'000, 0}});
+  EXPECT_FALSE(stands_at_footprint(bucket));
+  const auto parts = memory_parts(bucket);
+  ASSERT_EQ(parts.size(), 2);
+  EXPECT_EQ(parts[0].traffic.read_bytes, 2'500);
+  EXPECT_EQ(parts[1].traffic.read_bytes, 7'500);
+  EXPECT_EQ(parts[1].traffic.write_bytes, 1'000);
+  EXPECT_EQ(bound_ns(bucket), 88);  // 2.5 + 85
+}
+
+TEST(MemoryTime, APartHasTheCurveAtItsDistanceAndItsOwnMix) {
+  auto ceilings = round_ceilings();
+  // Of each working set: read, triad, copy, write, update.
+  ceilings.curve.points = {{1'000, 1e12, 5e11, 4e11, 2e11, 1e12, 0.1}, {100'000, 1e11, 5e10, 4e10, 2e10, 1e11, 0.2}};
+  // 4,000 bytes are read near (4 ns), as many written far (200 ns).
+  const auto bucket = bucket_of(4'000, 4'000, {{1'000, 4'000, 0, 0}, {100'000, 0, 4'000, 0}});
+  EXPECT_EQ(bound_ns(bucket, ceilings), 204);
+  EXPECT_DOUBLE_EQ(*memory_roof(bucket, ceilings)->spread, 0.2);
+  // Both from equally far are a copy: 8,000 bytes at 4e10.
+  EXPECT_EQ(bound_ns(bucket_of(4'000, 4'000, {{100'000, 4'000, 4'000, 0}}), ceilings), 200);
+}
+
+TEST(MemoryTime, WithoutALevelForAPartTheLowerBoundIsNotKnown) {
+  auto ceilings = round_ceilings();
+  ceilings.memory.pop_back();
+  EXPECT_FALSE(roof_shares(bucket_of(100, 0, {{10, 50, 0, 0}, {kFar, 50, 0, 0}}), ceilings).known);
+}
+
+TEST(MemoryTime, AFileMaySayAnything) {
+  const auto bucket = bucket_of(100, 100, {{-5, -7, kSaturated, 9}, {kSaturated, kSaturated, 3, -1}});
+  std::int64_t read = 0;
+  std::int64_t written = 0;
+  for (const auto& part : memory_parts(bucket)) {
+    EXPECT_GE(part.traffic.footprint_bytes(), 0);
+    read += part.traffic.read_bytes;
+    written += part.traffic.write_bytes;
+  }
+  EXPECT_EQ(read, 100);
+  EXPECT_EQ(written, 100);
+}
+
+// What is copied between host and device passes the link, wherever it was.
+TEST(MemoryTime, CopiesOverTheLinkAreHeldAgainstIt) {
+  auto ceilings = round_ceilings();
+  ceilings.memory.push_back({std::string(kHostLink), 1e10, 0, testing::given_roof()});
+  auto copy = bucket_of(1'000, 1'000, {{kFar, 1'000, 1'000, 0}});
+  copy.link_bytes = 1'000;
+  EXPECT_EQ(bound_ns(copy, ceilings), 100);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,236 @@
+#include "analysis/predict/op_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "analysis/predict/plain_device.h"
+
+namespace roofprof {
+namespace {
+
+using testing::class_in;
+using testing::features_with;
+using testing::PlainDevice;
+
+// A product of this many rows and outputs, rounded numbers of tiles of 64 x 64; it moves next to nothing.
+OpFeatures product_of(double rows, double width, double depth, DType dtype = DType::fp16) {
+  OpFeatures features = features_with(OpClass::linear, 2 * rows * width * depth, 1, 0, dtype);
+  features.rows = rows;
+  features.width = width;
+  features.depth = depth;
+  return features;
+}
+
+TEST(CallSeconds, AreTheLongerOfArithmeticAndBytes) {
+  const PlainDevice plain;
+  // 1e12 FLOPs at 1e12/s beside 1e10 bytes at 1e11/s; then 1e13 bytes.
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 6e9, 4e9)), 1);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 6e12, 4e12)), 100);
+  EXPECT_TRUE(is_compute_bound(features_with(OpClass::linear, 1e12, 1e10), plain.device));
+  EXPECT_FALSE(is_compute_bound(features_with(OpClass::linear, 1e12, 1e13), plain.device));
+}
+
+TEST(CallSeconds, OverlapIsTheirNorm) {
+  PlainDevice plain;
+  const auto op = features_with(OpClass::linear, 3e12, 4e11);  // 3 s and 4 s
+  plain.kind.overlap = 1;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 7);
+  plain.kind.overlap = 2;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 5);
+}
+
+TEST(CallSeconds, SharesOfTheClassSlowDownTheirPart) {
+  PlainDevice plain;
+  class_in(plain.kind, OpClass::linear).of_peak = 0.5;
+  class_in(plain.kind, OpClass::linear).of_bandwidth = 0.25;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 0)), 2);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 0, 1e11)), 4);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::batched_matmul, 1e12, 0)), 1);
+  class_in(plain.kind, OpClass::linear).of_peak = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e15, 1e11)), 4);
+}
+
+TEST(CallSeconds, OnlyBytesBoundWhatHasNoProducts) {
+  const PlainDevice plain;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 1e15, 1e11)), 1);
+}
+
+TEST(CallSeconds, EachTypeHasItsOwnPeak) {
+  const PlainDevice plain;
+  auto op = features_with(OpClass::linear, 1e12, 0);
+  op.operations[static_cast<std::size_t>(DType::fp16)] = 2e13;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 2);
+}
+
+TEST(CallSeconds, HalfSizesHalveTheRate) {
+  PlainDevice plain;
+  const double full = plain.seconds(product_of(512, 64, 128));
+  plain.kind.product.depth = 128;
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 2 * full);
+  plain.kind.product.width = 64;
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 4 * full);
+  // Those of convolutions are their own.
+  auto convolution = product_of(512, 64, 128);
+  convolution.op = OpClass::conv_spatial;
+  EXPECT_DOUBLE_EQ(plain.seconds(convolution), full);
+  plain.kind.convolution.depth = 128;
+  EXPECT_DOUBLE_EQ(plain.seconds(convolution), 2 * full);
+  // Of sizes that are not known nothing is lost.
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 0)), 1);
+}
+
+TEST(CallSeconds, OddSizesLoseTheirShareButInTheStem) {
+  PlainDevice plain;
+  plain.kind.unaligned = 0.5;
+  const double aligned = 2.0 * 512 * 64 * 128 / 1e13;
+  EXPECT_NEAR(plain.seconds(product_of(512, 64, 128)) / aligned, 1, 1e-12);
+  EXPECT_NEAR(plain.seconds(product_of(512, 64, 127)) / aligned, 2.0 * 127 / 128, 1e-12);
+  EXPECT_NEAR(plain.seconds(product_of(512, 63, 128)) / aligned, 2.0 * 63 / 64, 1e-12);
+  auto stem = product_of(512, 64, 147);
+  stem.op = OpClass::conv_stem;
+  EXPECT_NEAR(plain.seconds(stem) / aligned, 147.0 / 128, 1e-12);
+}
+
+// One tile more than there are multiprocessors takes a second wave.
+TEST(CallSeconds, ComeInWavesOfTiles) {
+  PlainDevice plain;
+  plain.device.multiprocessors = 10;
+  const double wave = plain.seconds(product_of(640, 64, 128));  // ten tiles of 64 rows
+  EXPECT_DOUBLE_EQ(wave, 2.0 * 640 * 64 * 128 / 1e13);
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(704, 64, 128)), 2 * wave);
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(1280, 64, 128)), 2 * wave);
+  // One tile takes as long as ten do.
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(64, 64, 128)), wave);
+  // Of eleven in a batch of one tile each, likewise.
+  auto batched = product_of(64, 64, 128);
+  batched.batch = 11;
+  batched.operations[static_cast<std::size_t>(DType::fp16)] *= 11;
+  EXPECT_DOUBLE_EQ(plain.seconds(batched), 2 * wave);
+}
+
+TEST(CallSeconds, HaveAFloorThatFusedOpsLack) {
+  PlainDevice plain;
+  plain.kind.op_floor = 3;
+  plain.kind.convolution_floor = 5;
+  auto op = features_with(OpClass::elementwise, 0, 1e11);
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 3);
+  op.fused = true;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_depthwise, 0, 1e11)), 1 + 5);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 0, 1e11)), 1 + 3);
+}
+
+TEST(CallSeconds, ViewsAndUnknownOpsTakeNone) {
+  PlainDevice plain;
+  plain.kind.op_floor = 3;
+  auto op = features_with(OpClass::elementwise, 0, 1e11);
+  op.is_free = true;
+  EXPECT_EQ(plain.seconds(op), 0);
+  op.is_free = false;
+  op.is_known = false;
+  EXPECT_EQ(plain.seconds(op), 0);
+  EXPECT_FALSE(is_compute_bound(op, plain.device));
+}
+
+// Vector units compute them, in whatever type: fp16's ten times higher peak is of no use.
+TEST(CallSeconds, DepthwiseKernelsGoWithAPowerOfTheirArea) {
+  PlainDevice plain;
+  plain.kind.depthwise_exponent = 0.5;
+  auto op = features_with(OpClass::conv_depthwise, 1e12, 0, 0, DType::fp16);
+  op.kernel_area = 9;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+  op.kernel_area = 25;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 5.0 / 3);
+  op.kernel_area = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+}
+
+TEST(CallSeconds, InterpolationGoesThroughItsPlanes) {
+  PlainDevice plain;
+  plain.kind.plane_seconds = 0.5;
+  auto op = features_with(OpClass::interpolation, 0, 1e11);
+  op.planes = 4;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 4 * 0.5);
+  // Channels that lie last are done together.
+  op.after_permutation = true;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+}
+
+TEST(CallSeconds, CastsMoveTheirBytesAtTheRateOfElementwiseOps) {
+  PlainDevice plain;
+  class_in(plain.kind, OpClass::elementwise).of_bandwidth = 0.5;
+  auto op = features_with(OpClass::linear, 1e12, 0);
+  op.cast_bytes = 6e11;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 6e11 / (0.5 * 1e11));
+}
+
+TEST(CallSeconds, TensorsBeyondTheCacheMissIt) {
+  PlainDevice plain;
+  plain.kind.cache_share = 0.25;
+  plain.device.cache_bytes = 4e11;
+  // b / (b + 1e11): half of 1e11 read bytes, three quarters of 3e11 written ones.
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11)), 0.5);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11, 3e11)), 0.5 + 0.75 * 3);
+  plain.kind.cache_share = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11, 3e11)), 4);
+}
+
+TEST(CallSeconds, WhatWasPermutedIsReadSlowerOrCopiedBeforeAProduct) {
+  PlainDevice plain;
+  plain.kind.permuted = 2;
+  auto op = features_with(OpClass::elementwise, 0, 1e11);
+  op.after_permutation = true;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 2);
+  auto product = features_with(OpClass::batched_matmul, 0, 1e11);
+  product.after_permutation = true;
+  EXPECT_DOUBLE_EQ(plain.seconds(product), 1 + 2);  // read, after both operands were read and written
+}
+
+// Each score costs its bytes, whatever else the attention does.
+TEST(CallSeconds, UnfusedAttentionMovesItsScores) {
+  PlainDevice plain;
+  auto op = features_with(OpClass::unfused_attention, 1e12, 1e9, 1e9);
+  op.batch = 6;
+  op.rows = 1e4;
+  op.width = 2e4;
+  op.depth = 64;
+  plain.kind.bytes_per_score = 100;
+  const double less = plain.seconds(op);
+  plain.kind.bytes_per_score = 600;
+  EXPECT_DOUBLE_EQ(plain.seconds(op) - less, 6.0 * 1e4 * 2e4 * 500 / 1e11);
+  plain.kind.bytes_per_score = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+}
+
+TEST(CallSeconds, NeedAPeakForProducts) {
+  PlainDevice plain;
+  plain.device.peak[static_cast<std::size_t>(DType::fp16)] = 0;
+  const auto product = features_with(OpClass::linear, 1e12, 0, 0, DType::fp16);
+  try {
+    static_cast<void>(plain.seconds(product));
+    FAIL() << "nothing was thrown";
+  } catch (const std::invalid_argument& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("fp16"), std::string::npos) << message;
+    EXPECT_NE(message.find("a device by hand"), std::string::npos) << message;
+  }
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 1e12, 1e11, 0, DType::fp16)), 1);
+}
+
+TEST(CallSeconds, ACpusBytesGoByItsCurve) {
+  PlainDevice plain;
+  plain.kind.cache_share = 1;
+  plain.device.cache_bytes = 1e12;
+  plain.device.is_gpu = false;
+  plain.ceilings.memory = {{"DRAM", 1e11, 0, {}}};
+  plain.ceilings.curve.points = {{1000, 4e11, 4e11, 4e11, 4e11, 4e11, 0}};
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 3e11, 1e11)), 1);
+  plain.device.bandwidth_factor = 2;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 3e11, 1e11)), 0.5);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,90 @@
+#pragma once
+// Parameters whose shares are 1 and whose extra costs are 0, so that the roofline is all that is left; and devices in
+// round numbers.
+
+#include <string>
+#include <string_view>
+
+#include "analysis/predict/op_features.h"
+#include "analysis/predict/op_time.h"
+#include "analysis/predict/parameters.h"
+#include "analysis/predict/target_device.h"
+#include "roofprof/ceilings.h"
+#include "support/profile_builder.h"
+
+namespace roofprof::testing {
+
+// With one time ten times the other, their norm is the longer one to 21 digits.
+inline constexpr double kLongerOne = 20;
+
+inline KindParameters plain_kind() {
+  KindParameters kind;
+  for (const auto name : kOpClassNames) kind.classes.push_back({std::string(name)});
+  kind.overlap = kLongerOne;
+  return kind;
+}
+
+inline PredictionParameters plain_parameters() {
+  PredictionParameters parameters;
+  parameters.gpu = parameters.cpu = plain_kind();
+  return parameters;
+}
+
+inline ClassParameters& class_in(KindParameters& kind, OpClass op) {
+  return kind.classes.at(static_cast<std::size_t>(op));
+}
+
+inline OpBucket bucket_named(std::string_view op, std::string_view shapes, DType dtype = DType::fp32) {
+  OpBucket bucket;
+  bucket.op = op;
+  bucket.shapes = shapes;
+  bucket.dtype = dtype;
+  bucket.calls = 1;
+  return bucket;
+}
+
+inline Provenance published_roof() { return {"published", "by hand", "", {}}; }
+
+// A card of compute capability 9.9, of which no share is shipped.
+inline Ceilings published_card() {
+  Ceilings card;
+  card.device = "a card by hand";
+  card.compute = {{DType::fp32, 1e13, published_roof()}, {DType::fp16, 1e14, published_roof()}};
+  card.memory = {{"DRAM", 1e12, 0, published_roof()}};
+  card.facts.compute_capability = "9.9";
+  return card;
+}
+
+// A device to hold calls against: fp32 1e12, fp16 1e13 operations and 1e11 bytes per second, no cache.
+class PlainDevice {
+ public:
+  PlainDevice() {
+    ceilings.device = "a device by hand";
+    device.parameters = &kind;
+    device.ceilings = &ceilings;
+    device.peak[static_cast<std::size_t>(DType::fp32)] = device.vector_peak = 1e12;
+    device.peak[static_cast<std::size_t>(DType::fp16)] = 1e13;
+    device.dram = device.dram_roof = 1e11;
+  }
+  PlainDevice(const PlainDevice&) = delete;
+  PlainDevice& operator=(const PlainDevice&) = delete;
+
+  double seconds(const OpFeatures& features) const { return call_seconds(features, device); }
+
+  KindParameters kind = plain_kind();
+  Ceilings ceilings;
+  TargetDevice device;
+};
+
+inline OpFeatures features_with(OpClass op, double flops, double read, double write = 0, DType dtype = DType::fp32) {
+  OpFeatures features;
+  features.op = op;
+  features.calls = 1;
+  features.operations[static_cast<std::size_t>(dtype)] = flops;
+  if (is_contraction(op) || op == OpClass::unfused_attention) features.macs = flops / 2;
+  features.read_bytes = read;
+  features.write_bytes = write;
+  return features;
+}
+
+}  // namespace roofprof::testing

@@ -1,0 +1,274 @@
+#include "analysis/predict/target_device.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "analysis/predict/plain_device.h"
+#include "core/json/reader.h"
+
+namespace roofprof {
+namespace {
+
+using testing::published_card;
+
+PredictionParameters with_share(const AchievedShare& share) {
+  auto parameters = testing::plain_parameters();
+  parameters.achieved = {share};
+  return parameters;
+}
+
+AchievedShare share_by_hand() {
+  return {.compute_capability = "9.9",
+          .dram = 0.9,
+          .tensor = 0.8,
+          .picojoules_per_flop = 0,
+          .fp16_per_fp32 = 2,
+          .source = "by hand"};
+}
+
+double rate_of(const TargetDevice& device, DType dtype) { return device.peak[static_cast<std::size_t>(dtype)]; }
+
+std::string refusal_of(const Ceilings& ceilings) {
+  try {
+    static_cast<void>(target_device(ceilings, testing::plain_parameters(), 1, 1));
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "(it was taken)";
+}
+
+TEST(TargetDevice, OfPublishedFiguresSharesAreAchieved) {
+  const Ceilings card = published_card();
+  const auto parameters = with_share(share_by_hand());
+  const auto device = target_device(card, parameters, 1, 1);
+  EXPECT_DOUBLE_EQ(device.dram, 0.9e12);
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 0.8e14);
+  // No tensor core has part in it.
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp32), 1e13);
+  EXPECT_DOUBLE_EQ(device.vector_peak, 1e13);
+  EXPECT_TRUE(device.is_gpu);
+  EXPECT_EQ(device.parameters, &parameters.gpu);
+  EXPECT_TRUE(device.remarks.empty());
+}
+
+TEST(TargetDevice, WhatWasMeasuredOrGivenIsAchievedAsItIs) {
+  for (const auto* source : {"measured", "given"}) {
+    Ceilings card = published_card();
+    for (auto& peak : card.compute) peak.provenance.source = source;
+    for (auto& level : card.memory) level.provenance.source = source;
+    const auto device = target_device(card, with_share(share_by_hand()), 1, 1);
+    EXPECT_DOUBLE_EQ(device.dram, 1e12);
+    EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 1e14);
+  }
+}
+
+TEST(TargetDevice, SharesAreOfTheirComputeCapabilityAlone) {
+  auto share = share_by_hand();
+  share.compute_capability = "9.8";
+  const Ceilings card = published_card();
+  const auto device = target_device(card, with_share(share), 1, 1);
+  EXPECT_DOUBLE_EQ(device.dram, 1e12);
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 1e14);
+  ASSERT_EQ(device.remarks.size(), 1U);
+  EXPECT_EQ(device.remarks.front(),
+            "how much of the published peaks and bandwidth of a card by hand is achieved is not known: they are taken "
+            "in full");
+}
+
+// A level of the roofs says no more than the card's facts: with either the same is predicted.
+TEST(TargetDevice, TheLastCacheIsThatOfTheFactsAndOfTheLevels) {
+  constexpr std::int64_t kCache = 50 << 20;
+  Ceilings with_fact = published_card();
+  with_fact.facts.l2_bytes = kCache;
+  Ceilings with_level = with_fact;
+  with_level.memory.insert(with_level.memory.begin(), {"L2", 5e12, kCache, testing::published_roof()});
+  auto share = share_by_hand();
+  for (const auto* card : {&with_fact, &with_level}) {
+    const auto device = target_device(*card, with_share(share), 1, 1);
+    EXPECT_EQ(device.cache_bytes, kCache);
+    EXPECT_DOUBLE_EQ(device.dram, 0.9e12);
+    EXPECT_DOUBLE_EQ(device.dram_roof, 1e12);
+  }
+  share.cache = 0;  // as of B200
+  EXPECT_EQ(target_device(with_level, with_share(share), 1, 1).cache_bytes, 0);
+}
+
+// 4 pJ x 1e14 per second are 400 W: at 200 W the clock is the one that takes half the power.
+TEST(TargetDevice, ThePowerLimitSlowsTensorCoresDown) {
+  auto share = share_by_hand();
+  share.picojoules_per_flop = 4;
+  Ceilings card = published_card();
+  card.facts.tdp_watts = 200;
+  card.compute.push_back({DType::fp8, 2e14, testing::published_roof()});
+  const double clock = std::pow(0.5, 1 / 2.5);
+  const auto limited = target_device(card, with_share(share), 1, 1);
+  EXPECT_DOUBLE_EQ(rate_of(limited, DType::fp16), 0.8e14 * clock);
+  EXPECT_DOUBLE_EQ(rate_of(limited, DType::fp8), 1.6e14 * clock);
+  EXPECT_DOUBLE_EQ(rate_of(limited, DType::fp32), 1e13);
+  EXPECT_DOUBLE_EQ(limited.dram, 0.9e12);
+  for (const double watts : {400.0, 1000.0, 0.0}) {  // enough of it, or not known
+    card.facts.tdp_watts = watts;
+    EXPECT_DOUBLE_EQ(rate_of(target_device(card, with_share(share), 1, 1), DType::fp16), 0.8e14) << watts;
+  }
+}
+
+TEST(TargetDevice, FactorsAreOfBandwidthAndPeaks) {
+  const Ceilings card = published_card();
+  const auto device = target_device(card, with_share(share_by_hand()), 3, 5);
+  EXPECT_DOUBLE_EQ(device.dram, 3 * 0.9e12);
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 5 * 0.8e14);
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp32), 5e13);
+  EXPECT_DOUBLE_EQ(device.vector_peak, 5e13);
+}
+
+TEST(TargetDevice, NeedsABandwidthOfItsMemory) {
+  Ceilings card = published_card();
+  card.memory[0].bytes_per_second = 0;
+  EXPECT_NE(refusal_of(card).find("a card by hand"), std::string::npos) << refusal_of(card);
+  card.memory = {{std::string(kHostLink), 6e10, 0, testing::published_roof()}};
+  EXPECT_NE(refusal_of(card).find("bandwidth"), std::string::npos) << refusal_of(card);
+  card.memory.clear();
+  EXPECT_NE(refusal_of(card).find("bandwidth"), std::string::npos) << refusal_of(card);
+}
+
+TEST(TargetDevice, NeedsAPeak) {
+  Ceilings card = published_card();
+  card.compute.clear();
+  EXPECT_NE(refusal_of(card).find("a card by hand"), std::string::npos) << refusal_of(card);
+}
+
+TEST(TargetDevice, TheHostLinkIsNoMemory) {
+  Ceilings card = published_card();
+  card.memory.push_back({std::string(kHostLink), 6e10, 0, testing::published_roof()});
+  EXPECT_DOUBLE_EQ(target_device(card, testing::plain_parameters(), 1, 1).dram, 1e12);
+}
+
+TEST(TargetDevice, ACardWithoutAPublishedFp16RateHasItsArchitectures) {
+  Ceilings card = published_card();
+  card.compute.pop_back();
+  const auto device = target_device(card, with_share(share_by_hand()), 1, 1);
+  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 2 * 0.8 * 1e13);
+  ASSERT_EQ(device.remarks.size(), 1U);
+  EXPECT_NE(device.remarks[0].find("fp16"), std::string::npos);
+  EXPECT_NE(device.remarks[0].find("a card by hand"), std::string::npos);
+}
+
+TEST(TargetDevice, ACurveOrAnL3IsACpus) {
+  const auto parameters = testing::plain_parameters();
+  Ceilings machine = testing::round_ceilings();
+  EXPECT_TRUE(target_device(machine, parameters, 1, 1).is_gpu);
+  machine.memory.insert(machine.memory.begin() + 1, {"L3", 5e11, 32 << 20, testing::given_roof()});
+  const auto by_level = target_device(machine, parameters, 1, 1);
+  EXPECT_FALSE(by_level.is_gpu);
+  EXPECT_EQ(by_level.parameters, &parameters.cpu);
+  EXPECT_DOUBLE_EQ(by_level.cache_bytes, 32 << 20);
+  EXPECT_DOUBLE_EQ(by_level.dram, testing::kDramBandwidth);
+  Ceilings measured = testing::round_ceilings();
+  measured.curve.points = {{1000, 1e11, 1e11, 1e11, 1e11, 1e11, 0}};
+  EXPECT_EQ(target_device(measured, parameters, 1, 1).parameters, &parameters.cpu);
+}
+
+TEST(TargetDevice, HasTheFactsOfItsCard) {
+  Ceilings card = published_card();
+  card.facts.l2_bytes = 50 << 20;
+  card.facts.multiprocessors = 132;
+  const auto device = target_device(card, testing::plain_parameters(), 1, 1);
+  EXPECT_DOUBLE_EQ(device.cache_bytes, 50 << 20);
+  EXPECT_DOUBLE_EQ(device.multiprocessors, 132);
+}
+
+TEST(PeakFor, OfACardAnotherTypeTakesThePlaceOfWhatIsNotPublished) {
+  const Ceilings card = published_card();
+  const auto device = target_device(card, testing::plain_parameters(), 1, 1);
+  EXPECT_EQ(peak_for(device, DType::fp16), 1e14);
+  EXPECT_EQ(peak_for(device, DType::tf32), 1e13);
+  EXPECT_EQ(peak_for(device, DType::fp8), 1e14);
+  EXPECT_EQ(peak_for(device, DType::int8), std::nullopt);
+  EXPECT_EQ(peak_for(device, DType::fp64), std::nullopt);
+}
+
+TEST(PeakFor, OfOtherRoofsOnlyTf32MayBeFp32s) {
+  const Ceilings machine = testing::round_ceilings();
+  const auto device = target_device(machine, testing::plain_parameters(), 1, 1);
+  EXPECT_EQ(peak_for(device, DType::fp32), testing::kFp32Peak);
+  EXPECT_EQ(peak_for(device, DType::tf32), testing::kFp32Peak);
+  for (const DType dtype : {DType::fp16, DType::bf16, DType::fp8, DType::fp64}) {
+    EXPECT_EQ(peak_for(device, dtype), std::nullopt) << name_of(dtype);
+  }
+}
+
+TEST(ShippedParameters, HaveEveryClassOnGpuAndCpu) {
+  const auto& shipped = PredictionParameters::shipped();
+  for (const auto* kind : {&shipped.gpu, &shipped.cpu}) {
+    ASSERT_EQ(kind->classes.size(), kOpClassCount);
+    for (std::size_t i = 0; i < kOpClassCount; ++i) {
+      const auto& of_class = parameters_of(*kind, static_cast<OpClass>(i));
+      EXPECT_EQ(of_class.name, kOpClassNames[i]);
+      EXPECT_GT(of_class.low, 0) << of_class.name;
+      EXPECT_LE(of_class.low, 1) << of_class.name;
+      EXPECT_GE(of_class.high, 1) << of_class.name;
+      EXPECT_GT(of_class.of_bandwidth, 0) << of_class.name;
+      EXPECT_LE(of_class.of_bandwidth, 1.5) << of_class.name;
+      EXPECT_GE(of_class.of_peak, 0) << of_class.name;
+      EXPECT_LE(of_class.of_peak, 1.5) << of_class.name;
+      EXPECT_EQ(of_class.of_peak == 0 && is_contraction(static_cast<OpClass>(i)), false) << of_class.name;
+    }
+    EXPECT_GE(kind->overlap, 0.5);
+    EXPECT_GE(kind->permuted, 1);
+    EXPECT_GT(kind->unaligned, 0);
+    EXPECT_LE(kind->unaligned, 1);
+    EXPECT_GE(kind->op_floor, 0);
+  }
+  for (const auto& share : shipped.achieved) {
+    EXPECT_GT(share.dram, 0) << share.compute_capability;
+    EXPECT_LE(share.dram, 1) << share.compute_capability;
+    EXPECT_GT(share.tensor, 0) << share.compute_capability;
+    EXPECT_LE(share.tensor, 1) << share.compute_capability;
+    EXPECT_GE(share.fp16_per_fp32, 1) << share.compute_capability;
+    EXPECT_GE(share.cache, 0) << share.compute_capability;
+    EXPECT_LE(share.cache, 1) << share.compute_capability;
+  }
+}
+
+// Large fp16 products reach 250 to 290 TFLOP/s on A100 SXM (312 at 400 W) and 600 to 800 on H100 SXM (989 at 700 W).
+TEST(ShippedParameters, LargeProductsAreAsFastAsIsKnownOfA100AndH100) {
+  const auto achieved = [](const std::string& capability, double tflops, double watts) {
+    Ceilings card = published_card();
+    card.facts.compute_capability = capability;
+    card.facts.tdp_watts = watts;
+    card.compute[1].operations_per_second = tflops * 1e12;
+    return rate_of(target_device(card, PredictionParameters::shipped(), 1, 1), DType::fp16) / 1e12;
+  };
+  EXPECT_GT(achieved("8.0", 312, 400), 250);
+  EXPECT_LT(achieved("8.0", 312, 400), 290);
+  EXPECT_GT(achieved("9.0", 989.4, 700), 600);
+  EXPECT_LT(achieved("9.0", 989.4, 700), 800);
+}
+
+TEST(ParsedParameters, AreFoundByNameInAnyOrderAndMustBeComplete) {
+  std::string classes;
+  for (auto name = kOpClassNames.rbegin(); name != kOpClassNames.rend(); ++name) {
+    classes += (classes.empty() ? "" : ", ") + std::string(R"({"name": ")") + std::string(*name) + R"(", "of_peak": )" +
+               (*name == "softmax" ? "0.25" : "1") + R"(, "of_bandwidth": 1, "low": 1, "high": 1})";
+  }
+  const auto text_with = [](const std::string& list) {
+    const std::string kind =
+        R"({"classes": [)" + list +
+        R"(], "product": {"depth": 0, "width": 0}, "convolution": {"depth": 0, "width": 0}, "unaligned": 1, )"
+        R"("depthwise_exponent": 0, "overlap": 2, "cache_share": 0, "permuted": 1, "op_floor": 0, )"
+        R"("convolution_floor": 0, "plane_seconds": 0, "bytes_per_score": 0})";
+    return R"({"schema_version": 1, "parameters": {"achieved": [], "gpu": )" + kind + R"(, "cpu": )" + kind + "}}";
+  };
+  const auto parameters = PredictionParameters::parsed(text_with(classes));
+  EXPECT_EQ(parameters_of(parameters.gpu, OpClass::softmax).of_peak, 0.25);
+  EXPECT_EQ(parameters_of(parameters.cpu, OpClass::linear).name, "linear");
+  const auto without_other = classes.substr(classes.find("}, ") + 3);
+  EXPECT_THROW(static_cast<void>(PredictionParameters::parsed(text_with(without_other))), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(PredictionParameters::parsed("no file")), JsonError);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,233 @@
+#include "analysis/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::work_of;
+
+OpBucket bucket_of(const Work& work, std::int64_t calls = 1) {
+  OpBucket bucket;
+  bucket.op = "aten::op";
+  bucket.work = work;
+  bucket.calls = calls;
+  return bucket;
+}
+
+Figures figures_of(const std::vector<OpBucket>& buckets, std::optional<std::int64_t> time_ns,
+                   const Ceilings& ceilings = testing::round_ceilings()) {
+  Tally tally;
+  for (const auto& bucket : buckets) tally.add(bucket, ceilings);
+  return derive_figures(tally, {time_ns, std::nullopt}, ceilings);
+}
+
+TEST(LowerBound, IsTheLargerOfComputeAndMemory) {
+  const Ceilings ceilings = testing::round_ceilings();
+  // 8e6 FLOPs at 1e12/s: 8,000 ns; 1,000 bytes from L2: 1 ns.
+  const auto compute = roof_shares(bucket_of(work_of(8'000'000, 600, 400)), ceilings);
+  EXPECT_EQ(compute.lower_bound_time_ns, 8'000);
+  EXPECT_EQ(largest_share(compute), (Bound{BoundKind::compute, "fp32"}));
+  // 4e6 bytes do not fit L2: 40,000 ns from DRAM.
+  const auto memory = roof_shares(bucket_of(work_of(8'000'000, 3'000'000, 1'000'000)), ceilings);
+  EXPECT_EQ(memory.lower_bound_time_ns, 40'000);
+  EXPECT_EQ(largest_share(memory), (Bound{BoundKind::memory, "DRAM"}));
+}
+
+TEST(LowerBound, TheFootprintIsThatOfOneCall) {
+  // 4e6 bytes in 10 calls: each holds 4e5 bytes, which fit L2: 4,000 ns instead of 40,000.
+  const auto shares = roof_shares(bucket_of(work_of(0, 4'000'000), 10), testing::round_ceilings());
+  EXPECT_EQ(shares.lower_bound_time_ns, 4'000);
+  EXPECT_EQ(largest_share(shares), (Bound{BoundKind::memory, "L2"}));
+}
+
+TEST(LowerBound, AddsTheDtypesOfOneOp) {
+  Ceilings ceilings = testing::round_ceilings();
+  ceilings.compute.push_back({DType::bf16, 4e12, testing::given_roof()});
+  Work work = work_of(1'000'000, 0);
+  work.operations_in(DType::bf16) = 8'000'000;
+  // 1e6/1e12 + 8e6/4e12 = 1,000 + 2,000 ns; bf16 takes the larger part.
+  const auto shares = roof_shares(bucket_of(work), ceilings);
+  EXPECT_EQ(shares.lower_bound_time_ns, 3'000);
+  EXPECT_EQ(largest_share(shares), (Bound{BoundKind::compute, "bf16"}));
+}
+
+// An update in place moves its bytes twice and holds them once: 1,000 bytes, at the curve's 1e12 B/s.
+TEST(LowerBound, AnOpIsHeldAgainstTheCurveAtItsOwnFootprintAndMix) {
+  Ceilings ceilings = testing::round_ceilings();
+  ceilings.curve.points = {{1'000, 5e11, 5e11, 5e11, 5e11, 1e12, 0.1}, {2'000, 1e11, 1e11, 1e11, 1e11, 1e11, 0.1}};
+  OpBucket in_place = bucket_of(work_of(0, 4'000));
+  in_place.calls = 2;
+  in_place.work.read_bytes = in_place.work.write_bytes = in_place.work.updated_bytes = 2'000;
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_time_ns, 4);
+  in_place.work.updated_bytes = 0;
+  EXPECT_EQ(roof_shares(in_place, ceilings).lower_bound_time_ns, 40);
+  // The attainable rate has the curve's bandwidth, not the level's.
+  OpBucket reads = bucket_of(work_of(1'000, 1'000));
+  Tally tally;
+  tally.add(reads, ceilings);
+  EXPECT_DOUBLE_EQ(*derive_figures(tally, {}, ceilings).attainable, 5e11);
+}
+
+TEST(LowerBound, IsUnknownWithoutARoofForTheDtype) {
+  const auto shares = roof_shares(bucket_of(work_of(1'000, 1'000, 0, DType::fp64)), testing::round_ceilings());
+  EXPECT_FALSE(shares.known);
+  const Figures figures = figures_of({bucket_of(work_of(1'000, 1'000, 0, DType::fp64))}, 10);
+  EXPECT_EQ(figures.lower_bound_time_ns, std::nullopt);
+  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
+  EXPECT_EQ(figures.wasted_time_ns, std::nullopt);
+  EXPECT_EQ(figures.attainable, std::nullopt);
+  EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
+}
+
+TEST(LowerBound, IsUnknownWithoutAMemoryLevelLargeEnough) {
+  Ceilings ceilings = testing::round_ceilings();
+  ceilings.memory.pop_back();
+  EXPECT_FALSE(roof_shares(bucket_of(work_of(1, 2 * testing::kL2Capacity)), ceilings).known);
+}
+
+TEST(LowerBound, IntegerWorkWithoutMatrixProductsNeedsNoPeak) {
+  Work counter;
+  counter.operations_in(DType::int64) = 1'000;
+  counter.read_bytes = 8'000;
+  const auto shares = roof_shares(bucket_of(counter), testing::round_ceilings());
+  EXPECT_TRUE(shares.known);
+  EXPECT_EQ(shares.lower_bound_time_ns, 8);
+  Work product = counter;
+  product.macs = 500;
+  EXPECT_FALSE(roof_shares(bucket_of(product), testing::round_ceilings()).known);
+}
+
+TEST(LowerBound, SaturatesInsteadOfOverflowing) {
+  const auto shares = roof_shares(bucket_of(work_of(kSaturated, 0)), [] {
+    Ceilings slow;
+    slow.compute = {{DType::fp32, 1e-3, {}}};
+    return slow;
+  }());
+  EXPECT_EQ(shares.lower_bound_time_ns, kSaturated);
+  EXPECT_EQ(shares.compute_time_ns, kSaturated);
+}
+
+TEST(Figures, FollowFromWorkAndTime) {
+  const auto figures = figures_of({bucket_of(work_of(8'000'000, 600'000, 400'000))}, 16'000);
+  EXPECT_EQ(figures.flops, 8'000'000);
+  EXPECT_EQ(figures.macs, 4'000'000);
+  EXPECT_EQ(figures.bytes, 1'000'000);
+  EXPECT_DOUBLE_EQ(*figures.intensity, 8.0);
+  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
+  EXPECT_EQ(figures.wasted_time_ns, 16'000 - 8'000);
+  EXPECT_DOUBLE_EQ(*figures.percent_of_roof, 100.0 * 8'000 / 16'000);
+  EXPECT_DOUBLE_EQ(*figures.achieved_flops, 8'000'000 / 16'000e-9);
+  EXPECT_DOUBLE_EQ(*figures.achieved_bandwidth, 1'000'000 / 16'000e-9);
+  EXPECT_DOUBLE_EQ(*figures.attainable, testing::kFp32Peak);
+}
+
+TEST(Figures, AttainableIsTheSlopedRoofBelowTheRidge) {
+  // AI 0.1 at L2's 1e12 B/s: 1e11 FLOP/s, a tenth of the peak.
+  const auto figures = figures_of({bucket_of(work_of(1'000, 10'000))}, 100);
+  EXPECT_DOUBLE_EQ(*figures.attainable, 0.1 * testing::kL2Bandwidth);
+  EXPECT_EQ(figures.bound, (Bound{BoundKind::memory, "L2"}));
+}
+
+TEST(Figures, BytesWithoutFlopsAreMemoryBoundAtIntensityZero) {
+  const auto figures = figures_of({bucket_of(work_of(0, 100'000))}, 200);
+  EXPECT_EQ(figures.intensity, 0.0);
+  EXPECT_EQ(figures.attainable, 0.0);
+  EXPECT_EQ(figures.bound, (Bound{BoundKind::memory, "L2"}));
+  EXPECT_DOUBLE_EQ(*figures.percent_of_roof, 50.0);
+}
+
+TEST(Figures, FlopsWithoutBytesHaveNoIntensity) {
+  const auto figures = figures_of({bucket_of(work_of(100'000, 0))}, 200);
+  EXPECT_EQ(figures.intensity, std::nullopt);
+  EXPECT_EQ(figures.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_DOUBLE_EQ(*figures.attainable, testing::kFp32Peak);
+}
+
+TEST(Figures, NoWorkAtAllIsOverhead) {
+  const auto figures = figures_of({bucket_of(Work{})}, 200);
+  EXPECT_EQ(figures.intensity, std::nullopt);
+  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
+  EXPECT_EQ(figures.attainable, std::nullopt);
+  EXPECT_EQ(figures.lower_bound_time_ns, 0);
+  EXPECT_EQ(figures.wasted_time_ns, 200);
+  EXPECT_EQ(figures.bound.kind, BoundKind::overhead);
+}
+
+TEST(Figures, WithoutTimeNothingThatNeedsOneIsGiven) {
+  const auto figures = figures_of({bucket_of(work_of(8'000'000, 1'000))}, std::nullopt);
+  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
+  EXPECT_EQ(figures.time_ns, std::nullopt);
+  EXPECT_EQ(figures.wasted_time_ns, std::nullopt);
+  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
+  EXPECT_EQ(figures.achieved_flops, std::nullopt);
+  EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
+}
+
+TEST(Figures, ATimeOfZeroGivesNoRates) {
+  const auto figures = figures_of({bucket_of(work_of(1'000, 1'000))}, 0);
+  EXPECT_EQ(figures.achieved_flops, std::nullopt);
+  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
+}
+
+TEST(Figures, TimeOutsideOpsBeyondHalfIsOverhead) {
+  OpBucket bucket = bucket_of(work_of(1'000'000, 1'000));
+  bucket.time_ns = 4'999;
+  EXPECT_EQ(figures_of({bucket}, 10'000).bound.kind, BoundKind::overhead);
+  bucket.time_ns = 5'000;
+  EXPECT_EQ(figures_of({bucket}, 10'000).bound, (Bound{BoundKind::compute, "fp32"}));
+}
+
+TEST(Figures, AnUncostedOpLeavesItsRowIncomplete) {
+  OpBucket unknown = bucket_of(Work{});
+  unknown.costed = false;
+  const auto mixed = figures_of({unknown, bucket_of(work_of(1'000'000, 0))}, 2'000);
+  EXPECT_TRUE(mixed.incomplete);
+  EXPECT_EQ(mixed.lower_bound_time_ns, 1'000);
+  const auto alone = figures_of({unknown}, 2'000);
+  EXPECT_TRUE(alone.incomplete);
+  EXPECT_EQ(alone.lower_bound_time_ns, std::nullopt);
+  EXPECT_EQ(alone.compute_time_ns, std::nullopt);
+  EXPECT_EQ(alone.memory_time_ns, std::nullopt);
+  EXPECT_EQ(alone.wasted_time_ns, std::nullopt);
+  EXPECT_EQ(alone.bound.kind, BoundKind::unknown);
+}
+
+TEST(Figures, ARowIsBoundByWhatTakesMostOfItsLowerBound) {
+  const OpBucket compute = bucket_of(work_of(10'000'000, 1'000));  // 10,000 ns of fp32
+  const OpBucket small = bucket_of(work_of(0, 1'000'000));         // 1,000 ns of L2
+  const OpBucket large = bucket_of(work_of(0, 950'000'000));       // 9,500,000 ns of DRAM
+  EXPECT_EQ(figures_of({compute, small}, 100'000).bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(figures_of({compute, small, large}, 100'000'000).bound, (Bound{BoundKind::memory, "DRAM"}));
+  // Each part by itself: compute's 10,000 ns, and the time of 1,000 + 1,000,000 bytes in L2, which no max hides.
+  const auto both = figures_of({compute, small}, 100'000);
+  EXPECT_EQ(both.compute_time_ns, 10'000);
+  EXPECT_EQ(both.memory_time_ns, 1 + 1'000);
+  // The sum of the buckets' bounds, not the bound of the summed work.
+  EXPECT_EQ(figures_of({compute, small}, 100'000).lower_bound_time_ns, 10'000 + 1'000);
+}
+
+TEST(Figures, TheTextOfABoundNamesItsResource) {
+  EXPECT_EQ(to_string(Bound{BoundKind::compute, "fp32"}), "compute fp32");
+  EXPECT_EQ(to_string(Bound{BoundKind::memory, "L2"}), "memory L2");
+  EXPECT_EQ(to_string(Bound{BoundKind::overhead, ""}), "overhead");
+  EXPECT_EQ(to_string(Bound{}), "unknown");
+}
+
+// 3,000 ns of FLOPs in 100,000 ns are 3%: a higher roof would take next to nothing from the time of less.
+TEST(Bound, NeedsARoofThatTheTimeIsNear) {
+  const auto bound_in = [](std::int64_t time_ns) {
+    auto bucket = bucket_of(work_of(3'000'000, 10));
+    bucket.time_ns = time_ns;
+    return to_string(figures_of({bucket}, time_ns).bound);
+  };
+  EXPECT_EQ(bound_in(3'000), "compute fp32");
+  EXPECT_EQ(bound_in(100'000), "compute fp32");
+  EXPECT_EQ(bound_in(100'100), "latency/code");
+  EXPECT_EQ(bound_in(100'000'000), "latency/code");
+}
+
+}  // namespace
+}  // namespace roofprof

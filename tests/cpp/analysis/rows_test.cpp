@@ -1,0 +1,389 @@
+#include "analysis/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "analysis/run_times.h"
+#include "core/fields.h"
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::ProfileBuilder;
+using testing::work_of;
+
+// stem -> conv, act; head; and a loss outside of the model. Two runs, the first is the chosen one.
+struct Net : ProfileBuilder {
+  ModuleId stem = module("stem", "Stem");
+  ModuleId conv = module("stem.conv", "Conv2d", stem);
+  ModuleId act = module("stem.act", "ReLU", stem);
+  ModuleId head = module("head", "Linear");
+
+  Net() {
+    op("aten::conv2d", conv, work_of(80'000'000, 300'000, 200'000), 150'000);  // lower bound 80,000 ns
+    op("aten::relu", act, work_of(100'000, 400'000, 400'000), 1'600);          // 800 ns
+    op("aten::linear", head, work_of(2'000, 4'000'000, 100'000), 50'000);      // 41,000 ns
+    op("aten::mse_loss", kOutside, work_of(3'000, 8'000, 4), 40);              // 8 ns
+    time(kModel, {5'000, 6'000});
+    time(stem, {1'000, 2'000});
+    time(conv, {160'000, 180'000});
+    time(act, {2'000, 2'000});
+    time(head, {52'000, 60'000});
+    time(kOutside, {100, 100});
+    data.modules[static_cast<std::size_t>(conv)].params = 1'728;
+    data.modules[static_cast<std::size_t>(stem)].params = 1'728;
+    data.modules[kModel].params = 2'728;
+  }
+};
+
+TEST(Join, RowsStandInTreeOrderWithTheirDepth) {
+  const testing::Derived report = Net().derived();
+  std::vector<std::pair<std::string, std::int64_t>> seen;
+  for (const auto& row : report.rows()) seen.emplace_back(row.path, row.depth);
+  const std::vector<std::pair<std::string, std::int64_t>> expected = {{"", 0},         {"stem", 1}, {"stem.conv", 2},
+                                                                      {"stem.act", 2}, {"head", 1}, {"(outside)", 0}};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(Join, ARegionFoundLateStandsUnderItsParent) {
+  Net net;
+  net.module("stem.late", "Region", net.stem);
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.rows()[4].path, "stem.late");
+}
+
+TEST(Join, LeavesHoldTheirOwnFigures) {
+  const testing::Derived report = Net().derived();
+  const RooflineRow& conv = report.row("stem.conv");
+  EXPECT_EQ(conv.time_ns, 160'000);
+  EXPECT_EQ(conv.op_time_ns, 150'000);
+  EXPECT_EQ(conv.lower_bound_time_ns, 80'000);
+  EXPECT_EQ(conv.wasted_time_ns, 160'000 - 80'000);
+  EXPECT_DOUBLE_EQ(*conv.percent_of_roof, 50.0);
+  EXPECT_EQ(conv.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(report.row("stem.act").bound, (Bound{BoundKind::memory, "L2"}));
+  EXPECT_EQ(report.row("head").bound, (Bound{BoundKind::memory, "DRAM"}));
+}
+
+// stem ran as compiled code, conv inside it, inner on its own in between: the compiler had left it out.
+struct CompiledNet : ProfileBuilder {
+  ModuleId stem = module("stem", "Stem");
+  ModuleId conv = module("stem.conv", "Conv2d", stem);
+  ModuleId inner = module("stem.conv.inner", "Conv2d", conv);
+  ModuleId head = module("head", "Linear");
+
+  CompiledNet() {
+    op("aten::add", stem, work_of(20'000'000, 300'000, 200'000));     // lower bound 20,000 ns
+    op("aten::conv2d", conv, work_of(60'000'000, 300'000, 200'000));  // 60,000 ns
+    op("aten::conv2d", inner, work_of(20'000'000, 300'000, 200'000), 30'000);
+    op("aten::linear", head, work_of(2'000, 4'000'000, 100'000), 50'000);
+    op("compiled region", stem, {}, 190'000);
+    time(kModel, {5'000, 6'000});
+    time(stem, {200'000, 210'000});
+    time(conv, {});
+    time(inner, {40'000, 40'000});
+    time(head, {52'000, 60'000});
+    data.modules[static_cast<std::size_t>(conv)].compiled_region = stem;
+  }
+};
+
+TEST(Join, ModulesInACompiledRegionHaveWorkAndAShareOfItButNoTime) {
+  const testing::Derived report = CompiledNet().derived();
+  const RooflineRow& conv = report.row("stem.conv");
+  EXPECT_EQ(conv.self.flops, 60'000'000);
+  EXPECT_EQ(conv.flops, 80'000'000);
+  EXPECT_EQ(conv.lower_bound_time_ns, 80'000);
+  EXPECT_DOUBLE_EQ(*conv.work_share, 100.0 * 80'000 / 100'000);
+  for (const Figures& figures : {static_cast<const Figures&>(conv), conv.self}) {
+    EXPECT_FALSE(figures.time_ns || figures.op_time_ns || figures.wasted_time_ns || figures.percent_of_roof);
+    EXPECT_FALSE(figures.achieved_flops || figures.achieved_bandwidth || figures.time_spread);
+    EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
+  }
+}
+
+TEST(Join, WithoutRoofsTheShareIsOfTheFlops) {
+  CompiledNet net;
+  net.data.ceilings = {};
+  EXPECT_DOUBLE_EQ(*net.derived().row("stem.conv").work_share, 80.0);
+}
+
+TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
+  const testing::Derived report = CompiledNet().derived();
+  const RooflineRow& stem = report.row("stem");
+  EXPECT_EQ(stem.time_ns, 240'000);
+  EXPECT_EQ(stem.lower_bound_time_ns, 100'000);
+  EXPECT_EQ(stem.wasted_time_ns, 140'000);
+  EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 100'000 / 240'000);
+  EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_FALSE(stem.work_share);
+  // Its own time is of the region, its own work is not.
+  EXPECT_EQ(stem.self.time_ns, 200'000);
+  EXPECT_EQ(stem.self.op_time_ns, 190'000);
+  EXPECT_EQ(stem.self.flops, 20'000'000);
+  EXPECT_FALSE(stem.self.wasted_time_ns || stem.self.percent_of_roof || stem.self.achieved_flops);
+}
+
+TEST(Join, WhatRanOnItsOwnInsideARegionKeepsItsTime) {
+  const testing::Derived report = CompiledNet().derived();
+  const RooflineRow& inner = report.row("stem.conv.inner");
+  EXPECT_EQ(inner.time_ns, 40'000);
+  EXPECT_EQ(inner.wasted_time_ns, 20'000);
+  EXPECT_FALSE(inner.work_share);
+}
+
+TEST(Join, TimesOfARegionStillAddUpToTheTotal) {
+  const testing::Derived report = CompiledNet().derived();
+  std::int64_t self_ns = 0;
+  std::int64_t self_flops = 0;
+  for (const auto& row : report.rows()) {
+    self_ns += row.self.time_ns.value_or(0);
+    self_flops += row.self.flops;
+  }
+  EXPECT_EQ(report.total().time_ns, self_ns);
+  EXPECT_EQ(report.row("").time_ns, 5'000 + 200'000 + 40'000 + 52'000);
+  EXPECT_EQ(report.total().flops, self_flops);
+}
+
+TEST(Join, WhatARegionLeftUncountedHasNoShare) {
+  CompiledNet net;
+  net.op("compiled region", net.conv, {}).costed = false;
+  const testing::Derived report = net.derived();
+  EXPECT_TRUE(report.row("stem.conv").incomplete);
+  EXPECT_FALSE(report.row("stem.conv").work_share);
+}
+
+TEST(Join, ARegionMustBeAnotherModule) {
+  CompiledNet net;
+  net.data.modules.back().compiled_region = net.head;
+  EXPECT_THROW(net.derived(), std::invalid_argument);
+  net.data.modules.back().compiled_region = 99;
+  EXPECT_THROW(net.derived(), std::invalid_argument);
+}
+
+TEST(Join, ParentsAreTheSumOfTheirSubtree) {
+  const testing::Derived report = Net().derived();
+  const RooflineRow& stem = report.row("stem");
+  EXPECT_EQ(stem.flops, 80'000'000 + 100'000);
+  EXPECT_EQ(stem.bytes, 500'000 + 800'000);
+  EXPECT_EQ(stem.time_ns, 1'000 + 160'000 + 2'000);
+  EXPECT_EQ(stem.lower_bound_time_ns, 80'000 + 800);
+  EXPECT_EQ(stem.wasted_time_ns, 163'000 - 80'800);
+  EXPECT_DOUBLE_EQ(*stem.percent_of_roof, 100.0 * 80'800 / 163'000);
+  EXPECT_EQ(stem.bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(stem.self.flops, 0);
+  EXPECT_EQ(stem.self.time_ns, 1'000);
+  EXPECT_EQ(stem.self.bound.kind, BoundKind::overhead);
+  EXPECT_EQ(stem.params, 1'728);
+}
+
+TEST(Join, SelfOfAllRowsIsTheTotal) {
+  const testing::Derived report = Net().derived();
+  std::int64_t time = 0;
+  std::int64_t lower = 0;
+  std::int64_t wasted = 0;
+  for (const auto& row : report.rows()) {
+    time += row.self.time_ns.value();
+    lower += row.self.lower_bound_time_ns.value();
+    wasted += row.self.wasted_time_ns.value();
+  }
+  EXPECT_EQ(report.total().time_ns, time);
+  EXPECT_EQ(report.total().lower_bound_time_ns, lower);
+  EXPECT_EQ(report.total().wasted_time_ns, wasted);
+  // Every plain count in the list of figures.
+  for_each_figure([&](std::string_view name, Unit, auto member) {
+    if constexpr (std::is_same_v<decltype(member), std::int64_t Figures::*>) {
+      std::int64_t sum = 0;
+      for (const auto& row : report.rows()) sum += row.self.*member;
+      EXPECT_EQ(sum, report.total().*member) << name;
+      EXPECT_EQ(sum, report.total().self.*member) << name;
+    }
+  });
+}
+
+TEST(Join, InclusiveIsTheSumOfSelfBelowTheSamePrefix) {
+  const testing::Derived report = Net().derived();
+  for (const auto& parent : report.rows()) {
+    std::int64_t flops = 0;
+    for (const auto& row : report.rows()) {
+      const bool in_model = row.path.empty() || row.path.front() != '(';
+      const bool below =
+          parent.path.empty() ? in_model : row.path == parent.path || row.path.starts_with(parent.path + ".");
+      if (below) flops += row.self.flops;
+    }
+    EXPECT_EQ(parent.flops, flops) << parent.path;
+  }
+}
+
+TEST(Join, TheTotalIsTheModelAndWhatStandsBesideIt) {
+  const testing::Derived report = Net().derived();
+  EXPECT_EQ(report.total().flops, report.row("").flops + report.row("(outside)").flops);
+  EXPECT_EQ(report.total().time_ns, *report.row("").time_ns + *report.row("(outside)").time_ns);
+  EXPECT_EQ(report.total().params, 2'728);
+}
+
+TEST(Join, ParentsAreBoundByTheLargerShareOfTheirLowerBound) {
+  Net net;
+  net.op("aten::linear", net.head, work_of(0, 40'000'000), 500'000);  // 400,000 ns of DRAM
+  net.data.times[4].self_ns = {600'000, 600'000};
+  EXPECT_EQ(net.derived().row("").bound, (Bound{BoundKind::memory, "DRAM"}));
+}
+
+TEST(Join, SpreadComesFromAllRunsAndTimeFromOne) {
+  Net net;
+  net.data.runs.total_ns = {10, 20};
+  const testing::Derived report = net.derived();
+  const double stem_runs[] = {163'000, 184'000};
+  EXPECT_DOUBLE_EQ(*report.row("stem").time_spread,
+                   (stem_runs[1] - stem_runs[0]) / ((stem_runs[0] + stem_runs[1]) / 2));
+  EXPECT_DOUBLE_EQ(*report.row("stem.act").self.time_spread, 0.0);
+  EXPECT_EQ(report.row("").wall_ns, 10);
+  EXPECT_EQ(report.row("stem").wall_ns, std::nullopt);
+}
+
+TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
+  const Net net;
+  const auto times = row_run_times(net.data);
+  const auto runs_of = [&](std::string_view path) {
+    const auto rows = net.derived().rows();
+    const auto found = std::ranges::find(rows, path, &RooflineRow::path);
+    return times.of_rows.at(static_cast<std::size_t>(found - rows.begin()));
+  };
+  EXPECT_EQ(runs_of("stem"), (std::vector<std::int64_t>{163'000, 184'000}));
+  EXPECT_EQ(runs_of("stem.act"), (std::vector<std::int64_t>{2'000, 2'000}));
+  EXPECT_EQ(runs_of(""), (std::vector<std::int64_t>{220'000, 250'000}));
+  EXPECT_EQ(times.total, (std::vector<std::int64_t>{220'100, 250'100}));
+}
+
+TEST(Join, RowsWithoutATimeHaveNoneInAnyRun) {
+  Net net;
+  net.data.modules[index_of(net.act)].compiled_region = net.conv;
+  const auto rows = net.derived().rows();
+  const auto act = std::ranges::find(rows, "stem.act", &RooflineRow::path) - rows.begin();
+  EXPECT_TRUE(row_run_times(net.data).of_rows.at(static_cast<std::size_t>(act)).empty());
+  net.data.runs.chosen = -1;
+  for (const auto& runs : row_run_times(net.data).of_rows) EXPECT_TRUE(runs.empty());
+  EXPECT_TRUE(row_run_times(net.data).total.empty());
+}
+
+TEST(Join, OneRunHasNoSpread) {
+  Net net;
+  for (auto& time : net.data.times) time.self_ns.resize(1);
+  EXPECT_EQ(net.derived().row("stem").time_spread, std::nullopt);
+}
+
+TEST(Join, PhasesOfAModuleAddUp) {
+  Net net;
+  net.op("aten::convolution_backward", net.conv, work_of(160'000'000, 500'000), 200'000).phase = Phase::backward;
+  net.time(net.conv, {210'000, 210'000}, 1, Phase::backward);
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.row("stem.conv").time_ns, 160'000 + 210'000);
+  EXPECT_EQ(report.row("stem.conv").flops, 80'000'000 + 160'000'000);
+  EXPECT_EQ(report.row("stem.conv").calls, 1);
+}
+
+TEST(Join, WithoutTimedRunsThereAreNoTimes) {
+  Net net;
+  for (auto& time : net.data.times) time.self_ns.clear();
+  for (auto& op : net.data.ops) op.time_ns.reset();
+  net.data.runs = {};
+  const testing::Derived report = net.derived();
+  for (const auto& row : report.rows()) {
+    EXPECT_EQ(row.time_ns, std::nullopt);
+    EXPECT_EQ(row.self.time_ns, std::nullopt);
+    EXPECT_EQ(row.op_time_ns, std::nullopt);
+    EXPECT_EQ(row.bound.kind, BoundKind::unknown);
+  }
+  EXPECT_EQ(report.row("stem").lower_bound_time_ns, 80'800);
+  EXPECT_EQ(report.total().time_ns, std::nullopt);
+}
+
+TEST(Join, AContainerOfTimedModulesTookNoTimeItself) {
+  Net net;
+  const ModuleId list = net.module("list", "ModuleList");
+  const ModuleId item = net.module("list.0", "Linear", list);
+  net.time(item, {700, 700});
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.row("list").time_ns, 700);
+  EXPECT_EQ(report.row("list").self.time_ns, 0);
+}
+
+TEST(Join, AModuleThatNeverRanHasZeroCountsAndNoTime) {
+  Net net;
+  net.module("unused", "Linear");
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.row("unused").calls, 0);
+  EXPECT_EQ(report.row("unused").flops, 0);
+  EXPECT_EQ(report.row("unused").time_ns, std::nullopt);
+  EXPECT_EQ(report.row("unused").bound.kind, BoundKind::unknown);
+}
+
+TEST(Join, CallsThatCannotBeSeenAreUnknown) {
+  Net net;
+  net.data.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
+  EXPECT_EQ(net.derived().row("stem.act").calls, std::nullopt);
+}
+
+TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
+  Net net;
+  net.data.ops.pop_back();  // the loss: "(outside)" has time but no ops
+  EXPECT_THROW((void)net.derived().row("(outside)"), std::out_of_range);
+  EXPECT_EQ(net.derived().total().time_ns, net.derived().row("").time_ns);
+  net.data.scope = "block";
+  EXPECT_EQ(net.derived().row("(outside)").time_ns, 100);
+  EXPECT_EQ(net.derived().total().time_ns, *net.derived().row("").time_ns + 100);
+}
+
+TEST(Join, UnknownPathsNameTheClosest) {
+  const testing::Derived report = Net().derived();
+  try {
+    (void)report.row("conv");
+    FAIL() << "no exception";
+  } catch (const std::out_of_range& error) {
+    EXPECT_NE(std::string(error.what()).find("'stem.conv'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Join, DataThatContradictsItselfIsRefused) {
+  EXPECT_THROW(derive_figures(ProfileData()), std::invalid_argument);
+  Net parent;
+  parent.data.modules.back().parent = 99;
+  EXPECT_THROW(parent.derived(), std::invalid_argument);
+  Net owner;
+  owner.data.ops[0].module = 99;
+  EXPECT_THROW(owner.derived(), std::invalid_argument);
+  Net time;
+  time.data.times[0].module = -2;
+  EXPECT_THROW(time.derived(), std::invalid_argument);
+  Net chosen;
+  chosen.data.runs.chosen = 2;
+  EXPECT_THROW(chosen.derived(), std::invalid_argument);
+}
+
+TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
+  Runs runs;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.total_ns = {102, 103, 104};
+  runs.chosen = 1;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt);
+  runs.bare_ns = {98, 100, 102};
+  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
+}
+
+TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
+  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
+  runs.bare_ns = {99, 100, 101};
+  runs.total_ns = {90, 103, 110};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the observed ones do";
+  runs.total_ns = {94, 95, 96};
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "observing cannot make it faster";
+  runs.total_ns = {103};
+  runs.chosen = 0;
+  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "one run says nothing of noise";
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,115 @@
+#include "analysis/wasters.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::ProfileBuilder;
+using testing::work_of;
+
+// fp32 work: 1,000 FLOPs take 1 ns, so the waste is what is above that.
+struct Wasteful : ProfileBuilder {
+  ModuleId block = module("block", "Block");
+  ModuleId leaf = module("block.leaf", "Linear", block);
+  ModuleId slow = module("slow", "Softmax");
+
+  Wasteful() {
+    op("aten::linear", leaf, work_of(1'000'000, 10), 5'000);   // wastes 4,000
+    op("aten::matmul", block, work_of(1'000'000, 10), 9'000);  // 8,000
+    op("aten::add", block, work_of(1'000, 10), 2'001);         // 2,000
+    op("aten::softmax", slow, work_of(1'000, 10), 3'001);      // 3,000
+    time(leaf, {5'000});
+    time(block, {12'001});  // 1,000 outside of its ops
+    time(slow, {3'001});
+    time(kModel, {7'000});  // all of it outside of ops
+  }
+  std::vector<GroupRow> top(std::size_t most) {
+    const testing::Derived report = derived();
+    return top_wasters(report.data(), report.rows(), report.total(), most);
+  }
+};
+
+TEST(Wasters, AreTheModulesAndOpsThatWasteMost) {
+  const std::vector<std::tuple<std::string, std::string, std::int64_t>> expected = {
+      {"block", "aten::matmul", 8'000}, {"", "(outside ops)", 7'000},  {"block.leaf", "aten::linear", 4'000},
+      {"slow", "aten::softmax", 3'000}, {"block", "aten::add", 2'000}, {"block", "(outside ops)", 1'000}};
+  const auto all = Wasteful().top(100);
+  ASSERT_EQ(all.size(), expected.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(std::tuple(*all[i].module, *all[i].op, *all[i].wasted_time_ns), expected[i]);
+  }
+  EXPECT_EQ(all[0].bound, (Bound{BoundKind::compute, "fp32"}));
+  EXPECT_EQ(all[1].bound.kind, BoundKind::overhead);
+  EXPECT_EQ(Wasteful().top(2).size(), 2U);
+}
+
+TEST(Wasters, AddUpToTheWasteOfTheTotal) {
+  std::int64_t sum = 0;
+  for (const auto& row : Wasteful().top(100)) sum += *row.wasted_time_ns;
+  EXPECT_EQ(sum, Wasteful().derived().total().wasted_time_ns);
+}
+
+// 700 of the model's 7,000 and all of what `slow` spent outside of computing.
+TEST(Wasters, ExposedCommunicationIsApart) {
+  Wasteful net;
+  net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
+  net.time(net.slow, {1'000});  // 100 outside of its ops
+  net.data.collectives.groups = {{"0", "gloo", 2}};
+  net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
+                                       .group = 0,
+                                       .calls = 1,
+                                       .timed_calls = 1,
+                                       .time_ns = 2'000,
+                                       .exposed_ns = 1'700,
+                                       .exposed_known = true}};
+  net.data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 700},
+                                     {0, net.slow, Phase::forward, kNoRegion, 1'000}};
+  std::int64_t sum = 0;
+  std::map<std::pair<std::string, std::string>, std::int64_t> wasted;
+  for (const auto& row : net.top(100)) {
+    wasted[{*row.module, *row.op}] = *row.wasted_time_ns;
+    sum += *row.wasted_time_ns;
+  }
+  EXPECT_EQ((wasted[{"", "(outside ops)"}]), 6'300);
+  EXPECT_EQ((wasted[{"", "(exposed communication)"}]), 700);
+  EXPECT_EQ((wasted[{"slow", "(exposed communication)"}]), 1'000);
+  EXPECT_FALSE(wasted.contains({"slow", "(outside ops)"}));
+  EXPECT_FALSE(wasted.contains({"slow", "c10d::allreduce_"}));
+  EXPECT_EQ(sum, net.derived().total().wasted_time_ns);
+}
+
+TEST(Wasters, AreNoneWithoutTimesOrRoofs) {
+  Wasteful net;
+  net.data.ceilings = {};
+  EXPECT_TRUE(net.top(5).empty());
+  ProfileBuilder counted;
+  counted.op("aten::linear", kModel, work_of(1'000, 10));
+  const testing::Derived report = counted.derived();
+  EXPECT_TRUE(top_wasters(report.data(), report.rows(), report.total(), 5).empty());
+}
+
+// All of its time may be wasted, which nobody knows.
+TEST(Wasters, AnOpWithoutARoofIsNotLeftOut) {
+  Wasteful net;
+  net.op("aten::mm", net.slow, work_of(1'000, 10, 0, DType::fp64), 6'000);
+  net.time(net.slow, {9'001});
+  const auto top = net.top(3);
+  ASSERT_EQ(top.size(), 3U);
+  EXPECT_EQ(*top[2].op, "aten::mm");
+  EXPECT_FALSE(top[2].wasted_time_ns);
+}
+
+TEST(Wasters, ThemselvesAreModulesWithOthersBelow) {
+  const testing::Derived report = Wasteful().derived();
+  const auto wasting = wasting_themselves(report.rows(), report.total());
+  // block: 11,000 itself of 15,000. The model: 7,000 of 25,000. A leaf has nobody else to blame.
+  EXPECT_EQ(wasting, std::set<const RooflineRow*>{&report.row("block")});
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,63 @@
+#pragma once
+// Kernels of the simulated device whose counters are known, and counters read back by name.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "device/cupti/range_profiler.h"
+#include "device/nvidia/driver.h"
+#include "support/fake_libraries.h"
+
+namespace roofprof::cupti {
+
+// A kernel that reads and writes these bytes of DRAM, asks twice as many of L2 and three times as many of L1, takes
+// 1,000 ns, and does one operation for each byte that it reads.
+inline void launch(double read, double write, unsigned device = 0) {
+  FakeLaunch kernel{};
+  kernel.name = "kernel";
+  kernel.device = device;
+  kernel.duration_ns = 1000;
+  kernel.dram_read_bytes = read;
+  kernel.dram_write_bytes = write;
+  kernel.l2_bytes = 2 * (read + write);
+  kernel.l1_bytes = 3 * (read + write);
+  kernel.flops = read;
+  fake_launch(&kernel);
+}
+
+inline std::optional<double> value(const CounterRecord& record, Counter counter) {
+  return record.values[static_cast<std::size_t>(counter)];
+}
+
+inline const CounterSource& source(const CounterTrace& trace, Counter counter) {
+  static const CounterSource none{.metrics = {}, .formula = "", .missing = "(was not asked for)"};
+  const auto found = std::ranges::find(trace.sources, counter, &CounterSource::counter);
+  return found != trace.sources.end() ? *found : none;
+}
+
+// Device 0 is current, as it is where torch has launched something; what was taken is given back afterwards.
+class Counting : public WithFakes {
+ protected:
+  void SetUp() override {
+    WithFakes::SetUp();
+    context_.emplace(cuda::driver(), 0);
+  }
+  void TearDown() override {
+    expect_nothing_left();
+    EXPECT_EQ(fake_live("disabled_while_counting"), disabled_while_counting_);
+    context_.reset();
+    EXPECT_EQ(fake_live("primary_context"), 0);
+    WithFakes::TearDown();
+  }
+  static void expect_nothing_left() {
+    for (const char* what : {"host_object", "range_profiler", "profiler"}) EXPECT_EQ(fake_live(what), 0) << what;
+  }
+
+  std::optional<cuda::PrimaryContext> context_;
+  int disabled_while_counting_ = 0;
+};
+
+}  // namespace roofprof::cupti

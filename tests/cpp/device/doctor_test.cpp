@@ -1,0 +1,90 @@
+#include "device/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "device/interface/collector.h"
+#include "device/nvidia/other_profilers.h"
+
+namespace roofprof::cuda {
+namespace {
+
+// Texts as drivers write them.
+constexpr const char* kOpenModule =
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U16)\n"
+    "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n";
+constexpr const char* kClosedModule =
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n";
+
+TEST(KernelModuleVersion, IsFoundInBothKindsOfModule) {
+  EXPECT_EQ(kernel_module_version(kOpenModule), "580.65.06");
+  EXPECT_EQ(kernel_module_version(kClosedModule), "550.54.14");
+  EXPECT_EQ(kernel_module_version("GCC version: 12.2.0\n"), "");
+  EXPECT_EQ(kernel_module_version(""), "");
+}
+
+TEST(CountersNeedAdmin, IsReadFromTheParameters) {
+  EXPECT_EQ(counters_need_admin("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nPreserve: 0\n"), true);
+  EXPECT_EQ(counters_need_admin("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 0\n"), false);
+  EXPECT_EQ(counters_need_admin("ResmanDebugLevel: 4294967295\n"), std::nullopt);
+}
+
+TEST(HasSysAdmin, IsBit21OfTheEffectiveCapabilities) {
+  EXPECT_TRUE(has_sys_admin("Name:\tbash\nCapPrm:\t0000000000000000\nCapEff:\t000001ffffffffff\n"));   // root
+  EXPECT_FALSE(has_sys_admin("Name:\tbash\nCapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n"));  // root in docker
+  EXPECT_TRUE(has_sys_admin("CapEff:\t0000000000200000\n"));
+  EXPECT_FALSE(has_sys_admin(""));
+}
+
+TEST(OtherProfilers, AreToldByTheirEnvironment) {
+  for (const char* variable : {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_PORT_BASE",
+                               "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "CUDA_INJECTION64_PATH", "NVPROF_ID"}) {
+    unsetenv(variable);
+  }
+  EXPECT_TRUE(profilers_in_environment().empty());
+
+  setenv("CUDA_INJECTION64_PATH", "/opt/libtool.so", 1);
+  EXPECT_EQ(profilers_in_environment(),
+            std::vector<std::string>{"a library that the driver loads (CUDA_INJECTION64_PATH=/opt/libtool.so)"});
+
+  setenv("NSYS_PROFILING_SESSION_ID", "4711", 1);
+  EXPECT_EQ(profilers_in_environment(), std::vector<std::string>{"Nsight Systems (NSYS_PROFILING_SESSION_ID is set)"});
+  unsetenv("NSYS_PROFILING_SESSION_ID");
+  unsetenv("CUDA_INJECTION64_PATH");
+
+  setenv("NV_NSIGHT_INJECTION_PORT_BASE", "49152", 1);
+  setenv("NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "1", 1);
+  EXPECT_EQ(profilers_in_environment(),
+            std::vector<std::string>{"Nsight Compute (NV_NSIGHT_INJECTION_PORT_BASE is set)"});
+  unsetenv("NV_NSIGHT_INJECTION_PORT_BASE");
+  unsetenv("NV_NSIGHT_INJECTION_TRANSPORT_TYPE");
+}
+
+TEST(MakeCollector, KnowsNoDevicesButGpus) { EXPECT_EQ(make_collector("cpu"), nullptr); }
+
+#ifndef ROOFPROF_FAKES  // which are built where there are CUPTI's headers
+
+TEST(MakeCollector, WithoutCuptisHeadersSaysSo) {
+  try {
+    make_collector("cuda:0");
+    FAIL() << "a collector was made";
+  } catch (const CollectorError& error) {
+    EXPECT_TRUE(error.found().starts_with("this roofprof was built without kernel times and counters of GPUs: "))
+        << error.found();
+    EXPECT_NE(error.advice().find("ROOFPROF_CUPTI_INCLUDE_DIR"), std::string::npos) << error.advice();
+  }
+}
+
+TEST(Doctor, WithoutCuptisHeadersSaysSoFirst) {
+  const auto findings = doctor();
+  EXPECT_EQ(findings.front().what, "this build");
+  EXPECT_TRUE(findings.front().found.starts_with("has no kernel times and counters of GPUs: "))
+      << findings.front().found;
+  EXPECT_NE(findings.front().advice.find("ROOFPROF_CUPTI_INCLUDE_DIR"), std::string::npos);
+}
+
+#endif
+
+}  // namespace
+}  // namespace roofprof::cuda

@@ -1,0 +1,138 @@
+// A whole measurement of a GPU's roofs, run on the CPU with a timer that says what we tell it, beside simulated driver
+// and NVML: what it puts together, in which order and words.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "machine/common/dispatch_defaults.h"
+#include "machine/gpu/measure_gpu.h"
+#include "support/one_thread.h"
+
+#ifdef ROOFPROF_FAKES
+#include "support/fake_libraries.h"
+
+namespace roofprof {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kSecondsPerCall = 1;
+constexpr std::int64_t kCache = std::int64_t{1} << 20;
+
+class GpuRoofs : public WithFakes {
+ protected:
+  void SetUp() override {
+    WithFakes::SetUp();
+    use("ROOFPROF_NVML_LIB", fake_library("all", "libnvidia-ml.so.1"));
+  }
+
+  static RoofOptions options() {
+    const Timer timer = [](int calls, const std::function<void()>& body) {
+      for (int call = 0; call < calls; ++call) body();
+      return calls * kSecondsPerCall;
+    };
+    cuda::DeviceFacts facts;
+    facts.name = "Simulated GPU";
+    facts.pci_bus_id = "0000:01:00.0";
+    facts.compute_major = 9;
+    facts.sm_count = 132;
+    facts.clock_hz = 1'980'000'000;
+    facts.l2_bytes = kCache;
+    return {
+        .peaks = {.device = c10::kCPU, .timer = timer, .budget = Seconds(3), .sides = {64}, .with_convolution = false},
+        .facts = facts,
+        .array_bytes = std::int64_t{8} << 20,
+        .link_bytes = std::int64_t{2} << 20};
+  }
+
+  MeasuredCeilings measure(const RoofOptions& options) {
+    const DispatchDefaults defaults;
+    const OneThread one_thread;
+    return measure_roofs(options, [this](std::string_view line) { lines_.emplace_back(line); });
+  }
+
+  bool told(const std::string& part) const {
+    for (const auto& line : lines_) {
+      if (line.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::string> lines_;
+};
+
+bool noted(const MeasuredCeilings& measured, const std::string& part) {
+  for (const auto& note : measured.notes) {
+    if (note.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
+  const auto measured = measure(options());
+  const Ceilings& roofs = measured.ceilings;
+  EXPECT_EQ(roofs.device, "Simulated GPU, cpu");
+
+  ASSERT_EQ(roofs.memory.size(), 3u);
+  EXPECT_EQ(roofs.memory[0].level, "L2");
+  EXPECT_EQ(roofs.memory[0].capacity_bytes, kCache);
+  EXPECT_EQ(roofs.memory[1].level, "DRAM");
+  EXPECT_EQ(roofs.memory[1].capacity_bytes, 0);
+  EXPECT_EQ(roofs.memory[2].level, "host link");
+  // 8 MiB arrays: all trials take as long, so triad's 3N is the best. 512 rows of half of 2/5 of the cache.
+  EXPECT_NEAR(roofs.memory[1].bytes_per_second, 3.0 * (8 << 20) / kSecondsPerCall, 1);
+  EXPECT_NE(roofs.memory[1].provenance.method.find("triad over arrays of 8 MiB"), std::string::npos)
+      << roofs.memory[1].provenance.method;
+  EXPECT_NEAR(roofs.memory[0].bytes_per_second, 512 * (kCache * 2 / 5 / 2) / kSecondsPerCall, 4096);
+  EXPECT_NEAR(roofs.memory[2].bytes_per_second, (2 << 20) / kSecondsPerCall, 1);
+  EXPECT_EQ(roofs.memory_for(kCache)->level, "L2");
+  EXPECT_EQ(roofs.memory_for(kCache + 1)->level, "DRAM");  // no footprint fits a link
+
+  const double rate = 2.0 * 64 * 64 * 64 / kSecondsPerCall;
+  for (const DType dtype : {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::int8, DType::fp64}) {
+    const auto* roof = roofs.compute_for(dtype);
+    ASSERT_NE(roof, nullptr) << name_of(dtype);
+    EXPECT_DOUBLE_EQ(roof->operations_per_second, rate) << name_of(dtype);
+    EXPECT_EQ(roof->provenance.source, "measured");
+    EXPECT_NE(roof->provenance.method.find("SM clock 1755 MHz"), std::string::npos) << roof->provenance.method;
+  }
+  EXPECT_NE(roofs.compute_for(DType::fp32)
+                ->provenance.method.find(
+                    "of the CUDA cores' 66.9 TFLOP/s, computed for 132 SMs at their highest clock, 1980 MHz"),
+            std::string::npos)
+      << roofs.compute_for(DType::fp32)->provenance.method;
+  EXPECT_TRUE(noted(measured, "held down by: software power cap"));
+}
+
+TEST_F(GpuRoofs, SayWhatHoldsThemDownAndWhatIsLeftOut) {
+  fake_set("nvml_mig", 1);
+  fake_set("nvml_throttle", 0x1 | 0x40);
+  RoofOptions older = options();
+  older.facts->compute_major = 7;
+  older.facts->l2_bytes.reset();
+  const auto measured = measure(older);
+  EXPECT_TRUE(noted(measured, "MIG"));
+  EXPECT_TRUE(noted(measured, "held down by: hardware thermal slowdown"));
+  EXPECT_TRUE(noted(measured, "does not tell the size of its L2"));
+  EXPECT_EQ(measured.ceilings.memory_level("L2"), nullptr);
+  EXPECT_EQ(measured.ceilings.compute_for(DType::tf32), nullptr);
+  EXPECT_EQ(measured.ceilings.compute_for(DType::bf16), nullptr);
+  EXPECT_TRUE(told("tf32 is left out: the GPU's tensor cores do not have it"));
+}
+
+TEST_F(GpuRoofs, WithoutNvmlAndDriverSayWhatIsNotKnown) {
+  use("ROOFPROF_NVML_LIB", fake_library("none", "libnvidia-ml.so.1"));
+  RoofOptions bare = options();
+  bare.facts.reset();
+  const auto measured = measure(bare);
+  EXPECT_TRUE(noted(measured, "NVML"));
+  ASSERT_NE(measured.ceilings.compute_for(DType::fp32), nullptr);
+  EXPECT_EQ(measured.ceilings.compute_for(DType::fp32)->provenance.method.find("SM clock"), std::string::npos);
+  EXPECT_NE(measured.ceilings.memory_level("DRAM"), nullptr);
+}
+
+}  // namespace
+}  // namespace roofprof
+#endif
