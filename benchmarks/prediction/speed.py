@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.published_peaks import names
+from roofprof.roofs.published_peaks import names
 
 LAYERS, REPEATS = 2_500, 5
 

@@ -15,7 +15,7 @@ std::size_t utf8_sequence(std::string_view text);
 void append_utf8(std::string& to, std::uint32_t code);
 
 // The text with nothing in it that a terminal would act on, on one line: each invalid byte becomes U+FFFD, each control
-// character a space. Names come from files and models. roofprof._printable is the same in Python.
+// character a space. Names come from files and models. roofprof.render.printable is the same in Python.
 std::string printable(std::string_view text);
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// What the run loop asks of a model of Python's (roofprof/_run/target.py).
+// What the run loop asks of a model of Python's (roofprof/calls/target.py).
 
 #include <pybind11/pybind11.h>
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import torch  # noqa: F401 - its libraries are loaded before the extension
 
-from roofprof._fields import fields
-from roofprof._imported import from_trace, trace_handler
-from roofprof._latency.measured import Latency
-from roofprof._latency.sweep import Sweep
-from roofprof._predicted_sweep import predict_sweep
-from roofprof._ranks.gather import gather
-from roofprof._ranks.merge import merge
 from roofprof._report import Ceilings, Coverage, GroupRow, Note, Row
-from roofprof._scaling.scaling import Scaling, scaling
-from roofprof.comparison import Comparison, compare
-from roofprof.op_costs import Work, op_cost
-from roofprof.profiler import RooflineProfiler, count, profile, time
-from roofprof.report import Report
-from roofprof.scopes import scope, work
+from roofprof.figures import fields
+from roofprof.latency.measured import Latency
+from roofprof.latency.sweep import Sweep
+from roofprof.predict.sweep import predict_sweep
+from roofprof.profiling.imported import from_trace, trace_handler
+from roofprof.profiling.op_costs import Work, op_cost
+from roofprof.profiling.profiler import RooflineProfiler, count, profile, time
+from roofprof.profiling.scopes import scope, work
+from roofprof.report.comparison import Comparison, compare
+from roofprof.report.ranks.gather import gather
+from roofprof.report.ranks.merge import merge
+from roofprof.report.report import Report
+from roofprof.report.scaling.scaling import Scaling, scaling
 
 __all__ = [
     "Ceilings",

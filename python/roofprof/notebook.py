@@ -19,7 +19,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from roofprof import Report
-    from roofprof._script_run.window import Window
+    from roofprof.profiling.script.window import Window
 
 _DESCRIPTION = """\
 Profiles the torch.nn module that does the work in a cell, or in a statement after the options: that with the most time
@@ -101,7 +101,7 @@ class _Magic:
         if self._running:
             raise UsageError("roofprof: this cell is profiled already, and profilers do not nest: take one away")
         code = self._compiled(statement if cell is None else cell, 0 if cell is None else 1)
-        from roofprof._script_run.window import Window
+        from roofprof.profiling.script.window import Window
 
         window = Window(arguments.model, arguments.skip, arguments.steps, whole=True, variables=self._shell.user_ns)
         self._shell.user_ns[arguments.output] = None  # no earlier report is taken for this one's
@@ -117,7 +117,7 @@ class _Magic:
             self._running = False
         report = self._keep(window, arguments)
         if report is None:
-            from roofprof._script_run.said import why_nothing
+            from roofprof.profiling.script.sentences import why_nothing
 
             say(why_nothing(window, arguments.skip))
         else:
@@ -175,8 +175,8 @@ class _Magic:
         return report
 
     def _show(self, report: Report, window: Window, arguments: argparse.Namespace) -> None:
-        from roofprof._plots.notebook import html
-        from roofprof._script_run.said import named
+        from roofprof.profiling.script.sentences import named
+        from roofprof.render.plots.notebook import html
 
         wished = arguments.skip is not None or arguments.steps is not None
         if window.profiled < window.calls and not wished:

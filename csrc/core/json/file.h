@@ -15,7 +15,7 @@ void write_whole_file(const std::string& path, std::string_view text);
 inline constexpr std::int64_t kLargestFile = std::int64_t{1} << 30;
 
 // Of a regular file alone: from a pipe or a device text may never come, or never end. Throws std::runtime_error naming
-// the path and the reason, also where the file has more bytes than `largest`. roofprof._files reads so too.
+// the path and the reason, also where the file has more bytes than `largest`. roofprof.render.files reads so too.
 std::string read_whole_file(const std::string& path, std::int64_t largest = kLargestFile);
 
 }  // namespace roofprof

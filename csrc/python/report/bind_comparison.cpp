@@ -1,4 +1,4 @@
-// What comparisons of reports compute, for roofprof/comparison and roofprof/_scaling.
+// What comparisons of reports compute, for roofprof/report/comparison and roofprof/report/scaling.
 
 #include <pybind11/stl.h>
 

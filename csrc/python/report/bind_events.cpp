@@ -1,4 +1,4 @@
-// The events of a report's run as lists by column, for roofprof/_traces.
+// The events of a report's run as lists by column, for roofprof/render/traces.
 
 #include <pybind11/stl.h>
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import _report
-from roofprof._fields import fields
-from roofprof._files import read_whole
-from roofprof._printable import printable
 from roofprof.budget.lines import Keys, TomlError, read
 from roofprof.budget.named import named_rows
 from roofprof.budget.quantities import example, parsed, split_amount
-from roofprof.comparison.differences import differences
-from roofprof.report import Report
+from roofprof.figures import fields
+from roofprof.render.files import read_whole
+from roofprof.render.printable import printable
+from roofprof.report.comparison.differences import differences
+from roofprof.report.report import Report
 
 _LARGEST = 2**20  # bytes of a budget
 # Not of a row: of the report as a whole.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from roofprof._printable import printable
+from roofprof.render.printable import printable
 
 if sys.version_info >= (3, 11):
     import tomllib

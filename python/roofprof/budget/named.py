@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roofprof import _report
-from roofprof.comparison.matching import REGION
-from roofprof.report import Report
+from roofprof.report.comparison.matching import REGION
+from roofprof.report.report import Report
 
 
 def named_rows(report: Report) -> list[_report.Row]:

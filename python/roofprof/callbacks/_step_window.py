@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report, RooflineProfiler
-from roofprof._files import of_rank, why_not_writable
+from roofprof.render.files import of_rank, why_not_writable
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
-from roofprof._printable import printable_lines
 from roofprof.cli import (
     ceilings,
     check,
@@ -33,6 +32,7 @@ from roofprof.cli import (
 )
 from roofprof.cli.parser import Parser
 from roofprof.cli.shared import CommandError, complain, discard_stdout, open_closed_streams, say
+from roofprof.render.printable import printable_lines
 
 _COMMANDS = (
     profile,

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from roofprof._files import real, write_whole
 from roofprof.cli.shared import DASH, CommandError, check_can_be_written, write_result
+from roofprof.render.files import real, write_whole
 
 SCHEMA_VERSION = 1
 

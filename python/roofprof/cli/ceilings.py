@@ -73,7 +73,7 @@ def _seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure where nothing is known yet, and print the roofs."""
-    from roofprof import ceilings, published_peaks
+    from roofprof.roofs import ceilings, published_peaks
 
     if arguments.links:
         return _print_links(arguments)
@@ -103,9 +103,9 @@ def _network(arguments: argparse.Namespace) -> int:
     import torch
     import torch.distributed as dist
 
-    from roofprof import ceilings
-    from roofprof._network import kept
-    from roofprof._network.measure import measure
+    from roofprof.roofs import ceilings
+    from roofprof.roofs.network import cache
+    from roofprof.roofs.network.measure import measure
 
     if "RANK" not in os.environ or os.environ.get("WORLD_SIZE") == "1":
         raise CommandError(
@@ -122,7 +122,7 @@ def _network(arguments: argparse.Namespace) -> int:
     if ours:
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        known = None if arguments.again else kept.load(kept.backend_for(device), dist.get_world_size())
+        known = None if arguments.again else cache.load(cache.backend_for(device), dist.get_world_size())
         all_known = torch.tensor([int(known is not None)], device=device)
         dist.all_reduce(all_known, dist.ReduceOp.MIN)
         roofs = known if known is not None and all_known.item() else measure(device, arguments.seconds, say)
@@ -136,7 +136,7 @@ def _network(arguments: argparse.Namespace) -> int:
 
 
 def _print_links(arguments: argparse.Namespace) -> int:
-    from roofprof._network import links
+    from roofprof.roofs.network import links
 
     write_json(arguments.json, "links", {"links": [link._asdict() for link in links.published()]})
     print_result(links.table(), arguments)

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof._files import write_whole
 from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import (
     CommandError,
@@ -18,6 +17,7 @@ from roofprof.cli.shared import (
     read_report,
     say,
 )
+from roofprof.render.files import write_whole
 
 if TYPE_CHECKING:
     from roofprof.budget import Outcome
@@ -85,7 +85,7 @@ def _write(arguments: argparse.Namespace) -> int:
     check_can_be_written(arguments.budget)
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
-    from roofprof.budget.written import budget_of
+    from roofprof.budget.template import budget_of
 
     write_whole(arguments.budget, budget_of(read_report(arguments.report), arguments.margin).encode())
     say(f"written to {arguments.budget}")

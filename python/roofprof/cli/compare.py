@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
     DASH,
     CommandError,
@@ -20,6 +19,7 @@ from roofprof.cli.shared import (
     width,
     write_result,
 )
+from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Total and modules of two reports beside each other: time, work, bound and wasted time. A change of a time is called one
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     read = {real(path) for path in (arguments.before, arguments.after) if path != DASH}
     if len({real(path) for path in written} - read) < len(written):
         raise CommandError("give --json and --html a file of their own")
-    from roofprof.comparison import compare
+    from roofprof.report.comparison import compare
 
     before, after = (read_report(path) for path in (arguments.before, arguments.after))
     comparison = compare(before, after, names=(str(arguments.before), str(arguments.after)))

@@ -62,7 +62,7 @@ def _words(command: str, option: str) -> list[str]:
     if option == "by" and command != "plot":
         return list(TABLES)
     if (command, option) in _CARDS:
-        from roofprof.published_peaks import names
+        from roofprof.roofs.published_peaks import names
 
         return [name.replace(" ", "") for name in names()]  # a shell splits words at spaces, names do without them
     return []

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
     if arguments.json:
-        from roofprof._page import page_content
+        from roofprof.render.page import page_content
 
         write_json(arguments.json, "page", page_content(report._compiled, report))
     return 0

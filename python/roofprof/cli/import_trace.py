@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -15,6 +14,7 @@ from roofprof.cli.shared import (
     output,
     take_json_output,
 )
+from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (arguments.json, arguments.csv):
         if path and real(path) == real(arguments.trace):
             raise CommandError(f"'{path}' is the trace, which would be lost: give the output another name")
-    from roofprof._imported import from_trace
+    from roofprof.profiling.imported import from_trace
 
     model = inputs = None
     if arguments.model:

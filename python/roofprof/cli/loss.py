@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from roofprof._state.reach import tensors_in
 from roofprof.cli.shared import CommandError, with_article
 from roofprof.cli.target import load_object
+from roofprof.state.state_roots import tensors_in
 
 
 def load_loss(target: str) -> Callable[[Any], Any]:

@@ -6,7 +6,6 @@ import argparse
 import warnings
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -17,6 +16,7 @@ from roofprof.cli.shared import (
     say,
     take_json_output,
 )
+from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Reports of the ranks of one program become one: work and times are sums over ranks, each row has its time on the
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     for report in arguments.reports:
         if real(report) in written:
             raise CommandError(f"{report} would be overwritten by what it is merged into: give another file")
-    from roofprof._ranks.merge import merge
+    from roofprof.report.ranks.merge import merge
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -9,12 +9,12 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof._files import read_whole, write_whole
 from roofprof.cli.as_json import add_json, check_json, write_json
 from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_result, say
+from roofprof.render.files import read_whole, write_whole
 
 if TYPE_CHECKING:
-    from roofprof._migrate import Migration
+    from roofprof.cli.rewriting import Migration
 
 _DESCRIPTION = """\
 Shows what to change in programs that use thop, fvcore, torchstat, torchsummary, torchinfo, ptflops, calflops,
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: list[Path], *, to_write: bool) -> list[tuple[Path, bytes, Migration]]:
     try:
-        from roofprof._migrate import migrated
+        from roofprof.cli.rewriting import migrated
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "libcst":
             raise

@@ -46,7 +46,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the reports, and draw."""
-    from roofprof._plots.plot import check, views_of
+    from roofprof.render.plots.plot import check, views_of
 
     path = arguments.output or beside(arguments.report, ".svg")
     check_dash(arguments.report, arguments.before)

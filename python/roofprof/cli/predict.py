@@ -22,10 +22,10 @@ from roofprof.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from roofprof._prediction.options import OptionsOfCalls
-    from roofprof._prediction.ranking import Ranking
-    from roofprof._prediction.what_if import WhatIf
-    from roofprof.report import Report
+    from roofprof.predict.options import OptionsOfCalls
+    from roofprof.predict.ranking import Ranking
+    from roofprof.predict.what_if import WhatIf
+    from roofprof.report.report import Report
 
 _DESCRIPTION = """\
 A count (roofprof profile TARGET --count --device meta --json r.json) or a profile is enough. With one device its whole

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from roofprof import Note, RooflineProfiler, ceilings, count
-from roofprof._latency.batches import Arguments
-from roofprof._traces.written import needs_events, writer_for
+from roofprof import Note, RooflineProfiler, count
 from roofprof.cli.loss import given_loss, load_loss, loss_of
 from roofprof.cli.shared import CommandError, check_output, complain, output, say
 from roofprof.cli.target import call_inputs, load_inputs, load_model, make_input, moved, parse_dtype
 from roofprof.cli.trace import check_trace
-from roofprof.report import Report
+from roofprof.latency.batches import Arguments
+from roofprof.render.traces.export import needs_events, writer_for
+from roofprof.report.report import Report
+from roofprof.roofs import ceilings
 
 
 def run(arguments: argparse.Namespace) -> int:

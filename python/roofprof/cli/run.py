@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roofprof._files import of_rank
 from roofprof.cli.shared import (
     DASH,
     CommandError,
@@ -20,10 +19,11 @@ from roofprof.cli.shared import (
     whole_number,
     write_files,
 )
+from roofprof.render.files import of_rank
 
 if TYPE_CHECKING:
-    from roofprof._script_run.window import Window
-    from roofprof.report import Report
+    from roofprof.profiling.script.window import Window
+    from roofprof.report.report import Report
 
 _DESCRIPTION = """\
 Runs a program unchanged, as `python SCRIPT ARGUMENTS` does, and profiles some steps of the torch.nn module that does
@@ -72,9 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
     arguments.csv = arguments.csv and of_rank(arguments.csv, rank)
     check_output(arguments)
-    from roofprof._script_run.program import run_program
-    from roofprof._script_run.said import named, why_nothing
-    from roofprof._script_run.window import Window
+    from roofprof.profiling.script.program import run_program
+    from roofprof.profiling.script.sentences import named, why_nothing
+    from roofprof.profiling.script.window import Window
 
     written = _Written(arguments, rank)
     window = Window(

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -17,6 +16,7 @@ from roofprof.cli.shared import (
     width,
     write_result,
 )
+from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Reports of one program on 1, 2, 4 and more ranks beside each other: speed-up, efficiency, what the loss consists of, and
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
-    from roofprof._scaling.scaling import scaling
+    from roofprof.report.scaling.scaling import scaling
 
     found = scaling(arguments.reports)
     for path, write in (

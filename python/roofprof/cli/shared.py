@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from roofprof._files import read_stream, why_not_writable
-from roofprof._printable import printable, printable_lines
 from roofprof.cli.parser import near
+from roofprof.render.files import read_stream, why_not_writable
+from roofprof.render.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from roofprof.report import Report
+    from roofprof.report.report import Report
 
 # Nothing here loads torch: options, help and what reads reports have no time for it.
 
@@ -86,7 +86,7 @@ def check_output(arguments: argparse.Namespace) -> None:
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
         raise CommandError("--depth and --limit must be 0 or more")
     from roofprof import _report
-    from roofprof.report import Report
+    from roofprof.report.report import Report
 
     table(Report(_report.Report()), arguments)  # names of columns
 
@@ -167,7 +167,7 @@ def print_result(text: str, arguments: argparse.Namespace) -> None:
 
 def read_report(path: Path) -> Report:
     """Return the report of a file; "-" is the standard input. Raises OSError or ValueError, which name it."""
-    from roofprof.report import Report, parsed
+    from roofprof.report.report import Report, parsed
 
     if path != DASH:
         return Report.from_json(path)

@@ -53,9 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_be_written(arguments.json)
     if bool(arguments.inputs) == bool(arguments.input):
         raise CommandError("give --input or --inputs, one of both: what a call gets")
-    from roofprof._predicted_sweep import predict_sweep
-    from roofprof._prediction.target import roofs_of
     from roofprof.cli.profiling import model_of
+    from roofprof.predict.sweep import predict_sweep
+    from roofprof.predict.target import roofs_of
 
     roofs = roofs_of(arguments.device)
     made_on_meta = argparse.Namespace(**{**vars(arguments), "device": "meta"})

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from roofprof._adapters.exported import runnable
-from roofprof._latency.batches import Arguments, arguments_of
 from roofprof.cli.shared import CommandError, with_article
+from roofprof.latency.batches import Arguments, arguments_of
+from roofprof.models.exported import runnable
 
 
 def load_object(target: str) -> Any:

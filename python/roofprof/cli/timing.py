@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import torch
 
 from roofprof import Latency, RooflineProfiler, Sweep
-from roofprof._latency.plan import Batches, Plan, RefusedError
 from roofprof.cli.profiling import check_device, inputs_of, model_of
 from roofprof.cli.shared import CommandError, check_can_be_written, print_result, say, write_result
 from roofprof.cli.target import call_inputs, load_inputs
+from roofprof.latency.plan import Batches, Plan, RefusedError
 
 T = TypeVar("T")
 

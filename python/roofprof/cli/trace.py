@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the file, and write the trace."""
     check_trace(arguments.output, arguments.report)
     check_json(arguments.json, arguments.output, arguments.report)
-    from roofprof._traces.written import writer_for
+    from roofprof.render.traces.export import writer_for
 
     report = read_report(arguments.report)
     writer_for(arguments.output)(report, arguments.output)
     say(f"written to {arguments.output}")
     if arguments.json:
-        from roofprof._traces.time_tree import nested, time_tree
+        from roofprof.render.traces.time_tree import nested, time_tree
 
         write_json(arguments.json, "time_tree", {"unit": "nanoseconds", "modules": nested(time_tree(report._compiled))})
     return 0
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_trace(path: Path, *others: Path | None) -> None:
     """Raise ValueError or CommandError for a file that has no format, cannot be written, or is one of the others."""
-    from roofprof._traces.written import writer_for
+    from roofprof.render.traces.export import writer_for
 
     writer_for(path)
     check_can_be_written(path)

@@ -14,7 +14,7 @@ from torch.nn.modules import module as nn_module
 from torch.nn.parameter import is_lazy
 
 import roofprof
-from roofprof._state.snapshot import StateSnapshot
+from roofprof.state.snapshot import StateSnapshot
 
 
 class ConventionWarning(UserWarning):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import roofprof
-from roofprof._state.snapshot import StateSnapshot
 from roofprof.compat import _fvcore_convention as convention
 from roofprof.compat._call import keywords, named_places, positional, require_module, unfused
 from roofprof.compat._per_element import Handle, Observed
+from roofprof.state.snapshot import StateSnapshot
 
 if TYPE_CHECKING:
     from typing_extensions import Self

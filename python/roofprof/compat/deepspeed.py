@@ -47,7 +47,6 @@ from typing import Any
 from torch import nn
 
 import roofprof
-from roofprof._files import write_whole
 from roofprof.compat._call import (
     as_arguments,
     call_of,
@@ -73,6 +72,7 @@ from roofprof.compat._deepspeed_text import (
     number_to_string,
     params_to_string,
 )
+from roofprof.render.files import write_whole
 
 __all__ = [
     "FlopsProfiler",

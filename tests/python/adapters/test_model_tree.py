@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof._adapters.walk import changed_facts, model_tree, name_of, notes_on
+from roofprof.models.walk import changed_facts, model_tree, name_of, notes_on
 
 
 def paths(model) -> list[str]:

@@ -12,7 +12,7 @@ from torch import nn
 import roofprof
 from roofprof.budget import Budget, BudgetError
 from roofprof.budget.quantities import parsed, readable
-from roofprof.budget.written import budget_of
+from roofprof.budget.template import budget_of
 from roofprof.cli import main
 
 X = torch.rand(4, 16)

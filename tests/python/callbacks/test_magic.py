@@ -161,8 +161,8 @@ def test_regions_that_are_open_already(run, shell):
     ]
     assert mine.within("predict").total.macs == 4 * FORWARD_MACS
     assert figures(mine) == figures(block)
-    assert roofprof.scope("a").__enter__.__func__ is roofprof.scopes.Region.__enter__
-    assert roofprof.scopes.Region.__enter__.__module__ == "roofprof.scopes"
+    assert roofprof.scope("a").__enter__.__func__ is roofprof.profiling.scopes.Region.__enter__
+    assert roofprof.profiling.scopes.Region.__enter__.__module__ == "roofprof.profiling.scopes"
 
 
 def test_regions_where_the_window_begins_anew(run, shell):

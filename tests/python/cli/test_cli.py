@@ -393,7 +393,7 @@ def test_groups_of_ops_add_up_to_the_total(shell, keys):
 
 
 def test_ceilings_that_cannot_be_written_are_not_measured(shell, monkeypatch):
-    monkeypatch.setattr("roofprof.ceilings.for_device_with_notes", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr("roofprof.roofs.ceilings.for_device_with_notes", lambda *_, **__: pytest.fail("measured"))
     code, _, err = shell("ceilings", "--json", "missing/roofs.json")
     assert code == 2
     assert "there is no folder 'missing'" in err
@@ -508,7 +508,9 @@ def test_published_ceilings_are_listed_shown_and_used(shell):
 
 def test_ceilings_of_a_known_card_stand_beside_what_was_published(shell, monkeypatch):
     measured = roofprof.Ceilings.load("roofs.json")
-    monkeypatch.setattr("roofprof.ceilings.for_device_with_notes", lambda *_, **__: (measured, ["the GPU was warm"]))
+    monkeypatch.setattr(
+        "roofprof.roofs.ceilings.for_device_with_notes", lambda *_, **__: (measured, ["the GPU was warm"])
+    )
     monkeypatch.setattr("roofprof._C.gpu_environment", lambda _device: [("gpu_device", "NVIDIA H100 PCIe")])
     code, out, _ = shell("ceilings", "--device", "cuda:0", "--width", "160")
     assert code == 0

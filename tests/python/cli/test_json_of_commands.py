@@ -12,8 +12,8 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof import published_peaks
 from roofprof.cli import main, make_parser
+from roofprof.roofs import published_peaks
 
 
 @pytest.fixture(name="report")

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from roofprof._migrate import TOOLS, migrated, names_of
 from roofprof.cli import main
+from roofprof.cli.rewriting import TOOLS, migrated, names_of
 
 
 def change(source: str) -> tuple[str, list[tuple[int, str]]]:

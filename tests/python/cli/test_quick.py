@@ -112,11 +112,11 @@ def test_errors_of_options_come_without_torch_too():
 @pytest.mark.parametrize(
     "program",
     [
-        "import roofprof.profiler",
-        "import roofprof.report",
+        "import roofprof.profiling.profiler",
+        "import roofprof.report.report",
         "import roofprof.compat.thop",
         "from roofprof import ceilings",
-        "import roofprof; roofprof.ceilings.cache_dir()",
+        "import roofprof; roofprof.roofs.ceilings.cache_dir()",
         "from roofprof import *; assert Report and profile",
         "import torch, roofprof; assert 'profile' in vars(roofprof)",
         "import roofprof; assert set(roofprof.__all__) <= set(dir(roofprof))",

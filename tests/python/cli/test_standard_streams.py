@@ -14,8 +14,8 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof import _files
 from roofprof.cli import main
+from roofprof.render import files as _files
 
 
 @pytest.fixture(name="report", autouse=True)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from roofprof.comparison.noise import judge
+from roofprof.report.comparison.noise import judge
 
 ROWS = 8
 PAIRS = 1_000

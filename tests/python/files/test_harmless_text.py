@@ -19,10 +19,10 @@ from kinds_of_reports import REPORTS, a_run
 
 import roofprof
 from roofprof import _C, Report, cli
-from roofprof._latency.measured import Latency
-from roofprof._printable import printable, printable_lines
 from roofprof.budget import Budget
 from roofprof.cli import main
+from roofprof.latency.measured import Latency
+from roofprof.render.printable import printable, printable_lines
 
 # Colours, the clipboard (OSC 52), C1, the end of a line, Unicode's separators, and what turns a line around.
 POISON = "\x1b[31m\x1b]52;c;eA==\x07\x9b1m\x85\x7f\r\n\u2028\u202e\u2066\x00"

@@ -16,9 +16,9 @@ from torch import nn
 
 import roofprof
 from roofprof import Report
-from roofprof._files import LARGEST_FILE, read_whole, write_whole
 from roofprof.budget import Budget
 from roofprof.cli import main, shared
+from roofprof.render.files import LARGEST_FILE, read_whole, write_whole
 
 
 @pytest.fixture

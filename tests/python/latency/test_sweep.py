@@ -15,9 +15,9 @@ from sameness import difference
 from torch import nn
 
 from roofprof import Note, RooflineProfiler, Sweep
-from roofprof._latency import sweeping
-from roofprof._latency.batches import ScaledInputs
-from roofprof._latency.sweep import knee_index
+from roofprof.latency import sweeping
+from roofprof.latency.batches import ScaledInputs
+from roofprof.latency.sweep import knee_index
 
 QUICK = {"warmup": 1, "repeat": 10}
 POWERS = [1 << power for power in range(11)]

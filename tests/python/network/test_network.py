@@ -9,9 +9,9 @@ import textwrap
 import pytest
 
 import roofprof
-from roofprof._network import links
-from roofprof._network.fit import Point, bus_factor, fit, spread
 from roofprof.cli import main
+from roofprof.roofs.network import links
+from roofprof.roofs.network.fit import Point, bus_factor, fit, spread
 
 SIZES = [1 << exponent for exponent in range(10, 29)]
 

@@ -19,7 +19,7 @@ import os, sys
 import torch
 import torch.distributed as dist
 import roofprof
-from roofprof._network.measure import measure
+from roofprof.roofs.network.measure import measure
 
 rank, folder = int(os.environ["RANK"]), sys.argv[1]
 dist.init_process_group("gloo")

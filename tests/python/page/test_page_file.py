@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import roofprof
-from roofprof._page.document import json_in_html
-from roofprof._page.tables import exact
+from roofprof.render.page.document import json_in_html
+from roofprof.render.page.tables import exact
 
 PACKAGE = Path(roofprof.__file__).parent
 PARTS = sorted(path for path in (PACKAGE / "_page").iterdir() if path.suffix in {".html", ".css", ".js"})
@@ -78,6 +78,6 @@ def test_parts_are_short_and_make_no_markup_of_data(part):
 
 def test_an_installed_package_has_the_parts():
     project = (PACKAGE.parents[1] / "pyproject.toml").read_text()
-    patterns = json.loads(re.search(r'^"roofprof._page" = (\[.*\])$', project, re.MULTILINE)[1])
+    patterns = json.loads(re.search(r'^"roofprof.render.page" = (\[.*\])$', project, re.MULTILINE)[1])
     assert all(any(fnmatch.fnmatch(part.name, pattern) for pattern in patterns) for part in PARTS)
     assert {"page.html", "page.css", "main.js"} <= {part.name for part in PARTS}

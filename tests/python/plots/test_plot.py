@@ -18,8 +18,8 @@ from torch import nn
 
 import roofprof
 from roofprof import cli
-from roofprof._plots.labels import box_around, overlap
-from roofprof._views.roofline import roofline_view
+from roofprof.render.plots.labels import box_around, overlap
+from roofprof.render.views.roofline import roofline_view
 
 matplotlib = pytest.importorskip("matplotlib")
 

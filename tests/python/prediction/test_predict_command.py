@@ -12,8 +12,8 @@ from given_roofs import roofs
 from on_meta import counted, mlp
 
 import roofprof
-from roofprof import published_peaks
 from roofprof.cli import main
+from roofprof.roofs import published_peaks
 
 MODELS = """
 import torch

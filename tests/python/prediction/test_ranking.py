@@ -11,7 +11,7 @@ from on_meta import counted, mlp, relus
 from torch import nn
 
 import roofprof
-from roofprof import published_peaks
+from roofprof.roofs import published_peaks
 
 TDP = {card["name"]: card.get("tdp") for card in published_peaks.data()["cards"]}
 MEMORY = {card["name"]: card.get("memory") for card in published_peaks.data()["cards"]}

@@ -13,7 +13,7 @@ from real_ranks import torchrun
 
 import roofprof
 from roofprof import _report
-from roofprof._ranks import clocks
+from roofprof.report.ranks import clocks
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 PROGRAM = f"""

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import roofprof
-from roofprof import _C, ceilings
+from roofprof import _C
+from roofprof.roofs import ceilings
 
 ROOFS = {
     "device": "a machine",

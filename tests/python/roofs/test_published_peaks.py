@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import roofprof
-from roofprof import _C, published_peaks
+from roofprof import _C
+from roofprof.roofs import published_peaks
 
 CARDS = published_peaks.data()["cards"]
 SOURCES = published_peaks.data()["sources"]

@@ -10,7 +10,7 @@ from given_roofs import profiler
 from torch import nn
 
 from roofprof import _C
-from roofprof._adapters import walk
+from roofprof.models import walk
 
 
 class Doubling(nn.Linear):

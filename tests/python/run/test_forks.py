@@ -17,7 +17,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof._model import hooks
+from roofprof.models import hooks
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 MACS = 2 * 8 * 4

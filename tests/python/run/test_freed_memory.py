@@ -221,7 +221,7 @@ def test_memory_that_only_further_calls_free_comes_back():
 
 
 def test_memory_that_is_too_large_to_keep_is_there_again_and_its_values_are_said_to_be_lost(monkeypatch):
-    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", 0)
+    monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", 0)
     model = copy.deepcopy(nn.Linear(64, 64))
     calls = []
 

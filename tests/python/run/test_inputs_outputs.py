@@ -135,7 +135,7 @@ def test_keyword_called_self():
 
 
 def test_profile_takes_a_keyword_called_model(monkeypatch):
-    monkeypatch.setattr(roofprof.ceilings, "for_device", lambda *_: roofprof._C.Ceilings())
+    monkeypatch.setattr(roofprof.roofs.ceilings, "for_device", lambda *_: roofprof._C.Ceilings())
     net = Model(lambda self, model: self.fc(model), fc=linear())
     assert roofprof.profile(net, model=x()).total.macs == MACS
 

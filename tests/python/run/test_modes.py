@@ -125,7 +125,7 @@ def test_measuring_the_roofs_draws_no_random_numbers(monkeypatch):
         asked.append(device)
         return roofs(), []
 
-    monkeypatch.setattr(roofprof.ceilings, "for_device_with_notes", measured)
+    monkeypatch.setattr(roofprof.roofs.ceilings, "for_device_with_notes", measured)
     model = nn.Linear(8, 4)
     seed()
     model(torch.ones(2, 8))

@@ -13,7 +13,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import roofprof
-from roofprof import Report, RooflineProfiler, ceilings
+from roofprof import Report, RooflineProfiler
+from roofprof.roofs import ceilings
 
 MACS = 2 * 8 * 4  # of linear() on x()
 

@@ -33,7 +33,7 @@ def profiled():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("roofprof._progress.QUIET_SECONDS", 0)
+    monkeypatch.setattr("roofprof.render.progress.QUIET_SECONDS", 0)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -75,7 +75,7 @@ def test_what_is_no_terminal_sees_nothing(monkeypatch):
 
 
 def test_short_runs_show_nothing(monkeypatch):
-    monkeypatch.setattr("roofprof._progress.QUIET_SECONDS", 3600)  # of whatever machine
+    monkeypatch.setattr("roofprof.render.progress.QUIET_SECONDS", 3600)  # of whatever machine
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2))

@@ -197,7 +197,7 @@ def test_large_inputs_are_copied_only_where_they_are_written(function, copied):
 
 @pytest.mark.parametrize("kept", [100, 2**30])
 def test_arrays_and_models_are_copied_up_to_a_size(kept, monkeypatch, tmp_path):
-    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", kept)
+    monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", kept)
     array = np.memmap(tmp_path / "large", np.float32, "w+", shape=(4_000_000,))
     with torch.inference_mode():  # where torch does not tell of writes
         model = nn.Linear(100, 100)
@@ -214,7 +214,7 @@ def test_arrays_and_models_are_copied_up_to_a_size(kept, monkeypatch, tmp_path):
 
 
 def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_said(monkeypatch):
-    monkeypatch.setattr(roofprof._state.snapshot, "_BYTES_KEPT", 0)
+    monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", 0)
 
     class Late(nn.Module):
         def __init__(self):

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from roofprof._scaling.law import fit
-from roofprof._scaling.measured import standard_error
+from roofprof.report.scaling.law import fit
+from roofprof.report.scaling.measured import standard_error
 
 
 def gunther(n, sigma, kappa):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from scaled_reports import scaled_report
 
-from roofprof._scaling.loss import MEANINGS, parts_of_loss
-from roofprof._scaling.measured import Measured, Read, measured
+from roofprof.report.scaling.loss import MEANINGS, parts_of_loss
+from roofprof.report.scaling.measured import Measured, Read, measured
 
 
 def program(ranks, compute, transfer, overhead, *, late=0.0, lower_bound=1.0, known=("exposed", "waiting")):

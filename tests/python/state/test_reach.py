@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-from roofprof._state.reach import Contents, tensors_in, used_by
+from roofprof.state.state_roots import Contents, tensors_in, used_by
 
 
 def tensor() -> torch.Tensor:

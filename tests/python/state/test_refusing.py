@@ -12,7 +12,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof._state.reach import Contents, used_by
+from roofprof.state.state_roots import Contents, used_by
 
 _ASKED: list[str] = []
 

@@ -10,8 +10,8 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof._traces.flame_svg import LEAST, cut, flame_svg
-from roofprof._traces.time_tree import Node, folded, time_tree
+from roofprof.render.traces.flame_svg import LEAST, cut, flame_svg
+from roofprof.render.traces.time_tree import Node, folded, time_tree
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import roofprof
 from roofprof import _C, Report
-from roofprof._traces.timeline import Slice, nested, side_by_side, timeline
+from roofprof.render.traces.timeline import Slice, nested, side_by_side, timeline
 
 
 class Net(nn.Module):

@@ -10,8 +10,8 @@ from torch import nn
 
 import roofprof
 from roofprof import _C
-from roofprof._views.kinds import OTHER, STYLES, kinds_of
-from roofprof._views.roofline import roofline_view
+from roofprof.render.views.kinds import OTHER, STYLES, kinds_of
+from roofprof.render.views.roofline import roofline_view
 
 TFLOPS, GB = 1e12, 1e9
 # The published figures of the case, and what was said of them.

@@ -1,0 +1,169 @@
+"""A call of the user's as the run loop makes it: csrc/run has the loop, this what is Python's of a call."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from roofprof import _C
+from roofprof.calls.deferred import deferred_kind, finish
+from roofprof.models.compiled import Compilations, compiled_with_its_hooks, packaged
+from roofprof.models.exported import GraphScopes
+from roofprof.models.fake import call_without_data
+from roofprof.models.hooks import global_hooks
+from roofprof.models.script import Scripts
+from roofprof.models.token_calls import TokenCalls, models_with_cache
+
+if TYPE_CHECKING:
+    from roofprof.models.tree import ModelTree
+    from roofprof.render.progress import Progress
+    from roofprof.state.snapshot import StateSnapshot
+
+
+def _placed(tree: ModelTree) -> _C.PlacedModules:
+    return _C.PlacedModules(tree.modules, list(tree.objects), _forwards(tree.objects[0]))
+
+
+def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
+    """The code of its forward, by which a call of it is known that began before there was anyone to tell."""
+    given = [vars(model).get("forward"), getattr(type(model), "forward", None)] if model is not None else []
+    codes = [getattr(inspect.unwrap(forward), "__code__", None) for forward in given if forward is not None]
+    return [code for code in codes if isinstance(code, types.CodeType)]
+
+
+class Observer:
+    """A session and what stands between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
+
+    def __init__(self, tree: ModelTree) -> None:
+        self.session = _C.Session(tree.once(_placed))
+        self.model = tree.objects[0]
+        for wrapper, module, place in tree.wrappers:
+            self.session.add_wrapper(wrapper, module, place)
+        self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
+        self.scripts = Scripts(tree, self.session)
+        self._graphs = GraphScopes(tree, self.session)
+        self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
+
+    @contextlib.contextmanager
+    def hooked(self) -> Iterator[None]:
+        """In here the session is told of every call of a module."""
+        if self.session.record_shapes:  # fake tensors may stand for parameters by now
+            self.session.tell_reads()
+        with global_hooks(self.session, self.tokens, self.compilations.kept_from), self._graphs.opened():
+            yield
+
+    @contextlib.contextmanager
+    def recording_shapes(self) -> Iterator[None]:
+        """In here the sizes of what goes into modules and comes out of them are kept."""
+        self.session.record_shapes = True
+        try:
+            yield
+        finally:
+            self.session.record_shapes = False
+
+
+class Target:
+    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here.
+
+    of_model: it is a call of the model itself; else of the user's code around that, whose own work is (outside)'s, and
+    TorchScript is counted as its executor runs it: that differentiates what it fuses.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        model: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        of_model: bool = True,
+        snapshot: StateSnapshot | None = None,
+        holds_data: bool = True,
+    ) -> None:
+        self.notes: list[_C.Note] = []
+        self.model = model
+        self.args = args
+        self.kwargs = kwargs
+        self.compilations = observer.compilations
+        self.session = observer.session
+        self._observer = observer
+        self.of_model = of_model
+        self._snapshot = snapshot  # None: there are no further calls
+        self._holds_data = holds_data
+        self.progress: Progress | None = None  # told of further calls
+        self.defers = False  # a call returns before its work is done, known after the first one
+
+    def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
+        """The counting call: the caller's own. What is compiled is counted as it was before."""
+        with _C.Uninterrupted(self._around_counting()):
+            if self._holds_data:
+                observed(self.args, self.kwargs)
+            else:
+                _, notes = call_without_data(observed, self.model, self.args, self.kwargs)
+                self.notes += notes
+
+    @contextlib.contextmanager
+    def _around_counting(self) -> Iterator[None]:
+        scripts = self._observer.scripts.counted() if self.of_model else contextlib.nullcontext()
+        with self._observer.recording_shapes(), self.compilations.as_eager(), scripts:
+            yield
+
+    @property
+    def why_only_once(self) -> str:
+        """The end of a sentence, "" where there can be further calls. Asked again after the first call."""
+        return "" if self._snapshot is None else self._snapshot.why_only_once
+
+    def undoing(self, further: Callable[[], None]) -> int:
+        """Undo what further calls change, and say how many tensors could not be put back."""
+        assert self._snapshot is not None
+        with _C.Uninterrupted(self._around_further(self._snapshot)):
+            further()
+        return self._snapshot.lost
+
+    @contextlib.contextmanager
+    def _around_further(self, snapshot: StateSnapshot) -> Iterator[None]:
+        with snapshot.undoing(), self._observer.scripts.undoing(), self.compilations.watched():
+            yield
+
+    def prepare(self) -> None:
+        """Give the next further call what the first one got."""
+        assert self._snapshot is not None
+        if self.progress:
+            self.progress.next_call()
+        self._snapshot.before_call()
+
+    def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call of the model in its own row, or of code around it."""
+        session = self._observer.session
+        is_module = isinstance(self.model, torch.nn.Module)
+        if self.of_model and not is_module:
+            session.enter_method() if self._observer.model else session.enter_model()
+        with packaged(self.model, session):
+            result = self.model(*args, **kwargs)
+        kind = deferred_kind(result)
+        if kind:
+            if self.of_model and is_module:  # whose call has returned
+                session.enter_method()
+            self._note_deferred(kind, finish(result))
+        if self.of_model and (kind or not is_module) and self._observer.model:
+            session.leave_method()
+
+    def finish(self, result: Any) -> None:
+        """Do what a further call left to be done."""
+        if deferred_kind(result):
+            finish(result)
+
+    def _note_deferred(self, kind: str, done: str) -> None:
+        if not self.defers:
+            self.defers = True
+            self.notes.append(_C.Note("deferred-work", f"the call returned {kind}: {done}"))
+
+    def hooked(self, body: Callable[[], None]) -> None:
+        """What is observed happens in here."""
+        with _C.Uninterrupted(self._observer.hooked()):
+            body()

@@ -1,0 +1,242 @@
+"""What was timed: the latency of one call, and from it the throughput."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from roofprof import _report
+from roofprof.latency.json_result import Stored
+from roofprof.latency.quantiles import fewest_for, quantile
+from roofprof.latency.text import latency_text
+
+SHORTEST_FOR_CPU_TIME_NS = 100_000_000  # the system splits user from system time by ticks of up to 10 ms
+TOO_SHORT = "the clock cannot tell so short a latency from none"
+KERNEL_SHARE_NOT_KNOWN = (
+    "no kernels were traced while the calls were timed; roofprof profile traces them, and its column utilization is "
+    "the share of time in which one ran"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Latency(Stored):
+    """The latencies of one call, made again and again, and the throughput that follows from their median.
+
+    Latency is the time of ONE call. Throughput is samples or tokens per second: those of a call / the median latency.
+    Times are float seconds; what is not known is None, and :attr:`not_available` says why.
+
+    Quantiles lie between the two nearest calls, by linear interpolation (type 7 of Hyndman and Fan 1996, numpy's and
+    torch's default). Those that have less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
+    """
+
+    SCHEMA = "roofprof.latency"
+
+    model: str
+    device: str
+    clock: str
+    """"perf_counter" on a CPU, "device events" on a GPU."""
+    times_ns: tuple[int, ...]
+    """The latency of each timed call, by that clock."""
+    wall_times_ns: tuple[int, ...]
+    """The same by perf_counter, waiting for the device included; on a CPU the same figures."""
+    warmup: int
+    """Calls before them that were not timed, the first one included."""
+    samples: int | None
+    """In one call: its batch."""
+    samples_from: str
+    """Where that is known from; where it is None, why."""
+    tokens: int | None
+    """In one call, where they were given."""
+    user_ns: int
+    """Of this process, all its threads, while the timed calls ran."""
+    system_ns: int
+    processors: float
+    """How many it may use at once, by its affinity and its control groups."""
+    gc_collections: int = 0
+    """Of Python's garbage collector while the calls were timed; their time is in the latencies."""
+    queued_calls: int = 0
+    """On a GPU: calls made back to back, without waiting for the one before."""
+    queued_ns: int = 0
+    """All of those together."""
+    environment: dict[str, str | int | float] = field(default_factory=dict, hash=False)
+    notes: tuple[_report.Note, ...] = ()
+
+    # ---- latency: the time of one call
+
+    def quantile(self, percent: float) -> float | None:
+        """Seconds that so many percent of the calls did not exceed; None where there are too few calls to say."""
+        return _quantile(self.times_ns, percent)
+
+    def wall_quantile(self, percent: float) -> float | None:
+        """The same of the wall times."""
+        return _quantile(self.wall_times_ns, percent)
+
+    @property
+    def times(self) -> list[float]:
+        """The latency of each timed call."""
+        return [ns * 1e-9 for ns in self.times_ns]
+
+    @property
+    def wall_times(self) -> list[float]:
+        """The same by the wall clock."""
+        return [ns * 1e-9 for ns in self.wall_times_ns]
+
+    @property
+    def median(self) -> float:
+        """The latency that half of the calls did not exceed."""
+        return quantile(self.times_ns, 50) * 1e-9
+
+    @property
+    def p10(self) -> float | None:
+        """The latency that a tenth of the calls did not exceed."""
+        return self.quantile(10)
+
+    @property
+    def p90(self) -> float | None:
+        """The latency that nine tenths of the calls did not exceed."""
+        return self.quantile(90)
+
+    @property
+    def p99(self) -> float | None:
+        """The latency that all but one of a hundred calls did not exceed."""
+        return self.quantile(99)
+
+    @property
+    def min(self) -> float:
+        """The shortest latency."""
+        return min(self.times_ns) * 1e-9
+
+    @property
+    def max(self) -> float:
+        """The longest latency."""
+        return max(self.times_ns) * 1e-9
+
+    @property
+    def mean(self) -> float:
+        """The mean latency."""
+        return sum(self.times_ns) / len(self.times_ns) * 1e-9
+
+    # ---- throughput: how much per second
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Throughput of calls one after the other: samples / median latency."""
+        return self._rate(self.samples)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Throughput of calls one after the other: tokens / median latency."""
+        return self._rate(self.tokens)
+
+    def _rate(self, of_a_call: int | None) -> float | None:
+        return None if of_a_call is None or not self.median else of_a_call / self.median
+
+    @property
+    def queued_samples_per_second(self) -> float | None:
+        """Throughput of calls that do not wait for one another: samples of all / the time of all. On a GPU alone."""
+        return self._queued(self.samples)
+
+    @property
+    def queued_tokens_per_second(self) -> float | None:
+        """Likewise of tokens."""
+        return self._queued(self.tokens)
+
+    def _queued(self, of_a_call: int | None) -> float | None:
+        if of_a_call is None or not self.queued_ns:
+            return None
+        return of_a_call * self.queued_calls / (self.queued_ns * 1e-9)
+
+    # ---- the process
+
+    @property
+    def real_time(self) -> float:
+        """Wall seconds of all timed calls together."""
+        return sum(self.wall_times_ns) * 1e-9
+
+    @property
+    def user_time(self) -> float | None:
+        """Processor seconds of this process in its own code, all threads added up; None for less than 0.1 s."""
+        return self.user_ns * 1e-9 if self._long_enough else None
+
+    @property
+    def system_time(self) -> float | None:
+        """Processor seconds of this process in the system's code; None for less than 0.1 s."""
+        return self.system_ns * 1e-9 if self._long_enough else None
+
+    @property
+    def cpu_utilization(self) -> float | None:
+        """100 x (user + system time) / (real time x processors that may be used)."""
+        if not self._long_enough:
+            return None
+        return 100 * (self.user_ns + self.system_ns) / (sum(self.wall_times_ns) * self.processors)
+
+    @property
+    def _long_enough(self) -> bool:
+        return sum(self.wall_times_ns) >= SHORTEST_FOR_CPU_TIME_NS
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether device events took the times."""
+        return self.clock != "perf_counter"
+
+    # ---- what is missing
+
+    @property
+    def not_available(self) -> dict[str, str]:
+        """Each figure that is None, and why."""
+        reasons: dict[str, str] = {}
+        calls = len(self.times_ns)
+        for percent in (10, 90, 99):
+            if calls < fewest_for(percent):
+                reasons[f"p{percent}"] = f"needs {fewest_for(percent)} timed calls, and there are {calls}"
+        if self.samples is None:
+            reasons["samples_per_second"] = self.samples_from
+        elif not self.median:
+            reasons["samples_per_second"] = TOO_SHORT
+        if self.tokens is None:
+            reasons["tokens_per_second"] = "how many tokens a call has was not given (tokens=, --tokens)"
+        if not self._long_enough:
+            reasons["cpu_utilization"] = (
+                "the timed calls took less than 0.1 s together, and the system counts processor time in ticks"
+            )
+        if self.on_gpu:
+            reasons["gpu_utilization"] = KERNEL_SHARE_NOT_KNOWN
+        if not self.queued_ns:
+            reasons["queued_samples_per_second"] = (
+                "no calls were queued" if self.on_gpu else "calls on a CPU end before the next can begin"
+            )
+        return reasons
+
+    # ---- printed and written
+
+    def __str__(self) -> str:
+        return latency_text(self)
+
+    def _about(self) -> str:
+        return f"{self.model} on {self.device}: {len(self.times_ns)} calls"
+
+    def _figures(self) -> dict[str, Any]:
+        def ns(seconds: float | None) -> int | None:
+            return None if seconds is None else round(seconds * 1e9)
+
+        names = ("median", "p10", "p90", "p99", "min", "max", "mean")
+        return {
+            "latency": {f"{name}_ns": ns(getattr(self, name)) for name in names},
+            "throughput": {
+                "samples_per_second": self.samples_per_second,
+                "tokens_per_second": self.tokens_per_second,
+                "queued_samples_per_second": self.queued_samples_per_second,
+                "queued_tokens_per_second": self.queued_tokens_per_second,
+            },
+            "process": {
+                "real_time_ns": ns(self.real_time),
+                "user_time_ns": ns(self.user_time),
+                "system_time_ns": ns(self.system_time),
+                "cpu_utilization": self.cpu_utilization,
+            },
+            "not_available": self.not_available,
+        }
+
+
+def _quantile(times_ns: tuple[int, ...], percent: float) -> float | None:
+    return None if len(times_ns) < fewest_for(percent) else quantile(times_ns, percent) * 1e-9

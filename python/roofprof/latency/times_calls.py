@@ -1,0 +1,62 @@
+"""The profiler's methods that time calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from roofprof.latency.measured import Latency
+from roofprof.latency.plan import Batches, Plan
+from roofprof.latency.sweep import Sweep
+from roofprof.latency.sweeping import time_batches
+from roofprof.latency.timing import Subject, time_call
+
+
+class TimesCalls:
+    """Times calls of a model again and again, with nothing that observes them."""
+
+    def _timed(self) -> Subject:
+        raise NotImplementedError
+
+    def time(
+        self,
+        /,
+        *args: Any,
+        warmup: int = 50,
+        repeat: int = 200,
+        seconds: float | None = 30.0,
+        samples: int | None = None,
+        tokens: int | None = None,
+        **kwargs: Any,
+    ) -> Latency:
+        """Time ``model(*args, **kwargs)`` again and again: its latency and throughput.
+
+        warmup, repeat: calls that are not timed, and that are. seconds: no call begins later than that, and a fifth of
+        it is for the warm-up; None: no limit. samples: in one call; None: the leading dimension of the inputs, where
+        they agree. tokens: in one call. The model is left as ONE plain call leaves it. Raises whatever a call raises.
+        """
+        plan = Plan(warmup, repeat, seconds, samples, tokens)
+        return time_call(self._timed(), args, kwargs, plan)
+
+    def time_sweep(
+        self,
+        /,
+        *args: Any,
+        batches: str | Sequence[int] = "auto",
+        inputs: Callable[[int], Any] | None = None,
+        warmup: int = 50,
+        repeat: int = 200,
+        seconds: float | None = 120.0,
+        tokens: int | None = None,
+        **kwargs: Any,
+    ) -> Sweep:
+        """Time calls at several batch sizes, and find the knee of throughput.
+
+        batches: sizes; "auto": 1, 2, 4, ... until throughput rises no more, or memory or the time ends. The inputs are
+        the given ones, repeated or cut along their leading dimension; or what ``inputs`` makes of a batch size: one
+        value, a tuple, or a tuple and a dict of keywords. seconds: for all together. tokens: of the given call.
+        """
+        plan = Plan(warmup, repeat, seconds, None, tokens)
+        if inputs is not None and (args or kwargs):
+            raise TypeError("give either the inputs of one call or inputs=, which makes them, not both")
+        return time_batches(self._timed(), (args, kwargs), Batches(batches), inputs, plan)

@@ -1,0 +1,204 @@
+"""Calls of a model, made again and again and timed, with nothing that observes them."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from roofprof import _C
+from roofprof.calls.deferred import deferred_kind
+from roofprof.calls.target import Observer, Target
+from roofprof.latency.batches import Arguments, samples_in
+from roofprof.latency.clocks import Clock, clock_for
+from roofprof.latency.measured import Latency
+from roofprof.latency.plan import Plan, RefusedError
+from roofprof.models.compiled import original
+from roofprof.models.location import Location, location_of
+from roofprof.models.walk import KnownModel
+from roofprof.render.progress import Progress
+from roofprof.state.snapshot import StateSnapshot
+
+COMPILING_CALLS = 16  # a call that compiles is for warm-up, but a model that compiles in each call is timed after these
+QUEUED_CALLS = 50  # at most
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is timed: a model, and the device that its user named (None: where it is)."""
+
+    model: Callable[..., Any]
+    device: str | None = None
+
+
+def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Plan) -> Latency:
+    """The latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
+
+    Raises what a call raises, whichever it is, and RefusedError, a ValueError, where calls cannot be timed.
+    """
+    samples, samples_from = samples_in(args, kwargs)  # before a call may take the inputs apart
+    if plan.samples is not None:
+        samples, samples_from = plan.samples, "as given"
+    target, location = repeatable(subject, args, kwargs)
+    device = location.device
+    clock = clock_for(device)
+    with Progress(plan.warmup + plan.repeat) as progress:
+        progress.say("timing: the first call")
+        clock.call(lambda *_, **__: first_call(target, location), (args, kwargs))
+        target.progress = progress
+        calls = _Calls(target, clock, plan)
+        lost = target.undoing(calls.make)
+    notes = calls.notes
+    if lost:
+        text = f"further calls wrote to {lost} tensors that the first did not: they are not as it left them"
+        notes.append(_C.Note("state-not-restored", text))
+    return Latency(
+        model=KnownModel().tree(subject.model).modules[0]["type"],
+        device=device,
+        clock=clock.name,
+        times_ns=tuple(calls.times),
+        wall_times_ns=tuple(calls.walls),
+        warmup=calls.warmup + 1,
+        samples=samples,
+        samples_from=samples_from,
+        tokens=plan.tokens,
+        user_ns=round(calls.user * 1e9),
+        system_ns=round(calls.system * 1e9),
+        processors=_C.usable_processors(),
+        gc_collections=calls.collections,
+        queued_calls=calls.queued_calls,
+        queued_ns=calls.queued_ns,
+        environment=_C.environment_of(device),
+        notes=tuple(notes),
+    )
+
+
+def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, Location]:
+    """A call that can be made again and undone, before it was made at all; and where it runs."""
+    reached = original(subject.model)
+    location = location_of(reached, args, kwargs, subject.device)
+    if location.untimed:
+        raise RefusedError(f"this call cannot be timed: {location.untimed.removeprefix('not timed: ')}")
+    target = Target(
+        Observer(KnownModel().tree(subject.model)),  # of which compilations are asked, and TorchScript's attributes
+        subject.model,
+        args,
+        kwargs,
+        snapshot=StateSnapshot(reached, args, kwargs),
+    )
+    _require_further_calls(target, "; give it a list, for example")  # before the first, it is an iterator
+    return target, location
+
+
+def first_call(target: Target, location: Location) -> None:
+    """Make the call that further ones repeat. Raises RefusedError where there can be none.
+
+    Where tensors without data are within reach, it is observed: what computed on them has no times.
+    """
+    if location.otherwise:
+        run = _C.Run(target.session, "count", *location[:2], "off", otherwise=location.otherwise)
+        run.count(target)
+        if run.untimed:
+            raise RefusedError(f"this call cannot be timed: {run.untimed.removeprefix('not timed: ')}")
+    else:
+        result = target.model(*target.args, **target.kwargs)
+        target.defers = bool(deferred_kind(result))
+        target.finish(result)
+    _require_further_calls(target)
+    if target.defers:
+        model, finish = target.model, target.finish
+        target.model = lambda *args, **kwargs: finish(model(*args, **kwargs))
+
+
+def _require_further_calls(target: Target, advice: str = "") -> None:
+    if target.why_only_once:
+        raise RefusedError(f"this call cannot be timed: {target.why_only_once}{advice}")
+
+
+class _Calls:
+    """The further calls, and what was measured of them. What a call throws comes through."""
+
+    def __init__(self, target: Target, clock: Clock, plan: Plan) -> None:
+        self.times: list[int] = []
+        self.walls: list[int] = []
+        self.warmup = 0
+        self.user = self.system = 0.0
+        self.collections = 0
+        self.queued_calls = self.queued_ns = 0
+        self.notes: list[_C.Note] = []
+        self._target = target
+        self._clock = clock
+        self._plan = plan
+        self._arguments: Arguments = (target.args, target.kwargs)
+
+    def make(self) -> None:
+        """Warm up, and time."""
+        self._began = time.perf_counter()
+        self._warm_up()
+        neighbours = _C.Neighbours()
+        collections = _collections()
+        self._time()
+        self.collections = _collections() - collections
+        busy = neighbours.note("the calls were timed") if self._clock.name == "perf_counter" else None
+        self.notes += [busy] if busy else []
+        planned = self._plan.repeat
+        if len(self.times) < planned:
+            self.notes.append(
+                _C.Note(
+                    "timing-stopped",
+                    f"{self._plan.seconds:g} seconds were over after {self.warmup + 1} calls for warm-up and "
+                    f"{len(self.times)} of {planned} timed ones: seconds= (--seconds) gives it more time",
+                )
+            )
+        self._queue()
+
+    def _spent(self, share: float, more: float = 0.0) -> bool:
+        """Whether that share of the time limit is over, or will be so much later. Compilations do not count."""
+        if self._plan.seconds is None:
+            return False
+        spent = time.perf_counter() - self._began - self._target.compilations.seconds
+        return spent + more > share * self._plan.seconds
+
+    def _warm_up(self) -> None:
+        share = self._plan.warmup / (self._plan.warmup + self._plan.repeat)
+        latest = 0.0  # how long the last call took
+        while self.warmup < self._plan.warmup and not self._spent(share, latest):
+            self._target.prepare()
+            _, wall = self._clock.call(self._target.model, self._arguments)
+            latest = wall * 1e-9
+            self.warmup += 1
+
+    def _time(self) -> None:
+        compiling = 0
+        while len(self.times) < self._plan.repeat and not (self.times and self._spent(1)):
+            compiled = self._target.compilations.count
+            self._target.prepare()
+            before = resource.getrusage(resource.RUSAGE_SELF)
+            latency, wall = self._clock.call(self._target.model, self._arguments)
+            after = resource.getrusage(resource.RUSAGE_SELF)
+            if self._target.compilations.count > compiled and compiling < COMPILING_CALLS:
+                compiling += 1
+                self.warmup += 1
+                continue
+            self.times.append(latency)
+            self.walls.append(wall)
+            self.user += after.ru_utime - before.ru_utime
+            self.system += after.ru_stime - before.ru_stime
+
+    def _queue(self) -> None:
+        planned = min(len(self.times), QUEUED_CALLS)
+        total = self._clock.queued(self._prepared(planned), self._target.model)
+        if total is not None:
+            self.queued_calls, self.queued_ns = planned, total
+
+    def _prepared(self, count: int) -> Iterator[Arguments]:
+        for _ in range(count):
+            self._target.prepare()
+            yield self._arguments
+
+
+def _collections() -> int:
+    return sum(int(generation["collections"]) for generation in gc.get_stats())

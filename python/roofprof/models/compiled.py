@@ -1,0 +1,247 @@
+"""torch.compile: what it wrapped, and how to profile it without a trace of the profiler in what it compiles."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from roofprof import _C
+from roofprof.models.dynamo import dynamo, from_its_import_on
+from roofprof.models.hooks import ModuleHooks
+from roofprof.state.shared_change import SharedChange
+
+if TYPE_CHECKING:
+    from roofprof.models.tree import ModelTree
+
+
+def original(value: Any) -> Any:
+    """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
+    compiler = dynamo()
+    if compiler is None:
+        return value
+    if isinstance(value, torch.nn.Module):
+        while isinstance(value, compiler.eval_frame.OptimizedModule):
+            value = value._orig_mod
+        return value
+    function = getattr(value, "_torchdynamo_orig_callable", value)
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) and function is not value else function
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether the module was compiled in place."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def compiled_places(tree: ModelTree) -> set[int]:
+    """Places of modules that were compiled, and of all below them."""
+    compiled = {place for _, _, place in tree.wrappers}
+    for place, module in enumerate(tree.objects):
+        if module is not None and (is_compiled(module) or tree.modules[place]["parent"] in compiled):
+            compiled.add(place)
+    return compiled
+
+
+def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
+    """Modules of torch's own types that were compiled in place, but for those inside of other compiled code.
+
+    Of user's types torch compiles the forward, of these the call with its look for hooks (torch's
+    ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
+    A torch without that compiles nothing of theirs, and their calls go on as they were.
+    """
+    if not _compiles_hooks():
+        return []
+    compiled = compiled_places(tree)
+    wrapped = {place for _, _, place in tree.wrappers}
+    return [
+        module
+        for place, module in enumerate(tree.objects)
+        if module is not None
+        and _is_compiled_with_hooks(module)
+        and place not in wrapped
+        and tree.modules[place]["parent"] not in compiled
+    ]
+
+
+def _compiles_hooks() -> bool:
+    compiler = dynamo()
+    return compiler is not None and hasattr(compiler.eval_frame.OptimizedModule, "_should_wrap_module_call_impl")
+
+
+def _is_compiled_with_hooks(module: torch.nn.Module) -> bool:
+    return is_compiled(module) and type(module).__module__.startswith("torch.nn.")
+
+
+def _called_with_its_hooks() -> list[torch.nn.Module]:
+    """Those of these modules whose calls are under way on this thread, but for what is replaced already."""
+    found: list[torch.nn.Module] = []
+    frame = sys._getframe() if _compiles_hooks() else None
+    while frame is not None:
+        if frame.f_code is torch.nn.Module._wrapped_call_impl.__code__:
+            module = frame.f_locals["self"]
+            if _is_compiled_with_hooks(module) and not isinstance(module._compiled_call_impl, _CalledWithout):
+                found.append(module)
+        frame = frame.f_back
+    return list({id(module): module for module in found}.values())
+
+
+@contextlib.contextmanager
+def packaged(model: object, session: _C.Session) -> Iterator[None]:
+    """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
+    if type(model).__name__ != "AOTICompiledModel":
+        yield
+        return
+    session.enter_compiled()
+    try:
+        yield
+    finally:
+        session.leave_compiled()
+
+
+class Compilations:
+    """Watches the compiler while a profile runs.
+
+    The profiler's hooks would become part of what is compiled, and what the compiler tries out is no work of the
+    model's: hooks are off and the session pauses while it runs. So none is called in the call in which a module is
+    compiled with its hooks: ``missed`` is told of the outermost such module.
+    """
+
+    def __init__(
+        self,
+        session: _C.Session | None = None,
+        with_hooks: Sequence[torch.nn.Module] = (),
+        missed: Callable[[torch.nn.Module], None] | None = None,
+    ) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self._hooks: ModuleHooks | None = None
+        self._with_hooks = with_hooks
+        self._called_without: list[_CalledWithout] = []
+        self._eager = False
+        self._session = session
+        self._missed = missed
+        self._started = 0.0
+
+    @contextlib.contextmanager
+    def as_eager(self) -> Iterator[None]:
+        """In here, what was compiled runs as it was before; what is compiled by then stays so."""
+        self._eager = True
+        try:
+            with from_its_import_on(_forced_eager):
+                yield
+        finally:
+            self._eager = False
+
+    @contextlib.contextmanager
+    def kept_from(self, hooks: ModuleHooks) -> Iterator[None]:
+        """In here, compilations and the calls of modules that were compiled with their hooks do not find these."""
+        self._hooks = hooks
+        try:
+            for module in [] if self._eager else self._with_hooks:
+                self._call_without_hooks(module)
+            yield
+        finally:
+            self._hooks = None
+            while self._called_without:
+                self._called_without[-1].put_back()
+                self._called_without.pop()
+
+    def _call_without_hooks(self, module: torch.nn.Module) -> None:
+        """From its next call on."""
+        call = vars(module)["_compiled_call_impl"]
+        if not isinstance(call, _CalledWithout):
+            call = _CalledWithout(module, call)
+        self._called_without.append(call.put())
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Every compilation in here is counted and kept apart."""
+        with from_its_import_on(self._called_back):
+            yield
+
+    @contextlib.contextmanager
+    def _called_back(self) -> Iterator[None]:
+        handler = dynamo().callback_handler
+        handler.register_start_callback(self._start)
+        handler.register_end_callback(self._end)
+        try:
+            yield
+        finally:
+            _remove(handler.remove_start_callback, self._start)
+            _remove(handler.remove_end_callback, self._end)
+
+    def note(self, *, timed: bool) -> list[_C.Note]:
+        """What the reader should know of them."""
+        if self.count == 0:
+            return []
+        times = "1 time" if self.count == 1 else f"{self.count} times"
+        place = "which is in the row (outside)" if timed else "which is in none of the times"
+        text = f"torch.compile compiled {times} meanwhile, in {self.seconds:.1f} s, {place}"
+        return [_C.Note("compiled-meanwhile", text)]
+
+    def _start(self, *_: object) -> None:
+        self.count += 1
+        self._started = time.perf_counter()
+        if self._hooks is not None:
+            found = _called_with_its_hooks()
+            for module in found:
+                self._call_without_hooks(module)
+            if found and self._missed is not None:
+                self._missed(found[-1])
+            self._hooks.suspend()
+            if self._session is not None:
+                self._session.pause()
+
+    def _end(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._started
+        if self._hooks is not None:
+            if self._session is not None:
+                self._session.resume()
+            self._hooks.resume()
+
+
+class _CalledWithout:
+    """The compiled call of a module that was compiled with its hooks: ours are called around it instead of in it."""
+
+    def __init__(self, module: torch.nn.Module, call: Callable[..., Any]) -> None:
+        self._module, self._call = module, call
+        self._users = 0
+
+    def put(self) -> _CalledWithout:
+        """Be in the place of the compiled call, until it is put back as often."""
+        self._users += 1
+        vars(self._module)["_compiled_call_impl"] = self
+        return self
+
+    def put_back(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            vars(self._module)["_compiled_call_impl"] = self._call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = None
+        for hooks in list(ModuleHooks.registered):
+            hooks.enter(self._module, args)
+        around = list(ModuleHooks.registered)  # a window of `roofprof run` may have opened a block
+        for hooks in around:
+            hooks.suspend()
+        try:
+            result = self._call(*args, **kwargs)
+        finally:
+            for hooks in around:
+                hooks.resume()
+                hooks.leave(self._module, args, kwargs, result)
+        return result
+
+
+_forced_eager = SharedChange(lambda: torch.compiler.set_stance("force_eager"))
+
+
+def _remove(remover: Callable[[Any], None], callback: Callable[[Any], None]) -> None:
+    with contextlib.suppress(ValueError):  # torch.compiler.reset() cleared them all
+        remover(callback)

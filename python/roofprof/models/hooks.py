@@ -1,0 +1,179 @@
+"""Global hooks: the model gets no hooks of its own, so its modules' fast paths stay on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch._library import custom_ops
+from torch.nn.modules import module as nn_module
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from roofprof.models.threads import starts_are_known
+from roofprof.state.shared_change import SharedChange
+
+if TYPE_CHECKING:
+    from roofprof import _C
+    from roofprof.models.token_calls import TokenCalls
+
+
+class ModuleHooks:
+    """Hooks around every call of a module: from :meth:`register` to :meth:`remove`, but for where they are suspended.
+
+    also_before: a further one before the call.
+    """
+
+    registered: ClassVar[list[ModuleHooks]] = []
+
+    def __init__(
+        self, enter: Callable[..., Any], leave: Callable[..., Any], also_before: Callable[..., Any] | None = None
+    ) -> None:
+        self.enter, self.leave = enter, leave
+        self._also_before = also_before
+        self._handles: list[RemovableHandle] = []
+        self._tables: list[tuple[dict[int, Any], int]] = []
+        self._suspended: list[list[tuple[dict[int, Any], int, Any]]] = []
+
+    def register(self) -> None:
+        """Put the hooks where torch looks for them."""
+        self.registered.append(self)
+        for hook in filter(None, (self.enter, self._also_before)):
+            before = nn_module.register_module_forward_pre_hook(hook)
+            self._handles.append(before)
+            self._tables.append((nn_module._global_forward_pre_hooks, before.id))
+        after = nn_module.register_module_forward_hook(self.leave, with_kwargs=True, always_call=True)
+        self._handles.append(after)
+        self._tables += [
+            (nn_module._global_forward_hooks, after.id),
+            (nn_module._global_forward_hooks_with_kwargs, after.id),
+            (nn_module._global_forward_hooks_always_called, after.id),
+        ]
+
+    def suspend(self) -> None:
+        """Take the hooks off, until as many resume()."""
+        self._suspended.append([(table, key, table.pop(key)) for table, key in self._tables if key in table])
+
+    def resume(self) -> None:
+        """Put the hooks back that the last suspend() took off."""
+        entries = self._suspended.pop()
+        for table, key, entry in entries if self in self.registered else []:
+            table[key] = entry
+
+    def remove(self) -> None:
+        """Remove the hooks and leave nothing behind, as torch's own handles would."""
+        if self in self.registered:
+            self.registered.remove(self)
+        for handle in self._handles:
+            handle.remove()
+        for table, key in self._tables:
+            table.pop(key, None)
+
+
+def _observed_closure(session: _C.Session, argument: Any) -> Any:
+    """A step's closure, counted as work outside of the step; other arguments unchanged."""
+    if not (inspect.isroutine(argument) or isinstance(argument, functools.partial)):
+        return argument
+
+    def closure(*args: Any, **kwargs: Any) -> Any:
+        session.enter_closure(closure)
+        try:
+            return argument(*args, **kwargs)
+        finally:
+            session.leave_closure(closure)
+
+    return closure
+
+
+@contextlib.contextmanager
+def global_hooks(
+    session: _C.Session,
+    tokens: TokenCalls,
+    kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
+) -> Iterator[None]:
+    """Reports every call of a module and every step of an optimizer to the session."""
+
+    # What a pre-hook returns are the step's arguments.
+    def enter_optimizer(
+        optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if not session.enter_optimizer(optimizer):
+            return None
+        myself, *rest = args
+        observed = {name: _observed_closure(session, value) for name, value in kwargs.items()}
+        return (myself, *(_observed_closure(session, value) for value in rest)), observed
+
+    def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        session.leave_optimizer(optimizer)
+
+    modules = ModuleHooks(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
+    with contextlib.ExitStack() as made:
+        made.callback(modules.remove)
+        modules.register()
+        made.callback(register_optimizer_step_pre_hook(enter_optimizer).remove)
+        made.callback(register_optimizer_step_post_hook(leave_optimizer).remove)
+        made.enter_context(unwarned())
+        made.enter_context(_through_the_dispatcher())
+        made.enter_context(_room_for_deep_models())
+        made.enter_context(starts_are_known())
+        made.enter_context(kept_from_compiler(modules))
+        yield
+
+
+@SharedChange
+@contextlib.contextmanager
+def _through_the_dispatcher() -> Iterator[None]:
+    """Since 2.15 torch calls Python's custom ops on tensors without its dispatcher, where nothing observes them."""
+    if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
+        yield
+        return
+    overloads: list[Any] = [definition._opoverload for definition in list(custom_ops.OPDEFS.values())]
+    shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
+    for overload, *_ in shortcuts:
+        overload._enable_pyobj_dispatch(enabled=False)
+    try:
+        yield
+    finally:
+        for overload, dispatcher, call in shortcuts:
+            overload._pyobj_dispatcher, overload._op = dispatcher, call
+
+
+# Frames of ours and of torch's hooks, at most, beside those that each call of a module has.
+_FRAMES = 200
+
+
+@SharedChange
+@contextlib.contextmanager
+def _room_for_deep_models() -> Iterator[None]:
+    """Python's limit on nested calls, higher by what hooks add: torch calls a module with hooks in one more frame.
+
+    Without hooks there are four of each module.
+    """
+    before = sys.getrecursionlimit()
+    raised = before + before // 4 + _FRAMES
+    sys.setrecursionlimit(raised)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == raised:  # else the user's code set another one
+            sys.setrecursionlimit(before)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """Without torch's warning that a compiled module calls global hooks twice: ours know."""
+    before = list(warnings.filters)
+    warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
+    added = [entry for entry in warnings.filters if entry not in before]
+    try:
+        yield
+    finally:
+        for entry in added:
+            with contextlib.suppress(ValueError):  # the user's own code set the filters anew
+                warnings.filters.remove(entry)  # type: ignore[attr-defined]

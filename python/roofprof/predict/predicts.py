@@ -1,0 +1,57 @@
+"""The part of a report that is about other devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from roofprof import _report
+from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
+from roofprof.predict.ranking import Ranking, ranked
+from roofprof.predict.target import Device, roofs_of
+from roofprof.predict.what_if import WhatIf, asked
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+class Predicts:
+    """What a report says of devices that are not at hand (docs/prediction.md)."""
+
+    _compiled: _report.Report
+
+    def predict(self, device: Device, **options: Unpack[Options]) -> Self:
+        """The report of another device: each time is predicted, with an interval, from what was counted here.
+
+        device: a card's name ("RTX 4090"), the path of a file of roofs (its name ends in .json), or Ceilings.
+        precision: "fp16", "bf16", "fp32", ...: in place of the one that was counted. batch: samples of a call in place
+        of those that were counted. bandwidth, peak: factors, 2 for a device that is twice as fast. autocast: whether
+        what was counted in fp16 or bf16 runs under autocast, its parameters in fp32 (the default); False: all of it in
+        that type. compiled: elementwise ops, norms and reductions that follow each other are fused.
+
+        ``total.time`` is the predicted time of what was counted, ``total.time_low`` to ``total.time_high`` its interval
+        of 80%. Raises ValueError, one sentence, for a device that is not known, roofs without a peak for a type of the
+        model, and reports without ops or of several ranks.
+        """
+        roofs = roofs_of(device)
+        return type(self)(_report.predict_report(self._compiled, roofs, compiled_options(options)))  # type: ignore[call-arg]
+
+    def predict_all(self, devices: Iterable[Device] = (), **options: Unpack[Options]) -> Ranking:
+        """The predicted total for many devices, the shortest time first; without names for all cards that are known.
+
+        Options and errors are those of :meth:`predict`.
+        """
+        return ranked(self._compiled, devices, options)
+
+    def what_if(self, device: Device, batch: int | None = None, **options: Unpack[OptionsOfCalls]) -> WhatIf:
+        """What would help most on a device: the time that each module saves with twice the bandwidth and so on.
+
+        batch: the batch of the last question; twice the one that was counted where it is known. Options and errors are
+        those of :meth:`predict`.
+        """
+        return asked(self._compiled, roofs_of(device), batch, {**options})
+
+    @property
+    def prediction(self) -> str:
+        """Under which options the times were predicted; "" where they were measured."""
+        return _report.prediction_of(self._compiled)

@@ -1,0 +1,152 @@
+"""One model on many devices: a table sorted by predicted time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from roofprof import _report
+from roofprof.figures import fields
+from roofprof.predict.json_result import WrittenAsJson
+from roofprof.predict.options import Options, compiled_options
+from roofprof.predict.target import Device, roofs_of
+from roofprof.roofs.published_peaks import names
+
+_COLUMNS = (
+    ("device", True, 0),
+    ("time", False, 0),
+    ("low", False, 3),
+    ("high", False, 3),
+    ("per s", False, 0),
+    ("per J", False, 2),
+    ("TDP", False, 4),
+    ("compute", False, 1),
+    ("memory", True, 5),
+)
+
+
+@dataclass(frozen=True)
+class RankedDevice:
+    """A device and what is predicted for it. Seconds, joules and bytes; None: not known."""
+
+    device: str
+    time: float
+    time_low: float
+    time_high: float
+    throughput: float  # samples a second; calls, where the batch is not known
+    throughput_per_watt: float | None  # of the TDP: samples per joule
+    tdp: float | None  # W
+    compute_bound: float  # 0-1: the part of the time of ops whose arithmetic takes longer than their bytes
+    memory_needed: int  # weights, and activations where they are known
+    memory: int | None  # of the device
+
+    @property
+    def fits(self) -> bool | None:
+        """None where the device's memory is not known."""
+        return None if self.memory is None else self.memory_needed <= self.memory
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking(WrittenAsJson):
+    """Devices by predicted time, the shortest first, and those that nothing could be predicted for."""
+
+    SCHEMA: ClassVar[str] = "roofprof ranking of devices, version 1"
+
+    model: str
+    prediction: str  # the options
+    batch: int | None
+    devices: tuple[RankedDevice, ...]
+    left_out: tuple[str, ...]  # "RTX 3070: why"
+
+    def __getitem__(self, place: int) -> RankedDevice:
+        return self.devices[place]
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def table(self, width: int = 120) -> str:
+        """As text."""
+        columns = [(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
+        rows = [[(text, 0) for text in _cells(device)] for device in self.devices]
+        table, dropped = _report.text_table(columns, rows, len(rows), width)
+        thing = "samples" if self.batch else "calls"
+        labels = _report.labelled_paragraph
+        what = f"{self.model}: {self.prediction}" + (f", batch {self.batch}" if self.batch else "")
+        said = (
+            f"time: of what was counted; low, high: 80% of whole models take between these; per s: {thing} a second; "
+            f"per J: {thing} a second and watt of TDP; compute: part of the time in ops whose arithmetic takes longer "
+            "than their bytes; memory: weights and activations, and what the device has"
+        )
+        text = labels("roofprof", f"predicted times of {what}", width) + "\n" + table + "\n"
+        text += labels("columns", said, width)
+        text += "".join(labels("left out" if not n else "", line, width) for n, line in enumerate(self.left_out))
+        if dropped:
+            text += labels("", f"left out for the width: {', '.join(dropped)}", width)
+        return text
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _about(self) -> str:
+        return f"{len(self)} devices for {self.model}"
+
+
+def _cells(device: RankedDevice) -> Sequence[str]:
+    def time(seconds: float) -> str:
+        return fields["time"].text(seconds)
+
+    def count(number: float | None) -> str:
+        return fields["achieved_flops"].text(number)
+
+    memory = fields["bytes"].text(device.memory_needed)
+    if device.memory is not None:
+        memory += f" of {fields['bytes'].text(device.memory)}" + ("" if device.fits else ": does not fit")
+    return (
+        device.device,
+        time(device.time),
+        time(device.time_low),
+        time(device.time_high),
+        count(device.throughput),
+        count(device.throughput_per_watt),
+        "n/a" if device.tdp is None else f"{device.tdp:g}W",
+        fields["percent_of_roof"].text(100 * device.compute_bound),
+        memory,
+    )
+
+
+def ranked(report: _report.Report, devices: Iterable[Device], options: Options) -> Ranking:
+    """See Predicts.predict_all."""
+    given = [devices] if isinstance(devices, (str, Path, _report.Ceilings)) else list(devices)
+    predictor = _report.Predictor(report, compiled_options(options))
+    parameters = _report.PredictionParameters.shipped()
+    weights, activations = predictor.memory
+    found, left_out = [], []
+    for device in given or names():
+        roofs = roofs_of(device)
+        try:
+            time, low, high, compute_bound = predictor.total(roofs, parameters)
+        except ValueError as error:
+            if given:
+                raise
+            left_out.append(f"{roofs.device}: {error}")
+            continue
+        facts = roofs.facts
+        throughput = (predictor.batch or 1) * predictor.steps / time
+        found.append(
+            RankedDevice(
+                device=roofs.device,
+                time=time,
+                time_low=low,
+                time_high=high,
+                throughput=throughput,
+                throughput_per_watt=throughput / facts.tdp_watts if facts.tdp_watts else None,
+                tdp=facts.tdp_watts or None,
+                compute_bound=compute_bound / time,
+                memory_needed=weights + (activations or 0),
+                memory=facts.memory_bytes or None,
+            )
+        )
+    found.sort(key=lambda device: device.time)
+    return Ranking(report.model, predictor.words, predictor.batch, tuple(found), tuple(left_out))

@@ -1,0 +1,1 @@
+"""Profile models: the profiler, regions and declared work, costs of operators, programs and traces."""

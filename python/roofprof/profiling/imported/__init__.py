@@ -1,0 +1,161 @@
+"""Reports of traces that torch.profiler recorded, here or on another machine."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from roofprof import _C
+from roofprof.profiling.imported.calls import calls_of
+from roofprof.render.progress import Progress
+from roofprof.report.report import Report
+from roofprof.roofs import ceilings
+from roofprof.roofs.published_peaks import published
+
+if TYPE_CHECKING:
+    from torch.profiler import profile as TorchProfile  # noqa: N812
+
+_PIECE = 1 << 20  # bytes that are read at a time
+_ALL_STEPS = 0, 2**63 - 1
+
+
+def from_trace(
+    trace: str | os.PathLike[str] | TorchProfile,
+    model: Callable[..., Any] | None = None,
+    inputs: Any = None,
+    device: str | os.PathLike[str] | _C.Ceilings | None = None,
+    steps: str | tuple[int, int] | None = None,
+) -> Report:
+    """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
+
+    trace: the file that ``export_chrome_trace`` wrote (JSON, also packed by gzip), or a ``torch.profiler.profile`` that
+    has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md.
+    model, inputs: the model that was recorded and what it was called with, as ``roofprof.count`` takes it (a tuple of
+    arguments, or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters.
+    It is counted once; on the meta device that costs nothing.
+    device: whose roofs rows are held against: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the published
+    roofs of the device that the trace names.
+    steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
+    all that was recorded, in steps and outside.
+    Raises ValueError, one sentence, for what is no trace of torch.profiler, and OSError for a file that cannot be read.
+    """
+    chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
+    mean = steps == "mean"
+    roofs = _roofs(device)
+    counted, calls = (None, []) if model is None else calls_of(model, inputs)
+    if not isinstance(trace, (str, os.PathLike)):
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, counted, calls))
+    return _read(Path(trace), roofs, chosen, mean, counted, calls)
+
+
+def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
+    """Return what ``torch.profiler.profile(on_trace_ready=...)`` calls: it writes the report of each trace to a file.
+
+    path: of the report's JSON; "{step}" in it stands for the step at which the trace was ready, "{rank}" for the rank
+    in a distributed program (0 without one). Without "{step}" a later trace replaces the one before.
+    options: those of :func:`from_trace`, but ``trace``.
+    """
+
+    def write(profiler: TorchProfile) -> None:
+        report = from_trace(profiler, **options)
+        names = {"step": str(getattr(profiler, "step_num", 0)), "rank": str(_rank())}
+        written = os.fspath(path)
+        for name, value in names.items():
+            written = written.replace("{" + name + "}", value)
+        report.to_json(written)
+
+    return write
+
+
+def _rank() -> int:
+    import torch.distributed as dist
+
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def _of_profiler(profiler: Any, read: Callable[[Path], Report]) -> Report:
+    if not hasattr(profiler, "export_chrome_trace"):
+        raise ValueError(
+            f"a trace is the path of a file or a torch.profiler.profile that has ended, not a {type(profiler).__name__}"
+        )
+    with tempfile.TemporaryDirectory(prefix="roofprof-") as folder:
+        path = Path(folder) / "trace.json"
+        try:
+            profiler.export_chrome_trace(str(path))
+        except (AssertionError, RuntimeError) as error:
+            raise ValueError(
+                f"the profiler gives no trace ({_first_line(error)}): it must have ended, and gives it once; give "
+                "from_trace the file if it was exported before"
+            ) from error
+        return read(path)
+
+
+def _read(
+    path: Path,
+    roofs: _C.Ceilings | None,
+    steps: tuple[int, int] | None,
+    mean: bool,
+    counted: Report | None,
+    calls: list[tuple[str, int]],
+) -> Report:
+    reader = _C.TraceReader()
+    try:
+        with Progress(text=f"reading {path.name}") as progress, _opened(path) as file:
+            while piece := file.read(_PIECE):
+                reader.feed(piece)
+            progress.say(f"costing the operators of {path.name}")
+            model = None if counted is None else counted._compiled
+            return Report(reader.report(roofs, steps, mean, model, calls))
+    except _C.TraceError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Give the file's text; whether it is packed is told by how it begins."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file, but a pipe or a device"
+        raise ValueError(f"{path}: it is {kind}; give the file that export_chrome_trace wrote")
+    with open(handle, "rb") as file:  # noqa: PTH123
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        yield gzip.GzipFile(fileobj=file, mode="rb") if packed else file  # type: ignore[misc]
+
+
+def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:
+    if device is None or isinstance(device, _C.Ceilings):
+        return device
+    name = os.fspath(device)
+    return ceilings.load(name) if name.endswith(".json") else published(name)
+
+
+def _steps(steps: str | tuple[int, int] | None) -> tuple[int, int] | None:
+    if steps is None:
+        return None
+    try:
+        if isinstance(steps, str):
+            first, dash, last = steps.partition("-")
+            chosen = int(first), int(last if dash else first)
+        else:
+            first_step, last_step = steps
+            chosen = int(first_step), int(last_step)
+    except (TypeError, ValueError):
+        chosen = 1, 0
+    if not 0 <= chosen[0] <= chosen[1] < 2**63:
+        raise ValueError(f"steps are given as '3' or '1-3', by ProfilerStep's numbers, or as 'mean', not as {steps!r}")
+    return chosen
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

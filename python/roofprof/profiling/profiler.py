@@ -1,0 +1,375 @@
+"""Profiling from Python: one call, a repeated run, or a block of the user's own code."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from roofprof import _C
+from roofprof.calls.target import Observer, Target
+from roofprof.latency.measured import Latency
+from roofprof.latency.plan import Plan
+from roofprof.latency.times_calls import TimesCalls
+from roofprof.latency.timing import Subject, time_call
+from roofprof.models.compiled import original
+from roofprof.models.exported import runnable
+from roofprof.models.location import Location, location_of
+from roofprof.models.tree import ModelTree
+from roofprof.models.walk import KnownModel, changed_facts, model_tree, notes_on, notes_on_deferred
+from roofprof.render.progress import Progress
+from roofprof.report.report import Report
+from roofprof.roofs import ceilings
+from roofprof.roofs.network.cache import with_network
+from roofprof.state.snapshot import StateSnapshot
+from roofprof.state.state_roots import used_by
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """Count and time one call ``model(*args, **kwargs)``, and hold it against the roofs of this machine.
+
+    The model is called several times and left as one plain call leaves it. All arguments are the model's: options are
+    those of ``RooflineProfiler(model, repeat=3).run(...)``. Raises whatever the model raises.
+    """
+    try:
+        return RooflineProfiler(model).run(*args, **kwargs)
+    except TypeError as error:
+        _note_options(error, kwargs, RooflineProfiler, "profile", "RooflineProfiler(model, {}=...).run(...)")
+        raise
+
+
+def _note_options(
+    error: TypeError, kwargs: dict[str, Any], taken_by: Callable[..., Any], short_form: str, long_form: str
+) -> None:
+    """Where a model refuses a keyword that is an option of the profiler, add to its error where that belongs."""
+    if not hasattr(error, "add_note"):  # Python 3.10
+        return
+    refused = next((name for name in kwargs if f"keyword argument '{name}'" in str(error)), None)
+    went = f"{refused} went to the model, as all arguments of roofprof.{short_form} do"
+    if refused in list(inspect.signature(taken_by).parameters)[1:]:
+        error.add_note(f"{went}; for the profiler's option, write roofprof.{long_form.format(refused)}")
+    elif refused in inspect.signature(Report.table).parameters:
+        error.add_note(f"{went}; for an option of the table, write report.table({refused}=...)")
+
+
+def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """Count MACs, FLOPs and bytes of exactly one call ``model(*args, **kwargs)``; nothing is timed or measured.
+
+    Works on the meta device and on fake tensors as well, where nothing is allocated. A call that torch refuses there,
+    since it mixes devices or misses data, is counted with fake tensors on the CPU: that leaves nothing behind, and a
+    note says so. Raises RuntimeError where what is done depends on data, as in ``nonzero``.
+    """
+    try:
+        return RooflineProfiler(model).count(*args, **kwargs)
+    except TypeError as error:
+        _note_options(error, kwargs, RooflineProfiler, "count", "RooflineProfiler(model, {}=...).count(...)")
+        raise
+
+
+def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
+    """The latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
+
+    Nothing observes the calls, and the model is left as one plain call leaves it. All arguments are the model's:
+    options are those of ``RooflineProfiler(model).time(..., repeat=50)``. Raises whatever the model raises.
+    """
+    try:
+        return time_call(Subject(RooflineProfiler(model)._model_to_call()), args, kwargs, Plan())
+    except TypeError as error:
+        _note_options(error, kwargs, RooflineProfiler.time, "time", "RooflineProfiler(model).time(..., {}=...)")
+        raise
+
+
+class _Around(threading.local):
+    """What is open on this thread and makes way for another profile: see :meth:`RooflineProfiler._turn`."""
+
+    def __init__(self) -> None:
+        self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
+
+
+class RooflineProfiler(TimesCalls):
+    """Profiles a model, call by call or block by block.
+
+    model: any callable, or a ``torch.export.ExportedProgram``; for a ``torch.nn.Module`` each submodule gets a row.
+        None: a block's ops without a model.
+    warmup: calls of :meth:`run` that are not timed.
+    repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds; 0: one call is counted, and nothing is timed.
+    device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
+    counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
+        L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and
+        the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
+    ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
+        ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
+    threads: whose calls of the model a block or :meth:`run_step` has. "own": those of its own thread and of the threads
+        that it starts, others being left out with a note; "all": those of all threads.
+    keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
+        million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
+    """
+
+    _around = _Around()
+
+    def __init__(
+        self,
+        model: Callable[..., Any] | None,
+        warmup: int = 3,
+        repeat: int | None = None,
+        device: str | torch.device | None = None,
+        counters: str = "auto",
+        ceilings: _C.Ceilings | str | Path | None = None,
+        keep_events: bool = False,
+        threads: str = "own",
+    ) -> None:
+        model = runnable(model)
+        if model is not None and not callable(model):
+            raise TypeError(f"model must be callable or None, and this is of type {type(model).__name__}")
+        for name, value in (("warmup", warmup), ("repeat", 1 if repeat is None else repeat)):
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be a whole number, not {value!r}")
+        if warmup < 0 or (repeat is not None and repeat < 0):
+            raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
+        _C.check_counters(counters)
+        if threads not in {"own", "all"}:
+            raise ValueError(f"threads must be 'own' or 'all', not {threads!r}")
+        self.model = model
+        self.warmup = warmup
+        self.repeat = repeat
+        self._device = _checked_device(device)
+        self._counters = counters
+        self._keep_events = keep_events
+        self._all_threads = threads == "all"
+        self._ceilings = _given(ceilings)
+        self._block: contextlib.ExitStack | None = None
+        self._known = KnownModel()
+        self._forget("run", model_tree(None))  # the model may change until it is profiled
+
+    def _begin(self, scope: str) -> None:
+        """Start anew, which an open block and a running call would not survive."""
+        if self._observer.session.active:
+            raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
+        self._forget(scope, self._known.tree(self.model))
+
+    def _forget(self, scope: str, tree: ModelTree) -> None:
+        self._tree = tree
+        self._observer = Observer(tree)
+        self._scope = scope
+        self._notes: list[_C.Note] = []
+        self._locate(Location("cpu"), "off")
+        self._report: Report | None = None
+
+    def _locate(self, location: Location, counters: str) -> None:
+        """What is called runs there."""
+        self._location = location
+        self._run = _C.Run(
+            self._observer.session,
+            self._scope,
+            location.device,
+            location.untimed,
+            counters,
+            self._keep_events,
+            location.holds_data,
+            location.otherwise,
+            self._all_threads,
+        )
+
+    # ---- one call, repeated
+
+    def run(self, /, *args: Any, **kwargs: Any) -> Report:
+        """Profile ``model(*args, **kwargs)``: one call counts, further ones warm up and are timed.
+
+        The model, the random number generators and the caller's containers are left as ONE plain call leaves them.
+        Raises whatever the first call raises; :meth:`report` then gives what ran before, marked partial.
+        """
+        model = self._model_to_call()
+        return self._called(model, args, kwargs, original(model), timed=True)
+
+    def count(self, /, *args: Any, **kwargs: Any) -> Report:
+        """Count exactly one call ``model(*args, **kwargs)``, as :func:`roofprof.count` does; nothing is timed."""
+        model = self._model_to_call()
+        return self._called(model, args, kwargs, original(model), timed=False)
+
+    def run_step(self, step: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+        """Profile ``step(*args, **kwargs)``, which calls the model, as :meth:`run` does a call of the model.
+
+        Forward, loss, backward and the optimizer, for example. It is called several times, one step after the other;
+        then the model, and what else the step names or gets, is left as ONE step leaves it.
+        """
+        if not callable(step):
+            raise TypeError(f"step must be a callable that calls the model, and this is of type {type(step).__name__}")
+        return self._called(step, args, kwargs, (original(self.model), *used_by(step)), timed=True)
+
+    def _model_to_call(self) -> Callable[..., Any]:
+        if self.model is None:
+            raise TypeError("this profiler has no model to run; give it one, or use it in a `with` block")
+        return self.model
+
+    def _called(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object, *, timed: bool
+    ) -> Report:
+        """One call counts; further ones are timed, if they are wished for."""
+        timed = timed and self.repeat != 0
+        self._begin("run" if timed else "count")
+        if call is not self.model:
+            self._observer.session.hide_script_calls()
+        snapshot = StateSnapshot(reached, args, kwargs) if timed else None
+        with self._turn(), Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
+            target = self._count_call(call, args, kwargs, reached, snapshot)
+            if timed:
+                target.progress = progress
+                self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
+        return self.report()
+
+    def _count_call(
+        self,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        reached: object,
+        snapshot: StateSnapshot | None,
+    ) -> Target:
+        """The first call, and what makes further ones. ``reached``: what it reaches beside its arguments."""
+        self._locate(location_of(reached, args, kwargs, self._device), self._counters)
+        target = Target(
+            self._observer,
+            call,
+            args,
+            kwargs,
+            of_model=call is self.model,
+            snapshot=snapshot,
+            holds_data=self._location.is_sure,
+        )
+        self._run.count(target)
+        self._notes += target.notes
+        return target
+
+    def _timed(self) -> Subject:
+        """What :meth:`time` and :meth:`time_sweep` call, with nothing that observes it."""
+        if self._observer.session.active:
+            raise RuntimeError("this profiler's block is open, which would slow down what is timed: end it first")
+        return Subject(self._model_to_call(), self._device)
+
+    # ---- a block
+
+    @_C.uninterrupted
+    def __enter__(self) -> Self:
+        self._begin("block")
+        self._locate(self._known.location(self._device), self._counters)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._turn())
+            self._observer.session.record_shapes = True
+            self._observer.session.hide_script_calls()
+            stack.enter_context(self._observer.compilations.watched())
+            stack.enter_context(self._observer.hooked())
+            self._run.start_block()
+            self._block = stack.pop_all()
+        return self
+
+    @_C.uninterrupted
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end_block(raised=error is not None)
+
+    def __del__(self) -> None:
+        """A block that nobody can end any more would stay open on its thread."""
+        if getattr(self, "_block", None) is not None:
+            self._end_dropped_block()
+
+    @_C.uninterrupted
+    def _end_dropped_block(self) -> None:
+        self._end_block(raised=True)
+
+    def _end_block(self, *, raised: bool) -> None:
+        block, self._block = self._block, None
+        assert block is not None
+        with block:
+            self._run.stop_block(raised=raised)
+
+    def step(self) -> None:
+        """Mark the end of one step of a training or inference loop inside the block."""
+        if self._block is None:
+            raise RuntimeError("prof.step() marks the steps of a `with prof:` block; there is none open")
+        self._run.step()
+
+    def report(self) -> Report:
+        """The report of the last run or block; of one that raised, what ran before.
+
+        Raises RuntimeError where nothing was profiled yet.
+        """
+        if self._block is not None:
+            raise RuntimeError("the block is still open; ask for the report after it")
+        if not self._run.counted and self._observer.session.is_of_parent:
+            raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
+        if not self._run.counted:
+            raise RuntimeError("nothing was profiled yet: call prof.run(...) or use `with prof:` first")
+        if self._report is None:
+            self._report = self._make_report()
+        return self._report
+
+    # ---- shared
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Have what observes this thread make way while this profiler does, if it can: two cannot at once."""
+        make_way = self._around.make_way
+        return make_way[-1](self) if make_way else contextlib.nullcontext()
+
+    def _make_report(self) -> Report:
+        tree_now = self._known.tree(self.model)
+        observer = self._observer
+        notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
+        said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
+        notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
+        notes += observer.compilations.note(timed=self._scope == "block")
+        roofs, notes_on_roofs = self._roofs(self._run.device) if self._run.timed else (_C.Ceilings(), [])
+        for place, facts in changed_facts(self._tree, tree_now).items():
+            observer.session.update(place, facts)
+        facts_of_ours = {
+            "model": "" if self.model is None else tree_now.modules[0]["type"],
+            "notes": notes,
+            "token_calls": observer.tokens.counted(),
+            "ceilings": roofs,
+            "notes_on_roofs": notes_on_roofs,
+        }
+        return Report(self._run.report(facts_of_ours))
+
+    def _note(self, note: _C.Note) -> None:
+        """Have it in the report, once."""
+        if note not in self._notes:
+            self._notes.append(note)
+
+    def _roofs(self, device: str) -> tuple[_C.Ceilings, list[str]]:
+        if self._ceilings is not None:
+            given, notes = self._ceilings
+            return with_network(given, notes, device) if given and not given.network else self._ceilings
+        try:
+            roofs, notes = ceilings.for_device_with_notes(device)
+            return with_network(roofs, notes, device)
+        except ValueError as error:  # a device that torch cannot use
+            return _C.Ceilings(), [str(error)]
+
+
+def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[str]] | None:
+    """With their notes; None: this machine's own are wished for."""
+    if roofs is None:
+        return ceilings.given_with_notes()
+    if isinstance(roofs, (str, Path)):
+        return ceilings.load_with_notes(roofs)
+    if not isinstance(roofs, _C.Ceilings):
+        raise TypeError(f"ceilings must be roofprof.Ceilings, a file of them or None, not {roofs!r}")
+    return roofs, []
+
+
+def _checked_device(device: str | torch.device | None) -> str | None:
+    """Its name as torch writes it."""
+    try:
+        return None if device is None else str(torch.device(device))
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be one of torch's, such as 'cpu' or 'cuda:0', not {device!r}") from None

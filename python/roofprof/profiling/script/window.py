@@ -1,0 +1,332 @@
+"""Which calls of which module are profiled, while a program runs that knows nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from roofprof._C import Note
+from roofprof.profiling import scopes
+from roofprof.profiling.profiler import RooflineProfiler
+from roofprof.profiling.scopes import Region
+from roofprof.profiling.script.names import Names
+from roofprof.profiling.script.outer_calls import outer_calls
+from roofprof.profiling.script.program import Stop
+from roofprof.report.report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Without a wish, so many calls warm up. They are profiled one by one, so that a program with fewer has a report.
+WARM_UP = 3
+# Where calls of another phase come in between, so many windows begin; the longest is taken.
+MOST_TRIES = 3
+
+TRAIN, EVAL = "train", "eval"
+
+
+def phase_of(module: torch.nn.Module) -> str:
+    """What a call of the module that begins now is for: training computes gradients, in training mode."""
+    return TRAIN if module.training and torch.is_grad_enabled() else EVAL
+
+
+_CALLS_OF = {
+    TRAIN: "the calls are those of training: in training mode, with gradients",
+    EVAL: "the calls are those of evaluation: in eval mode, or without gradients",
+}
+
+
+@dataclass
+class Seen:
+    """A module that was called from outside of all others."""
+
+    module: weakref.ref[torch.nn.Module]
+    type: str
+    has_parameters: bool
+    calls: int = 0
+    seconds: float = 0.0
+    calls_of_phase: Counter[str | None] = field(default_factory=Counter)
+
+
+class Taken(NamedTuple):
+    """What was profiled. The better of two is the larger: warm, of training, longer."""
+
+    is_warm: bool
+    trains: bool
+    steps: int
+    phase: str | None
+    profiler: RooflineProfiler
+
+
+class Window:
+    """Profiles the module that takes most, or the named one, from one of its calls up to a later one.
+
+    name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
+    None: the module with parameters and the most time in calls that are inside of no other module's. skip: calls before
+    the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step lasts from one call to
+    the next. phase: of its calls, TRAIN or EVAL; None: of one phase, TRAIN if the program trains. complete: called once
+    there is a report to write, perhaps again with a better one. stop: end the program after the window. whole: calls of
+    all phases; where no calls are skipped the window begins with the module's first, and begins anew only where another
+    module has taken more time before either was called WARM_UP times. variables: the program's; None: those of
+    `__main__`.
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        skip: int | None,
+        steps: int | None,
+        *,
+        phase: str | None = None,
+        complete: Callable[[], object] = lambda: None,
+        stop: bool = False,
+        whole: bool = False,
+        variables: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
+        self._steps = sys.maxsize if steps is None else steps
+        self.phase = phase
+        self._complete = complete
+        self._stop = stop
+        self._whole = whole
+        self._names = Names(variables)
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        self._undo = contextlib.ExitStack()
+        self._profiler: RooflineProfiler | None = None
+        self._open_phase: str | None = None
+        self._thread = 0
+        self._left = 0  # steps of the open block
+        self._profiled = 0  # those before
+        self._warms_up = False
+        self._tries: Counter[str | None] = Counter()
+        self._best: Taken | None = None
+        self._process = os.getpid()
+        self.seen: dict[int, Seen] = {}
+        self.not_named: Counter[str] = Counter()  # calls by type
+        self.model: Seen | None = None
+        self.met_another = False  # profiler, of the program's own
+        self._done = False
+
+    def __enter__(self) -> Self:
+        """From here on, calls of modules are noticed."""
+        self._undo.callback(setattr, RooflineProfiler, "_begin", RooflineProfiler._begin)
+        begin_of_any = RooflineProfiler._begin
+
+        def begin(profiler: RooflineProfiler, scope: str) -> None:
+            if profiler is not self._profiler:
+                self.met_another = not self._done or self.met_another
+                self.end()  # the program profiles by itself, and profilers do not nest
+            begin_of_any(profiler, scope)
+
+        RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
+        self._undo.callback(scopes.watchers.remove, self)
+        scopes.watchers.append(self)
+        self._undo.enter_context(outer_calls(self._call_begins, self._call_ends, self._call_missed))
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """The program ended."""
+        self.end(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Close what is open, and leave nothing behind."""
+        with self._lock:
+            self._done = True
+            self._undo.close()
+            if self.is_ours:
+                self._close(error)
+
+    @property
+    def is_ours(self) -> bool:
+        """This process began the window: a child has a copy, of which it shall do nothing."""
+        return os.getpid() == self._process
+
+    def report(self) -> Report | None:
+        """Of the window; None where nothing was called in it."""
+        return None if self._best is None else self._best.profiler.report()
+
+    @property
+    def profiled(self) -> int:
+        """Steps in the report."""
+        return 0 if self._best is None else self._best.steps
+
+    @property
+    def profiled_phase(self) -> str | None:
+        """Of all its calls; None: of any."""
+        return None if self._best is None else self._best.phase
+
+    @property
+    def calls(self) -> int:
+        """Of the profiled module from outside of others, with those before and after the window."""
+        return sum(seen.calls for seen in self.seen.values() if self._is_profiled(seen))
+
+    def others(self) -> list[Seen]:
+        """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
+        others = [seen for seen in self.seen.values() if seen.has_parameters and not self._is_profiled(seen)]
+        return sorted(others, key=lambda seen: -seen.seconds)
+
+    def _is_profiled(self, seen: Seen) -> bool:
+        return self._best is not None and seen.module() is self._best.profiler.model
+
+    # ---- calls
+
+    def _call_begins(self, module: torch.nn.Module) -> bool:
+        if not self._call_is_one(module):
+            return False
+        with self._lock:
+            seen = self._note(module)
+            self._begin(seen, module)
+        self._local.call = seen, time.perf_counter()
+        return not self._done
+
+    def _call_missed(self, module: torch.nn.Module) -> None:
+        if self._local.__dict__.get("call") is None and self._call_is_one(module):
+            with self._lock:
+                self._note(module).calls_of_phase[None if self._whole else phase_of(module)] += 1
+
+    def _call_ends(self, module: torch.nn.Module) -> None:  # noqa: ARG002
+        seen, begin = self._local.call
+        self._local.call = None
+        seen.seconds += time.perf_counter() - begin
+
+    def _call_is_one(self, module: torch.nn.Module) -> bool:
+        """Whether it is one from outside, or by the name that was given."""
+        if self._done or not self.is_ours:
+            return False
+        if self.name is not None and not self._names.is_named(module, self.name):
+            self.not_named[type(module).__name__] += 1
+            return False
+        return True
+
+    def _note(self, module: torch.nn.Module) -> Seen:
+        seen = self.seen.get(id(module))
+        if seen is None or seen.module() is not module:
+            seen = self.seen[id(module)] = Seen(
+                weakref.ref(module), type(module).__name__, next(module.parameters(), None) is not None
+            )
+        seen.calls += 1
+        return seen
+
+    def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
+        """A call begins, and with it perhaps the window, a step of it, or what comes after."""
+        if self._is_open and threading.get_ident() != self._thread:
+            return
+        phase = None if self._whole else phase_of(module)
+        seen.calls_of_phase[phase] += 1
+        goes_on = self._is_open and self._profiler is not None and self._profiler.model is module
+        if goes_on and phase != self._open_phase:
+            goes_on = False
+            self._end_window()
+        if self._done or phase not in self._phases() or not self._is_wanted(seen):
+            return
+        warms_up = seen.calls_of_phase[phase] <= self._skip
+        if warms_up and self._patient:
+            return
+        if not warms_up:
+            self.model = seen
+        if not goes_on or self._warms_up:
+            self._open(module, phase)
+            self._warms_up = warms_up and not self._whole  # if so, it begins anew with the next call
+        elif self._left > 1:
+            self._left -= 1
+            self._step()
+        else:
+            self._end_window()
+            if self._done and self._stop and threading.current_thread() is threading.main_thread():
+                raise Stop
+
+    def _phases(self) -> set[str | None]:
+        """Those of which there is no window yet."""
+        wished = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
+        return {phase for phase in wished if self._tries[phase] < MOST_TRIES}
+
+    def _is_wanted(self, seen: Seen) -> bool:
+        if self.model is not None:
+            return self.model is seen
+        # Without parameters are losses, and what prepares inputs.
+        wanted = [one for one in self.seen.values() if one.has_parameters or self.name is not None]
+        return max(wanted, key=lambda one: one.seconds, default=None) is seen
+
+    # ---- the block
+
+    @property
+    def _is_open(self) -> bool:
+        return self._left > 0
+
+    def _open(self, module: torch.nn.Module, phase: str | None) -> None:
+        self._close(None, keep=False)
+        self._open_phase = phase
+        self._thread = threading.get_ident()
+        self._profiler = RooflineProfiler(module)
+        self._left, self._profiled = self._steps, 1
+        self._profiler.__enter__()
+        for region in self._open_regions():  # what they are around begins now
+            region.open()
+
+    def _step(self) -> None:
+        assert self._profiler is not None
+        self._profiler.step()
+        self._profiled += 1
+
+    def _close(self, error: BaseException | None, *, keep: bool = True) -> None:
+        if not self._is_open:
+            return
+        assert self._profiler is not None
+        self._left = 0
+        if error is None:
+            self._profiler.step()
+        self._profiler.__exit__(type(error) if error is not None else None, error, None)
+        phase = self._open_phase
+        if phase is not None:
+            self._profiler._note(Note("window-phase", _CALLS_OF[phase]))
+        taken = Taken(not self._warms_up, phase == TRAIN, self._profiled, phase, self._profiler)
+        if keep and (self._best is None or taken[:3] >= self._best[:3]):
+            self._best = taken
+
+    def _end_window(self) -> None:
+        """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""
+        phase = self._open_phase
+        is_warm, has_all = not self._warms_up, self._left == 1
+        self._close(None)
+        if not is_warm:
+            return
+        self._tries[phase] += MOST_TRIES if has_all else 1
+        if self._tries[phase] < MOST_TRIES:
+            return
+        if phase != EVAL or self.phase == EVAL or not _may_train():
+            self.end()
+        self._complete()
+
+    # ---- regions
+
+    def entered(self, region: Region) -> None:
+        """A region begins on this thread."""
+        self._open_regions().append(region)
+
+    def left(self, region: Region) -> None:
+        """It has ended."""
+        if region in self._open_regions():  # else it was entered before the window was made
+            self._open_regions().remove(region)
+
+    def _open_regions(self) -> list[Region]:
+        """On this thread, the outer before the inner."""
+        regions: list[Region] = self._local.__dict__.setdefault("regions", [])
+        return regions
+
+
+def _may_train() -> bool:
+    """Whether the program has an optimizer."""
+    return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())

@@ -1,0 +1,99 @@
+"""Files that are written whole or not at all or read whole, and the names of those that several processes write."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import uuid
+from pathlib import Path
+from typing import BinaryIO
+
+# More than any file of roofprof has: a report with a million events has a fifth of it. As in csrc/core/json/file.h.
+LARGEST_FILE = 2**30
+
+
+def of_rank(path: Path, rank: int | None) -> Path:
+    """The file of one of several processes, report.rank1.json; rank None: there is one process."""
+    return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
+
+
+def why_not_writable(path: Path) -> str:
+    """Why a file cannot be made or replaced there, in words; "": it can, as far as can be told before."""
+    folder = path.parent
+    if path.is_dir():
+        return "it is a folder"
+    if not folder.is_dir():
+        return f"there is no folder '{folder}'"
+    return "" if os.access(path if path.exists() else folder, os.W_OK) else "no permission"
+
+
+def real(path: str | os.PathLike[str]) -> Path:
+    """Return the path behind all links. Path.resolve raises RuntimeError for links that lead to themselves."""
+    return Path(os.path.realpath(path))
+
+
+def read_whole(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> bytes:
+    """Return what a regular file holds. Raises OSError naming the file, also for what is none and for a larger one.
+
+    From a pipe or a device text may never come, or never end.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            return _content(file, largest)
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
+
+
+def read_stream(stream: BinaryIO, largest: int = LARGEST_FILE) -> bytes:
+    """Return all that a stream gives until its end. Raises OSError where that is more than ``largest`` bytes."""
+    content = stream.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"there are more than {largest:,} bytes, and no such file has so many")
+    return content
+
+
+def _content(file: BinaryIO, largest: int) -> bytes:
+    about = os.fstat(file.fileno())
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
+    content = file.read(largest + 1) if about.st_size <= largest else b""
+    size = max(about.st_size, len(content))
+    if size > largest:
+        raise OSError(errno.EFBIG, f"it has {size:,} bytes, and no such file has more than {largest:,}")
+    return content
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write it; what was there stays until all is written. Raises OSError, naming the file, where that cannot be done.
+
+    A file that is replaced keeps its permissions.
+    """
+    try:
+        _write_whole(real(path), content)
+    except OSError as error:
+        error.filename, error.filename2 = os.fspath(path), None  # what the caller knows
+        raise
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    """Behind a link."""
+    if target.is_symlink():  # its links lead to themselves
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if target.exists() and not target.is_file():  # a pipe, /dev/null; of a folder this says what it is
+        target.write_bytes(content)
+        return
+    part = target.with_name(f".{target.name[:50]}.{uuid.uuid4().hex}")
+    mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode or 0o666), "wb") as file:  # noqa: PTH123
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(content)
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

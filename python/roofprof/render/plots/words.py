@@ -1,0 +1,102 @@
+"""What a picture says beside its axes."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from roofprof.figures import fields
+from roofprof.render.plots.canvas import shortened
+from roofprof.render.views.roofline import Dot, RooflineView
+
+if TYPE_CHECKING:
+    from roofprof.render.views.reads import ViewedReport
+
+DOTS = {
+    "module": "a dot is a module's own ops",
+    "op": "a dot is an operator",
+    "kernel": "a dot is a kernel in one module",
+}
+TITLES = {"roofline": "roofline", "time": "time roofline"}
+
+
+def headings(report: ViewedReport, view: RooflineView, kind: str) -> tuple[str, str]:
+    """What was run and what the dots are; on what, and how long it took."""
+    title = f"{shortened(report.model or 'the model', 34)}: {TITLES[kind]}, {DOTS[view.by]}"
+    environment = report.environment
+    gpu = environment.get("gpu_device")
+    machine = str(gpu or environment.get("device") or report.device)
+    threads = environment.get("torch_threads")
+    parts = [report.device, machine, "" if gpu or not threads else f"{threads} thread{'' if threads == 1 else 's'}"]
+    if torch := environment.get("torch"):
+        parts.append(f"torch {torch}")
+    wall = report.total.wall
+    parts.append(f"{fields['time'].text(report.total.time if wall is None else wall)} in all")
+    return title, ", ".join(dict.fromkeys(shortened(part, 60) for part in parts if part))
+
+
+def roofline_remarks(view: RooflineView, before: RooflineView | None) -> list[str]:
+    """How to read the roofline, and what it leaves out."""
+    said = _of_dots(view)
+    if view.ridges:
+        said += " Numbers on the roofs: FLOPs per byte where memory stops being the limit."
+    if any(len(dot.levels) > 1 for dot in view.dots):
+        said += " Lines with ticks: the same work by the bytes of L1, L2 and DRAM."
+    return [said, *_of_roofs(view), *_of_change(view, before), *_left_out(view)]
+
+
+def time_remarks(view: RooflineView, before: RooflineView | None, unplaced: list[Dot]) -> list[str]:
+    """How to read the time roofline, and what it leaves out."""
+    said = f"{_of_dots(view)} Above the diagonal memory is the limit, below it compute; the lower bound is the larger."
+    roofless = [f"Left out: {len(unplaced)} whose roofs are not known."] if unplaced else []
+    return [said, *_of_roofs(view), *_of_change(view, before), *roofless, *_left_out(view)]
+
+
+def _of_dots(view: RooflineView) -> str:
+    if not view.dots:
+        return ""
+    measured = sum(dot.measured for dot in view.dots)
+    bytes_from = "from shapes" if not measured else "measured" if measured == len(view.dots) else ""
+    said = f"Bytes: {bytes_from}." if bytes_from else "Filled: bytes were measured; open: they follow from shapes."
+    wasted = view.wasters and view.wasters[0].wasted_time is not None
+    labels = "the time that is wasted, of the five worst" if wasted else "time, of the five longest"
+    incomplete = " >=, <=: limits, an op without a known cost is in it." if any(d.incomplete for d in view.dots) else ""
+    folded = " xN: the sum of N equal modules." if any(dot.members for dot in view.dots) else ""
+    return f"Area: time. Labels: {labels}. {said}{folded}{incomplete}"
+
+
+def _of_roofs(view: RooflineView) -> list[str]:
+    if not view.roofs:
+        return ["No roofs are known: what the machine could do is not shown."]
+    missing = [name for name, there in (("compute", view.compute_roofs), ("memory", view.memory_roofs)) if not there]
+    sources = dict.fromkeys(roof.source for roof in view.roofs)
+    without = f" No roof is known for {missing[0]}." if missing else ""
+    return [f"Roofs: {'; '.join(sources)}.{without}"]
+
+
+def _of_change(view: RooflineView, before: RooflineView | None) -> list[str]:
+    if before is None:
+        return []
+    now, then = ({dot.key for dot in of.dots} for of in (view, before))
+    said = "Faint: before."
+    if now - then:
+        said += f" {len(now - then)} only after."
+    if then - now:
+        said += f" {len(then - now)} only before, not drawn."
+    if [(roof.name, roof.rate) for roof in view.roofs] != [(roof.name, roof.rate) for roof in before.roofs]:
+        said += " The roofs are those of after; before had others."
+    return [said]
+
+
+def _left_out(view: RooflineView) -> list[str]:
+    if not view.left_out:
+        return []
+    time = fields["time"]
+    reasons = (f"{left.count} ({time.text(left.time)}) {left.reason}" for left in view.left_out)
+    return [f"Left out: {'; '.join(reasons)}."]
+
+
+def nothing_drawn(view: RooflineView) -> str:
+    """In place of the dots."""
+    reasons = [f"{left.count}: {left.reason}" for left in view.left_out] or ["nothing was observed"]
+    return "\n".join(["No dot has a place here.", *(line for why in reasons for line in textwrap.wrap(why, 60))])

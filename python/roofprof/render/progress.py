@@ -1,0 +1,128 @@
+"""What a terminal or a notebook shows of what takes long: one line of tqdm's, taken away at the end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from roofprof.state.forks import lock_of_process
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+QUIET_SECONDS = 2.0  # what is over sooner shows nothing
+
+_COUNTED = "{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+_UNCOUNTED = "{desc} [{elapsed}]"
+
+
+class Progress:
+    """Shows what was last said once it is open for so long; nothing where stderr is neither terminal nor notebook.
+
+    One thread wakes up once; all further lines are written by who calls :meth:`say`, between calls of the model.
+    """
+
+    def __init__(self, calls: int | None = None, text: str = "counting: the first call") -> None:
+        self._text = text
+        self._calls = calls  # how many there will be after that; None: nobody knows
+        self._made = 0
+        self._timer = threading.Timer(QUIET_SECONDS, self._begin)
+        self._timer.daemon = True
+        self._lock = lock_of_process()
+        self._line: Any = None  # tqdm's, once the quiet time is over
+        self._over = not (_in_terminal() or _in_notebook())
+
+    def __enter__(self) -> Self:
+        if not self._over:
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._line is not None:
+                self._line.close()
+            self._line = None
+
+    def say(self, text: str) -> None:
+        """What is done from now on."""
+        with self._lock:
+            self._text = text
+            self._show()
+
+    def next_call(self) -> None:
+        """The model is called again, to warm up or to be timed."""
+        self._made += 1
+        known = self._calls is not None and self._made <= self._calls  # those that read counters are beside them
+        self.say(f"timing: call {self._made}" + (f" of {self._calls}" if known else ""))
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._over:
+                return
+            bar = _bar()
+            if bar is None:
+                self._over = True
+                return
+            self._line = bar(
+                desc=self._said(),
+                total=self._calls,
+                initial=self._done(),
+                bar_format=self._form(),
+                leave=False,
+                file=sys.stderr,
+                dynamic_ncols=True,
+            )
+
+    def _show(self) -> None:
+        if self._line is not None:
+            self._line.bar_format = self._form()
+            self._line.n = self._done()
+            self._line.set_description_str(self._said(), refresh=True)
+
+    def _said(self) -> str:
+        return f"roofprof: {self._text}"
+
+    def _done(self) -> int:
+        return max(self._made - 1, 0)  # the last one is at work
+
+    def _form(self) -> str:
+        return _COUNTED if self._made > 0 and self._made <= (self._calls or 0) else _UNCOUNTED
+
+
+def _in_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """In a kernel, which shows what is written although it is no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _bar() -> type[Any] | None:
+    """tqdm's, of the notebook where there are widgets; without a thread that lives on. None where there is no tqdm."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    base: type[Any] = tqdm
+    if _in_notebook():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                from tqdm import notebook
+
+                base = notebook.tqdm if notebook.IProgress is not None else tqdm
+            except ImportError:
+                pass
+    bar = type("Bar", (base,), {"monitor_interval": 0})
+    bar.set_lock(threading.RLock())  # type: ignore[attr-defined]
+    return bar

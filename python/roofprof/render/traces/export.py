@@ -1,0 +1,101 @@
+"""The methods of a report that write traces and flame graphs, and the format that a file's name asks for."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from roofprof import _build_info, _report
+from roofprof.render.files import write_whole
+from roofprof.render.traces.chrome import chrome_trace
+from roofprof.render.traces.flame_svg import flame_svg
+from roofprof.render.traces.speedscope import speedscope
+from roofprof.render.traces.time_tree import folded, time_tree
+from roofprof.render.traces.timeline import timeline
+
+FLAMES = (".svg", ".folded", ".txt")
+
+
+class WritesTraces:
+    """When and where time went, for tools that show it. Files are written whole or not at all."""
+
+    _compiled: _report.Report
+
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """The run that the rows come from, in the Trace Event Format of Perfetto (https://ui.perfetto.dev).
+
+        Tracks for modules and regions, for ops, and for each stream of a device, with arrows from ops to the kernels
+        that they launched. The file's name ends in ".json", or ".json.gz", which compresses. Raises ValueError for
+        other names and where no events were kept (``RooflineProfiler(model, keep_events=True)`` keeps them), and
+        OSError where the file cannot be written.
+        """
+        _check_suffix(path, ".json")
+        facts = {name: getattr(self._compiled, name) for name in ("model", "device", "scope")}
+        _write(path, chrome_trace(timeline(self._compiled), {"generator": f"roofprof {_build_info.VERSION}", **facts}))
+
+    def to_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """The same as a file of https://www.speedscope.app: a profile for each thread and each stream.
+
+        Names and what is raised: as for :meth:`to_chrome_trace`.
+        """
+        _check_suffix(path, ".json")
+        _write(path, speedscope(timeline(self._compiled), _title(self._compiled), f"roofprof {_build_info.VERSION}"))
+
+    def to_flame_graph(self, path: str | os.PathLike[str]) -> None:
+        """The time of each module as a flame graph, of any report with times.
+
+        ".svg" is a picture that needs nothing else; ".folded" or ".txt" has folded stacks, "model;layer;conv 123" in
+        nanoseconds. Raises ValueError for a count and for other names, OSError where the file cannot be written.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix not in FLAMES:
+            raise ValueError(f"cannot write '{os.fspath(path)}': a flame graph's file ends in {_either(FLAMES)}")
+        roots = time_tree(self._compiled, with_ops=suffix == ".svg")
+        _write(path, flame_svg(roots, _title(self._compiled)) if suffix == ".svg" else folded(roots))
+
+
+_Writer = Callable[[WritesTraces, "str | os.PathLike[str]"], None]
+_BY_SUFFIX: dict[str, _Writer] = {
+    ".speedscope.json": WritesTraces.to_speedscope,
+    ".json": WritesTraces.to_chrome_trace,
+    **dict.fromkeys(FLAMES, WritesTraces.to_flame_graph),
+}
+
+
+def writer_for(path: str | os.PathLike[str]) -> _Writer:
+    """The method that writes what a file's name asks for. Raises ValueError, listing the suffixes, where none does."""
+    name = Path(path).name.lower()
+    for suffix, write in _BY_SUFFIX.items():
+        compressed = suffix.endswith(".json") and name.endswith(f"{suffix}.gz")
+        if name.endswith(suffix) or compressed:
+            return write
+    known = [".json", ".json.gz", ".speedscope.json", *FLAMES]
+    raise ValueError(f"cannot write '{os.fspath(path)}': a trace's file ends in {_either(known)}")
+
+
+def needs_events(path: str | os.PathLike[str]) -> bool:
+    """Whether what the name asks for is made of single events."""
+    return writer_for(path) is not WritesTraces.to_flame_graph
+
+
+def _check_suffix(path: str | os.PathLike[str], wanted: str) -> None:
+    name = Path(path).name.lower()
+    if not name.endswith((wanted, f"{wanted}.gz")):
+        raise ValueError(f"cannot write '{os.fspath(path)}': this trace's file ends in {wanted} or {wanted}.gz")
+
+
+def _title(report: _report.Report) -> str:
+    within = f", within {report.within_region}" if report.within_region else ""
+    return f"{report.model or 'model'} on {report.device}{within}"
+
+
+def _either(names: tuple[str, ...] | list[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _write(path: str | os.PathLike[str], text: str) -> None:
+    content = text.encode("utf-8", "replace")
+    # The same report gives the same bytes.
+    write_whole(path, gzip.compress(content, mtime=0) if Path(path).suffix.lower() == ".gz" else content)

@@ -1,0 +1,96 @@
+"""The time of a report by module and op, as a tree; and as folded stacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from roofprof import _report
+from roofprof.render.traces.timeline import NOT_TIMED
+
+
+@dataclass
+class Node:
+    """A module with the time of its subtree, or an op in one."""
+
+    name: str  # without its parent's
+    path: str
+    type: str
+    time_ns: int
+    children: list[Node] = field(default_factory=list)
+    percent_of_roof: float | None = None
+
+    @property
+    def own_ns(self) -> int:
+        """What its children did not take."""
+        return max(self.time_ns - sum(child.time_ns for child in self.children), 0)
+
+
+OP = "op"  # the type of a node that is no module
+
+
+def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
+    """Return the model, and "(outside)" and "(optimizer)" where they took time. Raises ValueError for a count.
+
+    with_ops: each module's own ops are its last children.
+    """
+    if report.total.time is None:
+        raise ValueError(NOT_TIMED.replace("a trace", "a flame graph"))
+    roots: list[Node] = []
+    modules: dict[str, Node] = {}  # by path
+    above: list[Node] = []  # the nodes on the way to the next row
+    for row in report.rows:
+        del above[row.depth :]
+        parent = above[-1] if above else None
+        name = row.path or report.model or "model"
+        if parent is not None:
+            name = row.path.removeprefix(f"{parent.path}.") if parent.path else row.path
+        # Without a time it ran inside a compiled region, whose row has it.
+        node = Node(name, row.path, row.type, round((row.time or 0) * 1e9), percent_of_roof=row.percent_of_roof)
+        above.append(node)
+        modules[row.path] = node
+        if node.time_ns:
+            (parent.children if parent else roots).append(node)
+    for group in report.group(["module", "op"]) if with_ops else ():
+        module, op = group.keys
+        if group.time and module in modules:
+            leaf = Node(
+                op.removeprefix("aten::"), module, OP, round(group.time * 1e9), percent_of_roof=group.percent_of_roof
+            )
+            modules[module].children.append(leaf)
+    return roots
+
+
+def nested(roots: list[Node]) -> list[dict[str, Any]]:
+    """As plain data: "path", "type", "time" and "own_time" in nanoseconds, and "modules" inside of it."""
+    found: list[dict[str, Any]] = []
+    waiting = [(root, found) for root in reversed(roots)]
+    while waiting:
+        node, siblings = waiting.pop()
+        inside: list[dict[str, Any]] = []
+        siblings.append(
+            {"path": node.path, "type": node.type, "time": node.time_ns, "own_time": node.own_ns, "modules": inside}
+        )
+        waiting += [(child, inside) for child in reversed(node.children)]
+    return found
+
+
+def folded(roots: list[Node]) -> str:
+    """Brendan Gregg's folded stacks: a line "model;layer;conv 123" for each module with time of its own, in ns."""
+    return "".join(f"{';'.join(stack)} {node.own_ns}\n" for stack, node in _stacks(roots) if node.own_ns)
+
+
+def _stacks(roots: list[Node]) -> Iterator[tuple[tuple[str, ...], Node]]:
+    waiting: list[tuple[tuple[str, ...], Node]] = [((), root) for root in reversed(roots)]
+    while waiting:
+        above, node = waiting.pop()
+        stack = (*above, _frame(node.name))
+        yield stack, node
+        waiting += [(stack, child) for child in reversed(node.children)]
+
+
+def _frame(name: str) -> str:
+    """Semicolons part frames, line ends stacks, and the last space parts the number from them."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", name).replace(";", ":").strip() or "?"

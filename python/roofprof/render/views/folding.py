@@ -1,0 +1,39 @@
+"""Which modules are one dot: equal siblings, and what lies below them at the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from roofprof import _report
+from roofprof.render.views.reads import ViewedReport
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Modules that are one: ``mean`` is the report's row of them, whose rates are those of their sums."""
+
+    mean: _report.Row
+    members: tuple[str, ...]  # paths
+
+
+Folds: TypeAlias = dict[str, Fold]  # by name, as in "layers.0-79.mlp"
+
+
+def folds_of(report: ViewedReport) -> Folds:
+    """The folds of a report, as its siblings tell them."""
+    known = {row.path for row in report.rows}
+    folds: Folds = {}
+    for group in report.siblings:  # outer ones first: a group within a group has its members below all of the outer's
+        for row in group.rows:
+            below = row.path.removeprefix(group.name)
+            members = tuple(path + below for path in group.paths)
+            if row.path.startswith(group.name) and known.issuperset(members):
+                folds[row.path] = Fold(row, members)
+    return folds
+
+
+def in_both(folds: Folds, others: Folds) -> tuple[Folds, Folds]:
+    """Those that are the same modules in two reports, so that what one of them folds is no dot of one side alone."""
+    same = [name for name, fold in folds.items() if name in others and others[name].members == fold.members]
+    return {name: folds[name] for name in same}, {name: others[name] for name in same}

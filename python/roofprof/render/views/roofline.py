@@ -1,0 +1,338 @@
+"""A report as a roofline: the machine's roofs, and a dot for each module, operator or kernel.
+
+Every figure is the report's own. What has no place among the dots is told with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from roofprof import _report
+from roofprof.render.views.folding import Folds, folds_of
+from roofprof.render.views.kinds import COMPILED, OTHER, kinds_of, kinds_of_modules
+from roofprof.render.views.reads import ViewedReport
+
+BY = ("module", "op", "kernel")
+HOST_LINK = "host link"  # copies between host and device alone are held against it, and they compute nothing
+MEASURED_LEVELS = {"L1": "l1_intensity", "L2": "l2_intensity", "DRAM": "dram_intensity"}
+
+_Row: TypeAlias = "_report.Row | _report.GroupRow | _report.KernelRow"
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A peak of a dtype ("compute", operations per second) or a bandwidth of a level ("memory", bytes per second)."""
+
+    name: str
+    kind: str
+    rate: float
+    source: str  # "measured 2026-11-21", "given", where it was published
+    provenance: str  # that with the method and the spread
+
+    @property
+    def unit(self) -> str:
+        """Of the rate."""
+        if self.kind == "memory":
+            return "B/s"
+        return "FLOP/s" if self.name.startswith(("fp", "bf", "tf")) else "op/s"
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Where the slope of a level meets the roof of a dtype: work of fewer operations per byte is bound by memory."""
+
+    compute: str
+    memory: str
+    intensity: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One module, operator or kernel: ``rate`` operations per second at ``intensity`` operations per byte.
+
+    Of folded siblings each figure is that of the members' sum.
+    """
+
+    key: str  # of a module its path, of folded ones "layers.0-79.mlp", of an operator its name
+    label: str
+    kind: str  # of the ops that take most of its time
+    intensity: float
+    rate: float
+    time: float
+    wasted_time: float | None  # None: there is no roof for its work
+    measured: bool  # the bytes are those of DRAM by hardware counters; else each op's inputs and outputs once
+    levels: tuple[tuple[str, float], ...]  # (level, intensity) where counters know the level's bytes, from L1 on
+    incomplete: bool  # an op without a known cost is in it: intensity and rate are lower limits
+    compute_time: float | None  # what its operations need at the roofs; None: a roof is missing
+    memory_time: float | None  # what its bytes need
+    members: tuple[str, ...] = ()  # paths of the modules that are folded into it; none where nothing is
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that have no place, and the time that they took."""
+
+    reason: str  # "no FLOPs: they only move data"
+    count: int
+    time: float
+
+
+@dataclass(frozen=True)
+class RooflineView:
+    """What a roofline shows; the dots in the report's order."""
+
+    by: str
+    roofs: tuple[Roof, ...]
+    ridges: tuple[Ridge, ...]
+    dots: tuple[Dot, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def compute_roofs(self) -> tuple[Roof, ...]:
+        """The highest first."""
+        return tuple(roof for roof in self.roofs if roof.kind == "compute")
+
+    @property
+    def memory_roofs(self) -> tuple[Roof, ...]:
+        """The fastest first."""
+        return tuple(roof for roof in self.roofs if roof.kind == "memory")
+
+    @property
+    def wasters(self) -> tuple[Dot, ...]:
+        """The dots that waste time, the most first; where nothing has a roof, those that take time."""
+        if any(dot.wasted_time is not None for dot in self.dots):
+            wasting = [dot for dot in self.dots if (dot.wasted_time or 0) > 0]
+            return tuple(sorted(wasting, key=lambda dot: -(dot.wasted_time or 0)))
+        return tuple(sorted(self.dots, key=lambda dot: -dot.time))
+
+
+def roofline_view(
+    report: ViewedReport, by: str = "module", *, expand: bool = False, folds: Folds | None = None
+) -> RooflineView:
+    """The roofline of a report.
+
+    by="module": a dot is what a module's own ops do, without those of the modules below it; so each op is in exactly
+    one dot. A module around compiled code has one dot for all of it. by="op": all calls of an operator. by="kernel":
+    one kernel in one module, op and launch size. Raises ValueError for any other. Modules that are folded in tables
+    are one dot; ``folds``: these alone; ``expand``: none.
+
+    Roofs: every memory level that is known, and every dtype that the report computes in.
+    """
+    if by not in BY:
+        raise ValueError(f"a roofline has a dot by {', '.join(BY)}, not by {by!r}")
+    if by == "module":
+        if folds is None:
+            folds = {} if expand else folds_of(report)
+        sources: Iterable[_Source] = _modules(report, folds)
+    else:
+        sources = {"op": _operators, "kernel": _kernels}[by](report)
+    places = _Places()
+    for source in sources:
+        places.take(source)
+    roofs = _roofs(report)
+    return RooflineView(by, roofs, _ridges(roofs), tuple(places.dots), places.told())
+
+
+# ---- roofs
+
+
+def _roofs(report: ViewedReport) -> tuple[Roof, ...]:
+    computed = {dtype for dtype, count in report.total.operations_by_dtype.items() if count > 0}
+    found = [
+        Roof(roof.dtype, "compute", roof.operations_per_second, *_origin(roof.provenance))
+        for roof in report.ceilings.compute
+        if roof.dtype in computed
+    ]
+    found += [
+        Roof(roof.level, "memory", roof.bytes_per_second, *_origin(roof.provenance))
+        for roof in report.ceilings.memory
+        if roof.level != HOST_LINK
+    ]
+    return tuple(sorted((roof for roof in found if roof.rate > 0), key=lambda roof: (roof.kind, -roof.rate)))
+
+
+def _origin(of: _report.Provenance) -> tuple[str, str]:
+    """Where a roof comes from, in brief and in full."""
+    source = f"{of.source} {of.date}".strip()
+    spread = f"spread {100 * of.spread:.2g}%" if of.spread is not None else ""
+    return source, ", ".join(part for part in (source, of.method, spread) if part)
+
+
+def _ridges(roofs: tuple[Roof, ...]) -> tuple[Ridge, ...]:
+    return tuple(
+        Ridge(compute.name, memory.name, compute.rate / memory.rate, compute.rate)
+        for compute in roofs
+        if compute.kind == "compute"
+        for memory in roofs
+        if memory.kind == "memory"
+    )
+
+
+# ---- rows
+
+
+_ADDED_UP = {"time", "flops", "int_ops", "bytes", "wasted_time", "compute_time", "memory_time"}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A row that may become a dot. ``prefix`` of its figures: those of a module's own ops are "self_"."""
+
+    key: str
+    label: str
+    kind: str
+    row: _Row
+    prefix: str = ""
+    why_not: str = ""  # where something else already speaks for it
+    members: tuple[_Source, ...] = ()  # what is folded into it; the row is then their mean
+
+    def figure(self, name: str) -> float | None:
+        """None where it is not known, or kernels have no such figure."""
+        if self.members and name in _ADDED_UP:
+            values = [member.figure(name) for member in self.members]
+            known = [value for value in values if value is not None]
+            return sum(known) if len(known) == len(values) else None
+        value: float | None = getattr(self.row, self.prefix + name, None)
+        return value
+
+    @property
+    def time(self) -> float | None:
+        return self.row.total if isinstance(self.row, _report.KernelRow) else self.figure("time")
+
+    @property
+    def operations(self) -> float | None:
+        """None where they are not known."""
+        flops, integers = self.figure("flops"), self.figure("int_ops")
+        return flops if flops is None else max(flops, integers or 0)
+
+
+def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
+    """The first member's place is that of all."""
+    single = list(_each_module(report, {path: name for name, fold in folds.items() for path in fold.members}))
+    by_path = {source.key: source for source in single}
+    folded: set[str] = set()
+    firsts: dict[str, _Source] = {}
+    for name, fold in folds.items():
+        members = tuple(by_path[path] for path in fold.members)
+        if len({(member.prefix, member.why_not, member.kind) for member in members}) > 1:
+            continue  # not the same to a reader of the picture
+        folded.update(fold.members)
+        first = members[0]
+        label = f"{name} x{len(members)}{first.label.removeprefix(first.key)}"
+        firsts[first.key] = replace(first, key=name, label=label, row=fold.mean, members=members)
+    for source in single:
+        if source.key in firsts:
+            yield firsts[source.key]
+        elif source.key not in folded:
+            yield source
+
+
+def _each_module(report: ViewedReport, fold_of: dict[str, str]) -> Iterator[_Source]:
+    kinds = kinds_of_modules(report, fold_of)
+    rows = report.rows
+    compiled_depth: int | None = None  # of the module around compiled code that we are in
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        name = row.path or report.model or "the model"
+        if compiled_depth is not None and row.depth > compiled_depth:
+            why_not = "inside compiled code, which has one dot for all of it"
+            yield _Source(row.path, name, OTHER, row, why_not=why_not)
+            continue
+        compiled_depth = None
+        kind = kinds.get(fold_of.get(row.path, row.path), OTHER)
+        if row.self_time and row.self_achieved_flops is None:  # its own time is that of all the work below it
+            compiled_depth = row.depth
+            yield _Source(row.path, f"{name} (compiled)", COMPILED, row)
+            continue
+        is_parent = after is not None and after.depth > row.depth
+        yield _Source(row.path, f"{name} (own ops)" if is_parent else name, kind, row, prefix="self_")
+
+
+def _operators(report: ViewedReport) -> Iterator[_Source]:
+    groups = report.group("op")
+    kinds = kinds_of(group.keys[0] for group in groups)
+    for group in groups:
+        yield _Source(group.keys[0], group.keys[0].removeprefix("aten::"), kinds[group.keys[0]], group)
+
+
+def _kernels(report: ViewedReport) -> Iterator[_Source]:
+    kernels = report.kernels
+    kinds = kinds_of({kernel.op for kernel in kernels if kernel.op})
+    for kernel in kernels:
+        sizes = "x".join(map(str, (*kernel.grid, *kernel.block)))
+        key = "|".join((kernel.name, kernel.module, kernel.phase, kernel.op, sizes, str(kernel.device)))
+        yield _Source(key, kernel.name, kinds.get(kernel.op, OTHER), kernel)
+
+
+# ---- places
+
+
+@dataclass
+class _Places:
+    """Dots, and what has no place among them."""
+
+    dots: list[Dot] = field(default_factory=list)
+    _left_out: dict[str, tuple[int, float]] = field(default_factory=dict)  # reason: count, time
+
+    def take(self, source: _Source) -> None:
+        reason = source.why_not or _why_no_place(source)
+        if reason:
+            count, time = self._left_out.get(reason, (0, 0.0))
+            self._left_out[reason] = (count + max(len(source.members), 1), time + (source.time or 0))
+        else:
+            self.dots.append(_dot(source))
+
+    def told(self) -> tuple[LeftOut, ...]:
+        """What takes most time first."""
+        told = [LeftOut(reason, count, time) for reason, (count, time) in self._left_out.items()]
+        return tuple(sorted(told, key=lambda left: -left.time))
+
+
+def _levels(source: _Source) -> tuple[tuple[str, float], ...]:
+    found = ((level, source.figure(name)) for level, name in MEASURED_LEVELS.items())
+    return tuple((level, intensity) for level, intensity in found if intensity)
+
+
+def _intensity(source: _Source) -> float | None:
+    """By the bytes of DRAM where they were measured, else by those of the shapes."""
+    return source.figure("dram_intensity") or source.figure("intensity")
+
+
+def _why_no_place(source: _Source) -> str:
+    """The first thing that is missing; empty where nothing is."""
+    of_kernel = isinstance(source.row, _report.KernelRow)
+    if isinstance(source.row, _report.KernelRow) and source.row.kind != "kernel":
+        return "copies and memsets: no FLOPs"
+    operations = source.operations
+    if operations is None or (not operations and source.figure("incomplete")):
+        return "FLOPs not known"
+    if not operations:
+        moves = of_kernel or source.figure("bytes")
+        return "no FLOPs: they only move data" if moves else "no work of their own"
+    if not source.time or not source.figure("achieved_flops"):
+        return "no time was measured"
+    if not _intensity(source):
+        return "bytes not measured" if of_kernel else "no bytes"
+    return ""
+
+
+def _dot(source: _Source) -> Dot:
+    intensity, rate = _intensity(source), source.figure("achieved_flops")
+    assert intensity is not None and rate is not None and source.time is not None
+    return Dot(
+        key=source.key,
+        label=source.label,
+        kind=source.kind,
+        intensity=intensity,
+        rate=rate,
+        time=source.time,
+        wasted_time=source.figure("wasted_time"),
+        measured=bool(source.figure("dram_intensity")),
+        levels=_levels(source),
+        incomplete=bool(source.figure("incomplete")),
+        compute_time=source.figure("compute_time"),
+        memory_time=source.figure("memory_time"),
+        members=tuple(member.key for member in source.members),
+    )

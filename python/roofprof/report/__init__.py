@@ -1,0 +1,1 @@
+"""Reports: read, written, grouped, compared, merged over ranks."""

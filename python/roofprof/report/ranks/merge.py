@@ -1,0 +1,39 @@
+"""Reports of several ranks become one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from roofprof import _report
+from roofprof.render.files import read_whole
+from roofprof.report.report import Report
+
+
+def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> Report:
+    """One report of those of several ranks, or of their files.
+
+    Work and times are sums over ranks; ``merged.ranks`` has a line for each rank, and a row's ``time_min``,
+    ``time_median``, ``time_max`` and ``slowest_rank`` are of its time on one rank. The rank is the one that torchrun
+    told when the report was made. Files are read one after the other, and only what is merged is kept.
+
+    skip_bad: warn of what is no report, or does not fit those before it, and merge the rest. Raises ValueError or
+    OSError for it otherwise, and where nothing is left.
+    """
+    merger = _report.RankMerger()
+    sources: dict[int, Report | str | Path] = {}
+    for position, report in enumerate(reports):
+        name = f"report {position}" if isinstance(report, Report) else str(report)
+        try:
+            read = report if isinstance(report, Report) else Report.from_json(report)
+            sources[merger.add(read._compiled, name)] = report
+        except (ValueError, OSError) as error:
+            if not skip_bad:
+                raise
+            warnings.warn(f"roofprof: left out: {error}", stacklevel=2)
+    for rank in merger.typical_ranks():
+        source = sources[rank]
+        text = source.to_json() if isinstance(source, Report) else read_whole(source).decode()
+        merger.keep(rank, text)
+    return Report(merger.finish())

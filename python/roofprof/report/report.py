@@ -1,0 +1,348 @@
+"""Reports: what a profile says, printed, written, read back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roofprof import _report
+from roofprof.figures import fields
+from roofprof.predict.predicts import Predicts
+from roofprof.render.files import read_whole, write_whole
+from roofprof.render.plots.notebook import html
+from roofprof.render.plots.plot import plot
+from roofprof.render.printable import printable
+from roofprof.render.traces.export import WritesTraces
+from roofprof.report.of_ranks import OfRanks
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+_printed = itertools.count()  # reports so far
+
+
+class Report(WritesTraces, OfRanks, Predicts):
+    """The per-module roofline table of one profile.
+
+    ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure
+    that was not measured or is not defined is None, never 0.
+    """
+
+    def __init__(self, compiled: _report.Report) -> None:
+        self._compiled = compiled
+        self._explained: bool | None = None  # None: not printed yet
+
+    # ---- what is in it
+
+    @property
+    def rows(self) -> list[_report.Row]:
+        """A row for each module in the model's order, ``(outside)`` and ``(optimizer)`` where they did something."""
+        return self._compiled.rows
+
+    @property
+    def total(self) -> _report.Row:
+        """Everything observed: the model, ``(outside)`` and ``(optimizer)``."""
+        return self._compiled.total
+
+    def row(self, path: str) -> _report.Row:
+        """The row of one module; "" is the model. Raises KeyError, naming the closest paths, where there is none."""
+        try:
+            return self._compiled.row(path)
+        except IndexError as error:
+            raise KeyError(str(error)) from None
+
+    @property
+    def siblings(self) -> list[_report.Siblings]:
+        """Groups of three or more equal modules below one parent, such as a transformer's layers, in the model's order.
+
+        Equal are whole subtrees; times may differ. ``table`` shows each group as one line, the mean of its members.
+        """
+        return self._compiled.siblings
+
+    @property
+    def advice(self) -> list[_report.Advice]:
+        """What to do where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
+
+        Empty without times or roofs.
+        """
+        return self._compiled.advice
+
+    def group(self, *keys: str) -> list[_report.GroupRow]:
+        """Sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
+
+        A "scope" is the innermost region that was open, "outer/inner"; "" where none was. Raises ValueError for other
+        keys.
+        """
+        return self._compiled.group(list(keys))
+
+    def by_operator(self) -> dict[str, _report.GroupRow]:
+        """Sums for each operator ("aten::conv2d")."""
+        return {group.keys[0]: group for group in self.group("op")}
+
+    def by_module(self) -> dict[str, _report.GroupRow]:
+        """Sums for each module's own ops (children excluded), by path."""
+        return {group.keys[0]: group for group in self.group("module")}
+
+    def by_module_and_operator(self) -> dict[tuple[str, str], _report.GroupRow]:
+        """Sums for each operator in each module, children excluded."""
+        return {(group.keys[0], group.keys[1]): group for group in self.group("module", "op")}
+
+    def by_phase(self) -> dict[str, _report.GroupRow]:
+        """Sums for forward, backward, recompute and optimizer."""
+        return {group.keys[0]: group for group in self.group("phase")}
+
+    @property
+    def regions(self) -> list[_report.Row]:
+        """A row for each region that :func:`roofprof.scope` opened, outer before inner; empty where none was.
+
+        The figures of all that ran in it; self figures leave the regions inside it out. "(no region)" is last.
+        """
+        return self._compiled.regions
+
+    def within(self, region: str) -> Report:
+        """The report of what ran while a region of that name was open, regions inside it included.
+
+        "inner" is every region of that name, "outer/inner" those directly inside an "outer". Raises KeyError, naming
+        the closest, where there is none.
+        """
+        try:
+            return Report(self._compiled.within(region))
+        except IndexError as error:
+            raise KeyError(str(error)) from None
+
+    @property
+    def language_model(self) -> list[_report.TokenPhase]:
+        """Prefill and decode, told apart by the cache that calls were given; empty where none was."""
+        return self._compiled.language_model
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilization, 0-100: 2 x MACs of forward and backward per second, of the peak (PaLM's MFU)."""
+        both = self._compiled.flops_utilization
+        return both and both[0]
+
+    @property
+    def hfu(self) -> float | None:
+        """Hardware FLOPs utilization, 0-100: :attr:`mfu` with the forwards that the backward ran again."""
+        both = self._compiled.flops_utilization
+        return both and both[1]
+
+    @property
+    def kernels(self) -> list[_report.KernelRow]:
+        """A row for each kernel, copy or memset in one module, op and launch size, longest first; empty for a CPU."""
+        return self._compiled.kernels
+
+    @property
+    def coverage(self) -> _report.Coverage:
+        """What the figures leave out."""
+        return self._compiled.coverage
+
+    @property
+    def ceilings(self) -> _report.Ceilings:
+        """The roofs that the figures are held against; empty for a count."""
+        return self._compiled.ceilings
+
+    @property
+    def environment(self) -> dict[str, str | int | float]:
+        """Versions, device, cores, caches, threads, governor."""
+        return self._compiled.environment
+
+    @property
+    def model(self) -> str:
+        """The model's type."""
+        return self._compiled.model
+
+    @property
+    def device(self) -> str:
+        """Where it ran."""
+        return self._compiled.device
+
+    @property
+    def partial(self) -> bool:
+        """Whether an exception ended the run or block, so that only what ran before is in here."""
+        return self._compiled.partial
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps of a block ``prof.step()`` marked; None where it marked none.
+
+        Rows and total are those of the whole block: a step's mean is their share, ``total.macs / steps``.
+        """
+        return self._compiled.steps
+
+    @property
+    def step_times(self) -> list[float]:
+        """Seconds that each step took by the host's clock, which waits for no device; of the first 10,000.
+
+        From the end of the step before it, or the block's start. Empty where none was marked or nothing was timed.
+        """
+        return [ns * 1e-9 for ns in self._compiled.step_ns]
+
+    @property
+    def step_statistics(self) -> _report.StepStatistics | None:
+        """Mean, median, spread ((max - min) / median) and the slowest of :attr:`step_times`; None without them."""
+        return self._compiled.step_statistics
+
+    @property
+    def run_times(self) -> list[float]:
+        """Wall seconds of each timed run under observation."""
+        return [ns * 1e-9 for ns in self._compiled.runs_ns]
+
+    @property
+    def bare_times(self) -> list[float]:
+        """Wall seconds of the same runs without any observer."""
+        return [ns * 1e-9 for ns in self._compiled.bare_ns]
+
+    # ---- printed
+
+    def table(
+        self,
+        depth: int | None = None,
+        sort: str = "",
+        columns: str | Iterable[str] = (),
+        by: str = "module",
+        width: int = 120,
+        limit: int = 0,
+        *,
+        legend: bool = True,
+        expand: bool = False,
+    ) -> str:
+        """The table as text.
+
+        depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
+        those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank" or "collective"; width in
+        characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each
+        of several equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing
+        those that are.
+        """
+        if isinstance(columns, str):
+            columns = [name.strip() for name in columns.split(",")]
+        if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
+            raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
+        return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
+
+    def __str__(self) -> str:
+        """The table; with the legend for the first report that is printed in this process, each time it is."""
+        if self._explained is None:
+            self._explained = next(_printed) == 0
+        return self.table(legend=self._explained)
+
+    def __repr__(self) -> str:
+        return f"<roofprof.Report of {printable(self.model)} on {printable(self.device)}: {len(self.rows)} rows>"
+
+    # ---- pictures
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        by: str = "module",
+        kind: str = "roofline",
+        before: Report | None = None,
+        *,
+        expand: bool = False,
+    ) -> Figure:
+        """A picture, as matplotlib's Figure; with a path it is written there, as SVG, PNG or PDF by the suffix.
+
+        by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
+        "time" (docs/plots.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
+        each of several equal siblings, in place of one for all. Raises ValueError for a count, and for what cannot be
+        drawn. Needs matplotlib (``pip install roofprof[plot]``).
+        """
+        return plot(self, path, by, kind, before, expand=expand)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the roofline where there is one, and the table. Without scripts."""
+        return html(self)
+
+    # ---- written and read
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as the JSON, as Python values."""
+        result: dict[str, Any] = json.loads(self._compiled.to_json())
+        return result
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The JSON text; with a path it is written there as well, whole or not at all."""
+        text = self._compiled.to_json()
+        if path is not None:
+            write_whole(path, text.encode())
+        return text
+
+    def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
+        """A line for each row, or by="kernel" for each kernel, units in the header.
+
+        A text that a spreadsheet would take for a formula has an apostrophe before it.
+        With a path it is written there as well, whole or not at all.
+        """
+        text = self._compiled.to_csv(by)
+        if path is not None:
+            write_whole(path, text.encode())
+        return text
+
+    def to_pandas(self, by: str = "module") -> pandas.DataFrame:
+        """The CSV as a DataFrame, one line a row or kernel. Needs pandas (``pip install roofprof[pandas]``)."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
+        import io
+
+        text = self.to_csv(by=by)
+        # In text nothing means missing: the model's path is "", and a module may be called "nan".
+        columns = fields.of("kernel" if by == "kernel" else "row").values()
+        texts = [field.key for field in columns if field.is_text]
+        numbers = [field.key for field in columns if not field.is_text]
+        frame: pandas.DataFrame = pandas.read_csv(
+            io.StringIO(text),
+            dtype=dict.fromkeys(texts, str),
+            keep_default_na=False,
+            na_values={name: [""] for name in numbers},
+        )
+        for name in texts:
+            frame[name] = frame[name].str.removeprefix("'")
+        return frame
+
+    def to_html(self, path: str | Path) -> None:
+        """One HTML file to look at, which needs no network; written whole or not at all.
+
+        Needs plotly (``pip install roofprof[html]``).
+        """
+        from roofprof.render.page import write_page
+
+        write_page(self._compiled, self, path)
+
+    @staticmethod
+    def from_dict(report: dict[str, Any]) -> Report:
+        """A report from :meth:`to_dict`. Raises ValueError where it is none."""
+        try:
+            return parsed(json.dumps(report))
+        except (TypeError, RecursionError) as error:
+            raise ValueError(f"not a roofprof report: {error}") from None
+
+    @staticmethod
+    def from_json(path: str | Path) -> Report:
+        """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
+        if isinstance(path, str) and path.lstrip().startswith("{"):
+            raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
+        try:
+            return parsed(read_whole(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and self._compiled.to_json() == other._compiled.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self._compiled.to_json())
+
+
+def parsed(text: str | bytes) -> Report:
+    """What is no report raises ValueError."""
+    try:
+        return Report(_report.report_from_json(text))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None

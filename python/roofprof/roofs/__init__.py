@@ -1,0 +1,1 @@
+"""The roofs of devices and of networks: measured, published, kept in files."""

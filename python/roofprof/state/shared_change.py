@@ -1,0 +1,33 @@
+"""Changes of the process's state that profiles on several threads share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from roofprof.state.forks import lock_of_process
+
+
+class SharedChange:
+    """A change for as long as anyone is in here: the first makes it, the last undoes it."""
+
+    def __init__(self, change: Callable[[], contextlib.AbstractContextManager[object]]) -> None:
+        self._change = change
+        self._lock = lock_of_process()
+        self._users = 0
+        self._made = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Make the change for the first that enters, and undo it after the last that leaves."""
+        with self._lock:
+            if self._users == 0:
+                self._made.enter_context(self._change())
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._made.close()
