@@ -60,7 +60,8 @@ def main() -> None:
     error = np.abs(np.array(ratios) - 1)
     print(
         f"median error {np.median(error):.1%}, 90th percentile {np.quantile(error, 0.9):.1%}, "
-        f"median predicted / measured {np.median(ratios):.2f}, inside their 80%: {inside} of {len(MODELS)}"
+        f"median predicted / measured {np.median(ratios):.2f}, "
+        f"the nominal 80% interval covers {inside} of {len(MODELS)}"
     )
 
 

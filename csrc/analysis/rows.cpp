@@ -276,7 +276,7 @@ std::vector<bool> existing_rows(const ProfileData& data) {
     const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
     const bool opened = time.calls > 0 && data.modules[index_of(time.module)].type == kRegionType;
-    if (opened || (ran && data.scope == "block")) exists[index_of(time.module)] = true;
+    if (opened || (ran && data.mode == "block")) exists[index_of(time.module)] = true;
   }
   // A region's row stands below one that is there.
   for (std::size_t id = exists.size(); id-- > 0;) {

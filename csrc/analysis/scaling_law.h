@@ -1,5 +1,6 @@
 #pragma once
-// The Universal Scalability Law, fitted to throughputs; roofprof/report/scaling/law.py says what it is and where it is from.
+// The Universal Scalability Law, fitted to throughputs; roofprof/report/scaling/law.py says what it is and where it is
+// from.
 
 #include <array>
 #include <cstddef>

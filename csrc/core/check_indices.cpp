@@ -16,7 +16,7 @@ void check_events(const ProfileData& data) {
   };
   for (const auto& event : data.events.host) {
     check(event);
-    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
+    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::transparent;
     if (is_op && event.name < 0) refuse("is an op without a name");
     if (event.begin_ns < 0) refuse("begins before the run");
     if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");

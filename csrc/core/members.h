@@ -292,7 +292,7 @@ template <class Visitor>
 void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
-  visit("scope", &ProfileData::scope, Written::always);
+  visit("scope", &ProfileData::mode, Written::always);
   visit("within", &ProfileData::within, Written::unless_default);
   visit("imported", &ProfileData::imported, Written::unless_default);
   visit("prediction", &ProfileData::prediction, Written::unless_default);

@@ -115,7 +115,7 @@ struct Pass {
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
   std::optional<MemorySeen> memory;             // empty where nobody asked
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
-  std::shared_ptr<const PassEvents> events;     // where they were wished for
+  std::shared_ptr<const PassEvents> events;     // where they were requested
   PassCollectives collectives;
   std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
 };

@@ -20,7 +20,7 @@
 namespace roofprof {
 
 // Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
-inline constexpr std::int64_t kReportSchemaVersion = 4;
+inline constexpr std::int64_t kReportSchemaVersion = 5;
 
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
@@ -30,7 +30,7 @@ constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledReg
 
 // Module::type of a region, which the user's code opened while it ran. No module: it has no parameters, shapes or
 // forward.
-inline constexpr std::string_view kRegionType = "scope";
+inline constexpr std::string_view kRegionType = "region";
 
 struct Module {
   std::string path;
@@ -189,16 +189,16 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
-// So many events of a run are kept where they are wished for, and as many launches.
+// So many events of a run are kept where they are requested, and as many launches.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
 enum class EventKind : std::uint8_t {
   op,
-  looked_through,  // an op that may launch kernels of its own, where others that it called count in its place
+  transparent,  // an op that may launch kernels of its own, where others that it called count in its place
   module,
   region
 };
-inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "looked_through", "module", "region"};
+inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "transparent", "module", "region"};
 
 // One call of an op or a module, or a region from its opening to its end, by the host's clock. Ops are those that
 // count: what each of them took without those inside it adds up to the clock's time of its bucket.
@@ -236,7 +236,7 @@ struct LaunchEvent {
 
 // What the run that the rows come from was made of, one by one.
 struct Events {
-  bool kept = false;                // they were wished for
+  bool kept = false;                // they were requested
   std::vector<std::string> names;   // of ops and kernels
   std::vector<Event> host;          // by their begin, outer ones first
   std::vector<LaunchEvent> device;  // by their begin
@@ -286,7 +286,7 @@ struct RankData {
 struct ProfileData {
   std::string model;                    // the model's type, for titles
   std::string device;                   // "cpu", "cuda:0", "meta"
-  std::string scope;                    // "run", "count" or "block"
+  std::string mode;                     // "run", "count" or "block"
   bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
   std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 
 namespace roofprof {
 

@@ -51,7 +51,7 @@ Finding driver_finding(const Driver& driver) {
 
 std::string gibibytes(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 1) + " GiB"; }
 
-Finding device_finding(const DeviceFacts& device, const Nvml& nvml) {
+Finding device_finding(const NvidiaDevice& device, const Nvml& nvml) {
   Finding finding{"cuda:" + std::to_string(device.index),
                   device.name + ", compute capability " + std::to_string(device.compute_major) + "." +
                       std::to_string(device.compute_minor) + ", " + gibibytes(device.memory_bytes),
@@ -66,7 +66,7 @@ Finding device_finding(const DeviceFacts& device, const Nvml& nvml) {
 
 void add_devices(const Driver& driver, std::vector<Finding>& findings) {
   const Nvml nvml;
-  for (const DeviceFacts& device : devices(driver)) findings.push_back(device_finding(device, nvml));
+  for (const NvidiaDevice& device : devices(driver)) findings.push_back(device_finding(device, nvml));
   if (nvml.problem().empty()) {
     findings.push_back({"NVML", "available", ""});
   } else {

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 
 namespace roofprof {
 

@@ -92,7 +92,7 @@ std::vector<Note> notes_on_losses(const Launches& launches) {
   return notes;
 }
 
-bool asked_in_vain(const CounterTrace& counters) {
+bool no_counters_available(const CounterTrace& counters) {
   return std::ranges::none_of(counters.sources, [](const CounterSource& source) { return source.missing.empty(); });
 }
 
@@ -136,7 +136,7 @@ ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>&
     data.counter_passes = counters->passes;
     add_notes(data.notes, counters->notes);
   }
-  if (counters && !asked_in_vain(*counters)) {
+  if (counters && !no_counters_available(*counters)) {
     if (counters->ranges == CounterRanges::modules) {
       auto counted = count_modules(*counters, owners);
       data.module_counters = std::move(counted.modules);

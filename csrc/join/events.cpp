@@ -58,7 +58,7 @@ Events host_events(const Pass& chosen, const std::vector<OpKey>& keys) {
     event.thread = threads.try_emplace(event.thread, std::ssize(threads)).first->second;
     event.begin_ns = std::max<std::int64_t>(event.begin_ns, 0);
     event.end_ns = std::max(event.end_ns, event.begin_ns);
-    if (event.kind == EventKind::looked_through) {
+    if (event.kind == EventKind::transparent) {
       event.name = names.index_of(chosen.events->names.at(static_cast<std::size_t>(event.name)));
     }
     if (event.bucket < 0) continue;
@@ -73,7 +73,7 @@ Events with_launches(Events events, const Pass& chosen, const std::vector<Launch
   const auto to_host = chosen.trace_start_ns - trace.start_ns;
   std::unordered_map<std::int64_t, ModuleId> modules_of_ops;  // by the event's id
   for (const auto& event : events.host) {
-    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::looked_through;
+    const bool is_op = event.kind == EventKind::op || event.kind == EventKind::transparent;
     if (is_op) modules_of_ops.emplace(event.id, event.module);
   }
   EventNames names(events.names);

@@ -75,7 +75,7 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
 }
 
 // The call has data, and computed with it: making random numbers is none of that.
-bool computes_on_data(const Observed& observed) {
+bool computes_on_data(const RunRecord& observed) {
   return observed.holds_data && std::ranges::any_of(observed.counting.ops, [](const Pass::Op& op) {
            const bool computes = op.work.operations != Work{}.operations && op.work.input_elements > 0;
            return !op.without_data && (!op.costed || computes);
@@ -118,7 +118,7 @@ std::vector<Note> notes_on_counting(const Pass& counting) {
 
 }  // namespace
 
-std::optional<Note> set_tracing_aside(Observed& observed) {
+std::optional<Note> set_tracing_aside(RunRecord& observed) {
   if (!computes_on_data(observed)) return std::nullopt;
   const auto set_aside = [](Pass& pass) {
     std::int64_t calls = 0;

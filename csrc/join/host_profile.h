@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/observed.h"
 #include "core/pass.h"
 #include "core/profile_data.h"
+#include "core/run_record.h"
 
 namespace roofprof {
 
@@ -27,7 +27,7 @@ struct HostProfile {
 
 // In a call that has data, operators on tensors without any are no work of its: what they compute is shapes (tracing,
 // export, shape inference). Sets them aside in all passes, and says so.
-std::optional<Note> set_tracing_aside(Observed& observed);
+std::optional<Note> set_tracing_aside(RunRecord& observed);
 
 // Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
 // an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor

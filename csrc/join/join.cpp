@@ -21,7 +21,7 @@
 namespace roofprof {
 namespace {
 
-Runs runs_of(const Observed& observed, std::int64_t chosen) {
+Runs runs_of(const RunRecord& observed, std::int64_t chosen) {
   Runs runs;
   std::ranges::transform(observed.timed, std::back_inserter(runs.total_ns), &Pass::wall_ns);
   runs.chosen = chosen;
@@ -32,7 +32,7 @@ Runs runs_of(const Observed& observed, std::int64_t chosen) {
   return runs;
 }
 
-ProfileData with_traces(ProfileData data, const Observed& observed, const DeviceFacts& device,
+ProfileData with_traces(ProfileData data, const RunRecord& observed, const DeviceFacts& device,
                         const std::vector<OpKey>& inputs) {
   add_notes(data.notes, device.notes);
   if (observed.timed.empty()) return data;
@@ -51,7 +51,7 @@ ProfileData with_traces(ProfileData data, const Observed& observed, const Device
   data.events = with_launches(std::move(data.events), chosen, owners);
   data.collectives =
       with_kernels_of_collectives(std::move(data.collectives), data.ops, launches_of(*chosen.device, owners));
-  if (data.scope == "block" && device.counters_wanted) {
+  if (data.mode == "block" && device.counters_wanted) {
     add_note(data.notes, "no-counters",
              "no counters: they need runs of their own, which a block does not get; run() reads them");
   }
@@ -102,14 +102,14 @@ ProfileData with_attribution(ProfileData data, const TorchNn& model, const std::
 
 }  // namespace
 
-ProfileData join(Observed observed) {
+ProfileData join(RunRecord observed) {
   auto note_on_tracing = set_tracing_aside(observed);
   auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
-                           observed.timed, observed.scope == "block");
+                           observed.timed, observed.mode == "block");
   ProfileData data;
   data.model = std::move(observed.model);
   data.device = std::move(observed.device);
-  data.scope = std::move(observed.scope);
+  data.mode = std::move(observed.mode);
   data.imported = std::move(observed.imported);
   data.partial = observed.partial;
   data.bypass_sought = observed.bypass_sought;

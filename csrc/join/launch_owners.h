@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/observed.h"
 #include "core/profile_data.h"
+#include "core/run_record.h"
 
 namespace roofprof {
 

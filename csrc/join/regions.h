@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 
 namespace roofprof {
 

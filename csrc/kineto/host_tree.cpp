@@ -45,8 +45,8 @@ HostTree host_tree(std::vector<HostEvent>& events) {
       event.end_ns = std::min(event.end_ns, events[at(stack.back())].end_ns);
     }
     if (event.kind == HostKind::op) {
-      const auto looked_at = static_cast<std::ptrdiff_t>(std::min(stack.size(), kOpsAround));
-      for (auto around = stack.end() - looked_at; around != stack.end(); ++around) {
+      const auto transparent = static_cast<std::ptrdiff_t>(std::min(stack.size(), kOpsAround));
+      for (auto around = stack.end() - transparent; around != stack.end(); ++around) {
         const auto& outer = events[at(*around)];
         if (outer.kind == HostKind::op && outer.name == event.name) {
           tree.dispatched_again[at(*around)] = true;

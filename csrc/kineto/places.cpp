@@ -217,7 +217,7 @@ class Walk {
 
   // The region that is open on the thread that works at that moment: what autograd's thread runs was started there.
   RegionId region_elsewhere(const HostEvent& event) {
-    std::size_t looked_at = 0;
+    std::size_t transparent = 0;
     for (auto other = threads_with_regions_.begin(); other != threads_with_regions_.end();) {
       auto& thread = threads_[*other];
       close_regions(thread, event.begin_ns);
@@ -228,7 +228,7 @@ class Walk {
       for (auto open = thread.regions.rbegin(); open != thread.regions.rend(); ++open) {
         if (trace_.host[at(*open)].end_ns >= event.end_ns) return places_.of_event[at(*open)].region;
       }
-      if (++looked_at == kThreadsLookedAt) break;
+      if (++transparent == kThreadsLookedAt) break;
       ++other;
     }
     return kNoRegion;

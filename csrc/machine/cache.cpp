@@ -166,9 +166,9 @@ BusyRoofs& busy_roofs() {
 
 // The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would
 // measure what they leave each other. Where there can be no lock, or one of them does not go on, they do not wait.
-class MeasuringTurn {
+class MeasurementLock {
  public:
-  explicit MeasuringTurn(const RoofSource& source) {
+  explicit MeasurementLock(const RoofSource& source) {
     std::error_code error;
     const fs::path folder = fs::temp_directory_path(error);  // of this host, as the cache may not be
     const auto path = folder / ("roofprof-" + std::to_string(::getuid()) + ".lock");
@@ -182,11 +182,11 @@ class MeasuringTurn {
       throw;
     }
   }
-  ~MeasuringTurn() {
+  ~MeasurementLock() {
     if (file_ >= 0) ::close(file_);
   }
-  MeasuringTurn(const MeasuringTurn&) = delete;
-  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+  MeasurementLock(const MeasurementLock&) = delete;
+  MeasurementLock& operator=(const MeasurementLock&) = delete;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -275,7 +275,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
   const fs::path path = file_for(named, key);
   std::vector<std::string> remarks;
   if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
-  const MeasuringTurn turn(source);
+  const MeasurementLock turn(source);
   // Who had the turn before may have kept them.
   remarks.clear();
   if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};

@@ -48,7 +48,7 @@ bool start_node(ThreadState& state, const at::RecordFunction& fn) {
   const auto [session, module] = origin_of(state, fn);
   state.last_node_task = -1;
   if (!session || !session->active()) return false;
-  if (!state.open(*session, module, Phase::backward, ScopeKind::node, &fn)) return false;
+  if (!state.open(*session, module, Phase::backward, FrameKind::node, &fn)) return false;
   state.last_node_module = module;
   state.last_node_task = torch::autograd::get_current_graph_task_id();
   return true;
@@ -57,7 +57,7 @@ bool start_node(ThreadState& state, const at::RecordFunction& fn) {
 void finish_node(ThreadState& state, const at::RecordFunction& fn) {
   // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
   const bool of_python = std::string_view(fn.name()).ends_with("Backward");
-  if (of_python && state.scopes.back().token == &fn && function_bypasses(state.evidence)) {
+  if (of_python && state.frames.back().token == &fn && function_bypasses(state.evidence)) {
     state.note_unobserved(fn.name(), Unobserved::function);
   }
   state.close(&fn);
@@ -66,7 +66,7 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
 void start_function(ThreadState& state, const at::RecordFunction& fn) {
   // Besides the ranges of autograd's engine, only they come with the sequence number of a future node.
   if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
-  state.functions.push_back({&fn, state.evidence, state.handovers.size()});
+  state.functions.push_back({&fn, state.evidence, state.numpy_exchange.size()});
   state.evidence = 0;
 }
 
@@ -75,7 +75,7 @@ void finish_function(ThreadState& state, const at::RecordFunction& fn) {
   const bool raised = std::uncaught_exceptions() > 0;
   if (!raised && function_bypasses(state.evidence)) {
     state.note_unobserved(fn.name(), Unobserved::function);
-    state.handovers.forget(state.functions.back().handovers_before);
+    state.numpy_exchange.forget(state.functions.back().exchanges_before);
   }
   state.evidence |= state.functions.back().evidence_before;
   state.functions.pop_back();

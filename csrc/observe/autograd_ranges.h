@@ -7,7 +7,7 @@
 
 namespace roofprof::observe {
 
-// Opens a scope for a node of the backward, in the module that its forward op ran in. False where no session knows it.
+// Opens a frame for a node of the backward, in the module that its forward op ran in. False where no session knows it.
 bool start_node(ThreadState& state, const at::RecordFunction& fn);
 void finish_node(ThreadState& state, const at::RecordFunction& fn);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What single ops and scopes took, kept where a timeline is wished for (Session::keep_events).
+// What single ops and frames took, kept where a timeline is requested (Session::keep_events).
 
 #include <atomic>
 #include <cstdint>

@@ -37,8 +37,8 @@ const auto kEnd = c10::Symbol::fromQualString("roofprof::end_operator");
 // Of the copy that runs on this thread.
 struct Run {
   std::shared_ptr<Session> session;
-  const OnScriptCall* on_call = nullptr;
-  std::vector<ScriptCall> open;
+  const OnScriptCallEvent* on_call = nullptr;
+  std::vector<ScriptCallEvent> open;
   std::vector<std::unique_ptr<at::RecordFunction>> operators;  // that run
 };
 thread_local Run* running = nullptr;
@@ -56,7 +56,7 @@ void enter_module(Stack& stack) {
   const void* object = arguments[0].toObject().get();
   auto& call = running->open.emplace_back();
   for (std::size_t i = 1; i < arguments.size(); ++i) call.shapes.inputs.add(arguments[i]);
-  const auto place = running->session->scripts()->place_of(object, thread_state().scopes);
+  const auto place = running->session->scripts()->place_of(object, thread_state().frames);
   if (place) running->session->enter(*place, object);
 }
 
@@ -196,7 +196,7 @@ InstrumentedCopy::InstrumentedCopy(const torch::jit::Module& module, const std::
     : module_(module), schema_(module.get_method(method).function().getSchema()), code_(marked_code(module, method)) {}
 
 c10::IValue InstrumentedCopy::run(const std::shared_ptr<Session>& session, std::vector<c10::IValue> arguments,
-                                  const OnScriptCall& on_call) const {
+                                  const OnScriptCallEvent& on_call) const {
   Run run{session, &on_call, {}, {}};
   const Running now(run);
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);

@@ -17,14 +17,14 @@ namespace roofprof::observe {
 class Session;
 
 // What went into a module's call and came out of it.
-struct ScriptCall {
+struct ScriptCallEvent {
   ModuleId module = kModel;
   CallShapes shapes;
 };
-using OnScriptCall = std::function<void(const ScriptCall&)>;
+using OnScriptCallEvent = std::function<void(const ScriptCallEvent&)>;
 
 // The method's code on the method's own module, but neither optimised nor fused, with the forks that it starts on its
-// own thread: each module's call opens a scope of its own, and closes it at its end.
+// own thread: each module's call opens a frame of its own, and closes it at its end.
 class InstrumentedCopy {
  public:
   // Throws where the code cannot be copied (c10::Error).
@@ -32,7 +32,7 @@ class InstrumentedCopy {
 
   // `arguments` without the module itself, as the method's schema has them. Throws what the method throws.
   c10::IValue run(const std::shared_ptr<Session>& session, std::vector<c10::IValue> arguments,
-                  const OnScriptCall& on_call) const;
+                  const OnScriptCallEvent& on_call) const;
 
  private:
   torch::jit::Module module_;

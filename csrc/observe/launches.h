@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/device_data.h"
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "observe/bucket_table.h"
 
 namespace roofprof::observe {
@@ -31,7 +31,7 @@ class LaunchRegistry {
   std::vector<BucketKey> keys_ = {BucketKey{nullptr, kOutside, Phase::forward, kNoRegion, 0}};
 };
 
-// Each mark that was pushed is popped exactly once, the innermost first, also when an op ends after its scope.
+// Each mark that was pushed is popped exactly once, the innermost first, also when an op ends after its frame.
 class LaunchMarks {
  public:
   using Mark = std::uint32_t;  // how many were open with it; 0: none

@@ -9,7 +9,7 @@
 namespace roofprof::observe {
 namespace {
 
-const std::vector<Scope> kNone;  // are open
+const std::vector<Frame> kNone;  // are open
 
 // Whether this thread, which nobody is known to have started, runs a call of the model itself. Where such calls do not
 // tell of themselves, it is taken for one.
@@ -18,17 +18,17 @@ InModel in_model(const Session& session) {
   return is_told_around(session.model()) ? InModel::yes : InModel::no;
 }
 
-bool open(Session& session, ThreadState& state, const PlacedCall& call, ScopeKind kind, const void* module) {
+bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKind kind, const void* module) {
   if (!session.enter(call.place, module, kind)) return false;
   if (call.is_certain()) return true;
-  state.scopes.back().is_certain = false;
+  state.frames.back().is_certain = false;
   const std::lock_guard guard(state.table->lock);
   state.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
   return true;
 }
 
 // The first call on a thread: any profile's model may have the module.
-bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
+bool enter_first(const void* module, ThreadState& state, FrameKind kind) {
   bool known = false;
   for (const auto& session : Session::active_sessions()) {
     const auto* index = session->module_index();
@@ -43,25 +43,25 @@ bool enter_first(const void* module, ThreadState& state, ScopeKind kind) {
   return false;
 }
 
-bool enter(const void* module, ScopeKind kind, CallMark mark = {}) {
+bool enter(const void* module, FrameKind kind, CallMark mark = {}) {
   auto& state = thread_state();
   // A normalisation calls no modules: an error between its beginning and its operator was caught by its caller.
-  if (!state.scopes.empty() && state.scopes.back().kind == ScopeKind::norm) state.close(state.scopes.back().token);
+  if (!state.frames.empty() && state.frames.back().kind == FrameKind::norm) state.close(state.frames.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.scopes.back().token == module && !is_told_around(module, mark)) {
+  if (state.frames.back().token == module && !is_told_around(module, mark)) {
     if (module == state.session->model()) state.session->note_model_tells();
     return false;
   }
   if (state.is_paused()) return false;
   const auto* index = state.session->module_index();
-  const auto call = index == nullptr ? std::nullopt : index->place_of(module, state.scopes, state.scopes.back().last);
+  const auto call = index == nullptr ? std::nullopt : index->place_of(module, state.frames, state.frames.back().last);
   if (!call) {
     note_unknown_call(module);
     return false;
   }
   const bool opened = open(*state.session, state, *call, kind, module);
   // Inside an op that counts as a whole, the operator that ends a normalisation is not looked at.
-  if (kind == ScopeKind::norm && state.in_owned_work()) state.close(module);
+  if (kind == FrameKind::norm && state.in_owned_work()) state.close(module);
   return opened;
 }
 
@@ -69,7 +69,7 @@ void leave(const void* entered) noexcept {
   if (entered != nullptr) thread_state().close(entered);
 }
 
-// Opens a scope on a thread that is observed, and only there.
+// Opens a frame on a thread that is observed, and only there.
 template <bool (Session::*open)(const void*)>
 const void* entered_here(const void* token) {
   if (call_listeners.load(std::memory_order_relaxed) == 0) return nullptr;
@@ -81,13 +81,13 @@ const void* entered_here(const void* token) {
 
 std::atomic<int> call_listeners{0};
 
-bool enter_module(const void* module, CallMark mark) { return enter(module, ScopeKind::module, mark); }
+bool enter_module(const void* module, CallMark mark) { return enter(module, FrameKind::module, mark); }
 void leave_module(const void* module) noexcept { thread_state().close(module); }
 void enter_norm(const void* module, const at::Tensor& input) {
-  if (!enter(module, ScopeKind::norm)) return;
+  if (!enter(module, FrameKind::norm)) return;
   auto& state = thread_state();
   state.norm.reset();
-  if (!state.is_observed() || state.scopes.back().kind != ScopeKind::norm || !state.session->shapes().wanted()) return;
+  if (!state.is_observed() || state.frames.back().kind != FrameKind::norm || !state.session->shapes().wanted()) return;
   state.norm = std::make_unique<NormCall>();
   state.norm->shapes.inputs.add(input);
 }
@@ -103,7 +103,7 @@ void leave_norm(ThreadState& state, const at::RecordFunction& fn) {
 
 void tell_results(const void* token, CallShapes call, const Tensors* results) {
   const auto& state = thread_state();
-  if (!state.is_observed() || state.scopes.back().token != token || !state.session->shapes().wanted()) return;
+  if (!state.is_observed() || state.frames.back().token != token || !state.session->shapes().wanted()) return;
   if (results != nullptr) {
     std::vector<const void*> blocks;
     bool known = true;
@@ -113,7 +113,7 @@ void tell_results(const void* token, CallShapes call, const Tensors* results) {
     }
     if (known) state.session->note_outputs(token, blocks);
   }
-  state.session->shapes().keep(state.scopes.back().module, std::move(call));
+  state.session->shapes().keep(state.frames.back().module, std::move(call));
 }
 
 bool ModuleCall::keeps_shapes() {

@@ -18,8 +18,8 @@ namespace roofprof::observe {
 // How many passes listen to calls. An unobserved call reads this and does nothing else.
 extern std::atomic<int> call_listeners;
 
-// Opens the module's scope on this thread if a profile's model has it. False where none was opened, also for a call
-// inside the module's own scope (LSTM's forward calls its forward_helper): that is the same call, unless a mark in the
+// Opens the module's frame on this thread if a profile's model has it. False where none was opened, also for a call
+// inside the module's own frame (LSTM's forward calls its forward_helper): that is the same call, unless a mark in the
 // source meets itself.
 bool enter_module(const void* module, CallMark mark);
 void leave_module(const void* module) noexcept;
@@ -39,14 +39,14 @@ struct ThreadState;
 void leave_norm(ThreadState& state, const at::RecordFunction& fn);
 
 using Tensors = std::vector<const at::Tensor*>;
-// All tensors that the call whose scope is the innermost here returned (null: they are not known), and the sizes of
-// those that it took. Nothing happens where that scope is not of that token, or this pass keeps no shapes.
+// All tensors that the call whose frame is the innermost here returned (null: they are not known), and the sizes of
+// those that it took. Nothing happens where that frame is not of that token, or this pass keeps no shapes.
 void tell_results(const void* token, CallShapes call, const Tensors* results);
 
 // A call that lasts as long as this.
 class ModuleCall {
  public:
-  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { told_begins(module); }
+  explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { announce_call(module); }
   ~ModuleCall() {
     told_ends();
     if (entered_ != nullptr) leave_module(entered_);

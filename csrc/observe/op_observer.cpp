@@ -17,7 +17,7 @@
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/rule/counting_rule.h"
-#include "observe/script_scopes.h"
+#include "observe/script_frames.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -63,7 +63,7 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
 bool is_part_of_running_op(const ThreadState& state) {
   if (state.ops.empty()) return false;
   const auto outer = state.ops.back().nested_work;
-  if (outer == NestedWork::looked_at || outer == NestedWork::owned) return outer == NestedWork::owned;
+  if (outer == NestedWork::transparent || outer == NestedWork::owned) return outer == NestedWork::owned;
   return is_part_of(outer, c10::GradMode::is_enabled(),
                     c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality));
 }
@@ -111,7 +111,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     return;
   }
 
-  if (state.scopes.back().kind == ScopeKind::script) enter_script_op(state);
+  if (state.frames.back().kind == FrameKind::script) enter_script_op(state);
   RunningOp running;
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
@@ -122,9 +122,9 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.owned = true;
     running.key.module = *owner;
   }
-  if (op->ends_norm && state.scopes.back().kind == ScopeKind::norm) {
-    state.scopes.back().kind = ScopeKind::module;
-    state.scopes.back().token = &fn;
+  if (op->ends_norm && state.frames.back().kind == FrameKind::norm) {
+    state.frames.back().kind = FrameKind::module;
+    state.frames.back().token = &fn;
     if (state.norm) state.norm->ends_with = &fn;
   }
   if (op->kind == OpKind::counted) {
@@ -159,9 +159,9 @@ void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& o
   const auto* tensor = first_result(fn, op);
   if (tensor == nullptr) return;
   if (op.evidence == kReadOut) {
-    state.handovers.read_out(*tensor, state.ops.size());
+    state.numpy_exchange.exported(*tensor, state.ops.size());
   } else {
-    state.handovers.brought_in(*tensor, state.ops.size());
+    state.numpy_exchange.imported(*tensor, state.ops.size());
   }
 }
 
@@ -232,7 +232,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     running.inside.add(bucket.per_call ? work : bucket.work);
     running.inside.uncosted |= !bucket.costed;
     if (!bucket.costed) {  // listed as a whole
-      state.handovers.forget_inside(state.ops.size());
+      state.numpy_exchange.forget_inside(state.ops.size());
       running.inside.evidence = 0;
     }
     if (running.inside.any()) state.evidence |= kWorkSeen;
@@ -275,9 +275,9 @@ void abandon_ended_pass(ThreadState& state) {
 
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   auto& state = thread_state();
-  if (!state.scopes.empty()) abandon_ended_pass(state);
+  if (!state.frames.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
-  if (state.scopes.empty()) return;
+  if (state.frames.empty()) return;
   finish_ops(state, &fn, &fn);
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
@@ -288,21 +288,21 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     return;
   }
   if (!state.functions.empty()) finish_function(state, fn);
-  if (state.scopes.empty() || state.scopes.back().token != &fn) return;
+  if (state.frames.empty() || state.frames.back().token != &fn) return;
   leave_norm(state, fn);
   state.close(&fn);
 }
 
-// Autograd's own threads have no scope between nodes; what the engine does there belongs to the last node.
+// Autograd's own threads have no frame between nodes; what the engine does there belongs to the last node.
 bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
   // The engine's own ranges around each node are no ops, and begin before the node is known.
   if (!state.between_nodes() || op_info(fn) == nullptr) return false;
   const auto session = state.last_session.lock();
   return session && session->active() &&
-         state.open(*session, state.last_node_module, Phase::backward, ScopeKind::node, &fn);
+         state.open(*session, state.last_node_module, Phase::backward, FrameKind::node, &fn);
 }
 
-// What no session has a scope for may be the model's all the same, in a thread pool or a fork of TorchScript's.
+// What no session has a frame for may be the model's all the same, in a thread pool or a fork of TorchScript's.
 void note_elsewhere(const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
   if (op != nullptr && op->kind == OpKind::counted &&
@@ -314,12 +314,12 @@ void note_elsewhere(const at::RecordFunction& fn) {
 // What user code or torch itself put around a part of the program.
 void start_range(ThreadState& state, const at::RecordFunction& fn) {
   if (!runs_package(fn.name())) return open_region(fn);
-  if (!state.scopes.empty()) start_compiled(state, &fn, compiled_package());
+  if (!state.frames.empty()) start_compiled(state, &fn, compiled_package());
 }
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   auto& state = thread_state();
-  if (!state.scopes.empty()) abandon_ended_pass(state);
+  if (!state.frames.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn, compiled_region());
@@ -327,7 +327,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
     start_range(state, fn);
   } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
     start_script_frame(state, fn);
-  } else if (!state.scopes.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
+  } else if (!state.frames.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
   } else {
     note_elsewhere(fn);
@@ -347,7 +347,7 @@ void enter_compiled() {
 
 void leave_compiled() {
   auto& state = thread_state();
-  if (!state.scopes.empty()) finish_ops(state, &kCompiledToken, nullptr);
+  if (!state.frames.empty()) finish_ops(state, &kCompiledToken, nullptr);
 }
 
 at::RecordFunctionCallback op_observer_callback() {

@@ -14,12 +14,12 @@ std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
   const void* module = owners->owner_of(op, inputs);
   if (module == nullptr) return std::nullopt;
   const auto& index = *state.session->module_index();
-  const auto place = index.place_of(module, state.scopes);
-  // A module that opens scopes of its own reports its calls itself.
+  const auto place = index.place_of(module, state.frames);
+  // A module that opens frames of its own reports its calls itself.
   if (!place || state.table->was_called(*place)) return std::nullopt;
-  for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope) {
-    if (scope->kind == ScopeKind::region) continue;
-    if (scope->module != kOutside && !index.is_below(*place, scope->module)) return std::nullopt;
+  for (auto frame = state.frames.rbegin(); frame != state.frames.rend(); ++frame) {
+    if (frame->kind == FrameKind::region) continue;
+    if (frame->module != kOutside && !index.is_below(*place, frame->module)) return std::nullopt;
     break;
   }
   return place;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "observe/script_scopes.h"
+#include "observe/script_frames.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -221,7 +221,7 @@ void ThreadStart::started(pthread_t thread) {
   threads_started.store(true, std::memory_order_release);
 }
 
-void told_begins(const void* module, CallMark mark) noexcept {
+void announce_call(const void* module, CallMark mark) noexcept {
   if (told.depth < told.calls.size()) told.calls[told.depth] = {module, mark};
   ++told.depth;
 }

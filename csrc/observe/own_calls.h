@@ -50,7 +50,7 @@ class OwnCall {
   const OwnCallData* outer_;
 };
 
-// Code around a model that is observed as it is, a block: as long as this. Its thread is known by the scopes that are
+// Code around a model that is observed as it is, a block: as long as this. Its thread is known by the frames that are
 // open there.
 class OwnBlock {
  public:
@@ -85,7 +85,7 @@ enum class Caller : std::uint8_t {
 // Who the calling thread is to that session.
 Caller caller_for(const Session& session);
 
-// An op ran on this thread, in no scope: told to the session whose run's call it is, else to all that are active.
+// An op ran on this thread, in no frame: told to the session whose run's call it is, else to all that are active.
 void note_op_elsewhere();
 
 // Whether a thread runs a call of the model itself.
@@ -120,7 +120,7 @@ struct CallMark {
   int line = 0;
 };
 
-void told_begins(const void* module, CallMark mark = {}) noexcept;
+void announce_call(const void* module, CallMark mark = {}) noexcept;
 void told_ends() noexcept;
 bool is_told_around(const void* module) noexcept;
 // Whether that very mark has told of a call of the module that is still under way: it calls itself.

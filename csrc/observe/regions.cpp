@@ -77,8 +77,8 @@ void open_region(std::string_view name, const void* token) {
 bool name_call(const Session& session, const void* module, std::string_view name) {
   auto& state = thread_state();
   if (!state.is_observed() || state.session.get() != &session || state.in_owned_work()) return false;
-  const auto& call = state.scopes.back();
-  if (call.kind != ScopeKind::module || call.token != module || call.opens_region) return false;
+  const auto& call = state.frames.back();
+  if (call.kind != FrameKind::module || call.token != module || call.opens_region) return false;
   const auto path = state.session->regions().find_or_add_path(state.region, name);
   if (std::cmp_not_equal(path, state.region)) state.name_call(static_cast<std::uint16_t>(path));
   return true;
@@ -91,7 +91,7 @@ bool is_region_open(std::string_view name) {
 
 void close_region(const void* token) {
   auto& state = thread_state();
-  if (!state.scopes.empty()) state.close(token);
+  if (!state.frames.empty()) state.close(token);
 }
 
 void open_region(const at::RecordFunction& range) {

@@ -21,7 +21,7 @@ Scope::Scope(const torch::nn::Module* module, SourcePlace place) : token_(nullpt
     throw std::invalid_argument("roofprof: ROOFPROF_SCOPE was given a module that is null or empty");
   const observe::CallMark mark{place.file, place.line};
   if (observe::call_begins(module, mark)) token_ = module;
-  observe::told_begins(module, mark);
+  observe::announce_call(module, mark);
 }
 Scope::~Scope() {
   if (is_call_) observe::told_ends();

@@ -36,7 +36,7 @@ void Session::know(ModuleIndex modules, ParameterOwners owners) {
 
 void Session::refuse_nesting() {
   const auto& state = thread_state();
-  if (!state.scopes.empty() && state.session->active()) {
+  if (!state.frames.empty() && state.session->active()) {
     throw std::logic_error(
         "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
         "first");
@@ -82,7 +82,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   if (leaves_out_others_) note_other_runs(*this);
   started_ = now_ticks();
   started_steady_ns_ = steady_ns();
-  if (base) state.open(*this, *base, Phase::forward, ScopeKind::base, this);
+  if (base) state.open(*this, *base, Phase::forward, FrameKind::base, this);
 }
 
 Pass Session::stop() {
@@ -210,30 +210,30 @@ PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& op
   return taken;
 }
 
-bool Session::enter(ModuleId module, const void* token, ScopeKind kind) {
+bool Session::enter(ModuleId module, const void* token, FrameKind kind) {
   if (!active()) return false;
   auto& state = thread_state();
-  if (!state.scopes.empty() && state.session.get() != this) return false;
+  if (!state.frames.empty() && state.session.get() != this) return false;
   return state.open(*this, module, state.phase_of_call(), kind, token);
 }
 
 // Other threads' optimizers are none of this profile's business.
 bool Session::observes_this_thread() const {
   const auto& state = thread_state();
-  return active() && !state.scopes.empty() && state.session.get() == this;
+  return active() && !state.frames.empty() && state.session.get() == this;
 }
 
 bool Session::enter_optimizer(const void* token) {
-  return observes_this_thread() && thread_state().open(*this, kOptimizer, Phase::optimizer, ScopeKind::module, token);
+  return observes_this_thread() && thread_state().open(*this, kOptimizer, Phase::optimizer, FrameKind::module, token);
 }
 
 bool Session::enter_closure(const void* token) {
-  return observes_this_thread() && thread_state().open(*this, kOutside, Phase::forward, ScopeKind::base, token);
+  return observes_this_thread() && thread_state().open(*this, kOutside, Phase::forward, FrameKind::base, token);
 }
 
 void Session::pause() {
   if (!observes_this_thread()) return;
-  thread_state().open(*this, kOutside, Phase::forward, ScopeKind::pause, &active_);
+  thread_state().open(*this, kOutside, Phase::forward, FrameKind::pause, &active_);
 }
 
 void Session::resume() { leave(&active_); }
@@ -245,34 +245,34 @@ std::optional<ModuleId> Session::leave(const void* token) {
 
 void Session::note_outputs(const void* token, const std::vector<const void*>& blocks) {
   const auto& state = thread_state();
-  if (state.session.get() != this || !state.memory || state.scopes.back().token != token) return;
-  state.memory->returns(state.scopes.back().memory, blocks);
+  if (state.session.get() != this || !state.memory || state.frames.back().token != token) return;
+  state.memory->returns(state.frames.back().memory, blocks);
 }
 
 Evidence Session::evidence_inside(const void* token) const {
   const auto& state = thread_state();
-  if (state.session.get() != this || state.scopes.back().token != token || state.in_owned_work()) return kWorkSeen;
+  if (state.session.get() != this || state.frames.back().token != token || state.in_owned_work()) return kWorkSeen;
   return state.evidence;
 }
 
-std::vector<MemoryRange> Session::brought_in(const void* token) const {
+std::vector<MemoryRange> Session::imported(const void* token) const {
   const auto& state = thread_state();
-  if (state.handovers.size() == 0 || state.session.get() != this) return {};
-  if (state.scopes.back().token != token || state.in_owned_work()) return {};
-  return state.handovers.results(state.scopes.back().handovers_before);
+  if (state.numpy_exchange.size() == 0 || state.session.get() != this) return {};
+  if (state.frames.back().token != token || state.in_owned_work()) return {};
+  return state.numpy_exchange.results(state.frames.back().exchanges_before);
 }
 
-void Session::forget_brought_in(const void* token) {
+void Session::forget_imported(const void* token) {
   auto& state = thread_state();
-  if (state.session.get() != this || state.scopes.back().token != token) return;
-  state.handovers.forget_results(state.scopes.back().handovers_before);
+  if (state.session.get() != this || state.frames.back().token != token) return;
+  state.numpy_exchange.forget_results(state.frames.back().exchanges_before);
 }
 
 void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
   auto& state = thread_state();
   if (state.session.get() != this) return;
   state.note_unobserved(type, kind);
-  state.handovers.forget(state.scopes.back().handovers_before);
+  state.numpy_exchange.forget(state.frames.back().exchanges_before);
 }
 
 std::shared_ptr<Allocations> Session::memory() {

@@ -17,7 +17,6 @@
 #include "observe/bucket_table.h"
 #include "observe/collectives/collective_log.h"
 #include "observe/events.h"
-#include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
 #include "observe/modules/call_shapes.h"
@@ -25,10 +24,11 @@
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameter_owners.h"
 #include "observe/modules/scope_kind.h"
+#include "observe/numpy_exchange.h"
 #include "observe/operators/parameter_reads.h"
 #include "observe/regions.h"
 #include "observe/reuse/reuse_log.h"
-#include "observe/script_scopes.h"
+#include "observe/script_frames.h"
 #include "observe/sequence_ring.h"
 
 namespace roofprof::observe {
@@ -64,7 +64,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Refuses nesting, and a pass while another one of this session is active.
   // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
   // not counted.
-  // A marker is told around ops and scopes what is launched there. It outlives the threads of the pass: one that is
+  // A marker is told around ops and frames what is launched there. It outlives the threads of the pass: one that is
   // still at work when the pass ends pops its marks when it comes to.
   void start(std::optional<ModuleId> base, LaunchMarker* marker = nullptr);
   // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
@@ -74,9 +74,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // here.
   bool is_of_parent() const { return process_ != forks_so_far(); }
 
-  // Scopes on the calling thread; ignored while no pass is active. `token` identifies the scope to leave().
-  bool enter(ModuleId module, const void* token, ScopeKind kind = ScopeKind::module);
-  // The module whose scope was left; empty where none of that token was open.
+  // Frames on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
+  bool enter(ModuleId module, const void* token, FrameKind kind = FrameKind::module);
+  // The module whose frame was left; empty where none of that token was open.
   std::optional<ModuleId> leave(const void* token);
   // Where this pass has not seen a call of that module on this thread, what ran under its name is one.
   void count_if_uncalled(ModuleId module);
@@ -87,14 +87,14 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   bool computed_with_data() const { return computed_with_data_.load(std::memory_order_relaxed); }
   bool computed_without_data() const { return computed_without_data_.load(std::memory_order_relaxed); }
-  // What was seen inside the scope of that token, where it is the innermost here and what runs in it is counted at all.
+  // What was seen inside the frame of that token, where it is the innermost here and what runs in it is counted at all.
   Evidence evidence_inside(const void* token) const;
-  // The module of that type whose scope is the innermost here did work that bypassed the dispatcher.
+  // The module of that type whose frame is the innermost here did work that bypassed the dispatcher.
   void note_unobserved_module(std::string_view type, Unobserved kind = Unobserved::module);
-  // What came in from outside inside that scope, after a tensor had been read out there; of the innermost scope alone.
-  std::vector<MemoryRange> brought_in(const void* token) const;
+  // What came in from outside inside that frame, after a tensor had been read out there; of the innermost frame alone.
+  std::vector<MemoryRange> imported(const void* token) const;
   // It was nobody's work.
-  void forget_brought_in(const void* token);
+  void forget_imported(const void* token);
   // Until resume(), what this thread does is no work of the model's; its time goes to (outside).
   void pause();
   void resume();
@@ -123,7 +123,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of calls that tell them (module_calls.h).
   LastShapes& shapes() { return shapes_; }
   const LastShapes& shapes() const { return shapes_; }
-  // What the innermost scope returns, if it is of that token, is in these blocks (allocations.h).
+  // What the innermost frame returns, if it is of that token, is in these blocks (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
   // Where TorchScript's modules stand, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
@@ -138,7 +138,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
-  // From the next pass on, what single ops and scopes took is kept: Pass::events.
+  // From the next pass on, what single ops and frames took is kept: Pass::events.
   void keep_events() { keeps_events_ = true; }
   // Null where it is not.
   EventIds* event_ids() { return keeps_events_ ? &event_ids_ : nullptr; }
@@ -148,14 +148,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // Counts the passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
-  // Tables are lent for as long as a thread has scopes open: their number follows the threads at work at the same time,
+  // Tables are lent for as long as a thread has frames open: their number follows the threads at work at the same time,
   // not all that ever were.
   BucketTable* lend_table();
   void return_table(BucketTable* table);
   // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
   std::shared_ptr<SequenceRing> ring_of_this_thread();
 
-  // An op ran on a thread that no session has a scope open on.
+  // An op ran on a thread that no session has a frame open on.
   static void note_op_elsewhere();
   // So did one on a thread that works for this session's run.
   void note_own_op_elsewhere() { own_op_elsewhere_.store(true, std::memory_order_relaxed); }

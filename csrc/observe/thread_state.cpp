@@ -19,8 +19,8 @@ ThreadState& thread_state() {
 }
 
 void ThreadState::charge(Ticks now) {
-  if (!scopes.empty()) {
-    const auto owner = owner_of(scopes.back());
+  if (!frames.empty()) {
+    const auto owner = owner_of(frames.back());
     table->clock(owner).self_ticks += now - last_switch;
     if (collectives->any_since(last_switch)) {
       collectives->ran(owner.module, owner.phase, owner.region, last_switch, now);
@@ -29,13 +29,13 @@ void ThreadState::charge(Ticks now) {
   last_switch = now;
 }
 
-bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind, const void* token) {
+bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind, const void* token) {
   std::shared_ptr<Session> kept;  // what is abandoned may be the last to hold `in`
-  if (!scopes.empty() && !is_observed()) {
+  if (!frames.empty() && !is_observed()) {
     kept = session;
     abandon();
   }
-  if (scopes.empty()) {
+  if (frames.empty()) {
     if (!in.active()) return false;
     last_call = last_call_of(in);
     session = in.shared_from_this();
@@ -59,56 +59,56 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, ScopeKind kind
     charge(now_ticks());
     if (is_call(kind)) table->count_call({module, phase, region});
   }
-  Scope scope{.module = module,
+  Frame frame{.module = module,
               .phase = phase,
               .kind = kind,
               .token = token,
               .evidence_before = evidence,
-              .handovers_before = handovers.size(),
+              .exchanges_before = numpy_exchange.size(),
               .opened = last_switch,
               .event = next_event()};
   evidence = 0;
-  if (kind == ScopeKind::node) {
+  if (kind == FrameKind::node) {
     ++nodes;
-    scope.grad_mode = c10::GradMode::is_enabled();
-    scope.graph_task = torch::autograd::get_current_graph_task_id();
+    frame.grad_mode = c10::GradMode::is_enabled();
+    frame.graph_task = torch::autograd::get_current_graph_task_id();
   }
   // What is launched inside owned work is the op's, whatever it calls.
   if (marks.wanted() && !in_owned_work()) {
-    scope.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
+    frame.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
   if (memory && is_call(kind)) {
     // What a call of the same module inside of another one keeps is in what that keeps.
     const bool is_inside =
-        std::ranges::any_of(scopes, [&](const Scope& open) { return is_call(open.kind) && open.module == module; });
-    scope.memory = memory->enter(module, phase == Phase::forward && !is_inside);
+        std::ranges::any_of(frames, [&](const Frame& open) { return is_call(open.kind) && open.module == module; });
+    frame.memory = memory->enter(module, phase == Phase::forward && !is_inside);
   }
-  scopes.push_back(scope);
+  frames.push_back(frame);
   return true;
 }
 
 void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token) {
   const auto [module, phase, around] = now();
-  if (!open(*session, row.value_or(module), phase, ScopeKind::region, token)) return;
-  auto& scope = scopes.back();
-  if (id != around) begin_region(scope, id);
+  if (!open(*session, row.value_or(module), phase, FrameKind::region, token)) return;
+  auto& frame = frames.back();
+  if (id != around) begin_region(frame, id);
   if (!row) return;
   const std::lock_guard guard(table->lock);
-  table->count_call(owner_of(scope));
+  table->count_call(owner_of(frame));
 }
 
-void ThreadState::begin_region(Scope& scope, std::uint16_t id) {
-  scope.region_before = region;
-  scope.opens_region = true;
+void ThreadState::begin_region(Frame& frame, std::uint16_t id) {
+  frame.region_before = region;
+  frame.opens_region = true;
   region = id;
-  handover.begin(session, pass, id);
-  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, scope.module, scope.phase, region, 0}));
+  region_handover.begin(session, pass, id);
+  if (frame.mark != 0) marks.move(frame.mark, launch_of({nullptr, frame.module, frame.phase, region, 0}));
   const std::lock_guard guard(table->lock);
   ++table->regions()[id].calls;
 }
 
 void ThreadState::name_call(std::uint16_t id) {
-  auto& call = scopes.back();
+  auto& call = frames.back();
   {
     const std::lock_guard guard(table->lock);
     --table->clock(owner_of(call)).calls;
@@ -118,12 +118,12 @@ void ThreadState::name_call(std::uint16_t id) {
   table->count_call(owner_of(call));
 }
 
-void ThreadState::end_region(const Scope& scope) {
-  if (!scope.opens_region) return;
-  handover.end();
+void ThreadState::end_region(const Frame& frame) {
+  if (!frame.opens_region) return;
+  region_handover.end();
   const std::lock_guard guard(table->lock);
-  table->regions()[region].wall_ticks += last_switch - scope.opened;
-  region = scope.region_before;
+  table->regions()[region].wall_ticks += last_switch - frame.opened;
+  region = frame.region_before;
 }
 
 void ThreadState::pop() {
@@ -132,19 +132,19 @@ void ThreadState::pop() {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
   }
-  if (event_ids != nullptr) keep_scope(scopes.back());
-  if (scopes.back().kind == ScopeKind::node) --nodes;
-  end_region(scopes.back());
-  if (scopes.back().kind == ScopeKind::module) {
-    auto& last = scopes.size() > 1 ? scopes[scopes.size() - 2].last : last_call;
-    last = {scopes.back().module, scopes.back().is_certain};
+  if (event_ids != nullptr) keep_frame(frames.back());
+  if (frames.back().kind == FrameKind::node) --nodes;
+  end_region(frames.back());
+  if (frames.back().kind == FrameKind::module) {
+    auto& last = frames.size() > 1 ? frames[frames.size() - 2].last : last_call;
+    last = {frames.back().module, frames.back().is_certain};
   }
-  if (memory && is_call(scopes.back().kind)) memory->leave(scopes.back().memory);
-  evidence |= scopes.back().evidence_before;
-  marks.end(scopes.back().mark);
-  scopes.pop_back();
-  if (scopes.size() <= 1) handovers.forget(0);  // a block's own scope may be open for long
-  if (scopes.empty()) abandon();
+  if (memory && is_call(frames.back().kind)) memory->leave(frames.back().memory);
+  evidence |= frames.back().evidence_before;
+  marks.end(frames.back().mark);
+  frames.pop_back();
+  if (frames.size() <= 1) numpy_exchange.forget(0);  // a block's own frame may be open for long
+  if (frames.empty()) abandon();
 }
 
 LastCall ThreadState::last_call_of(const Session& in) const {
@@ -152,19 +152,19 @@ LastCall ThreadState::last_call_of(const Session& in) const {
 }
 
 void ThreadState::move_scope(ModuleId module) {
-  if (scopes.back().module == module) return;
+  if (frames.back().module == module) return;
   claim_sequence_numbers();
   {
     const std::lock_guard guard(table->lock);
     charge(now_ticks());
-    if (scopes.back().opens_region) table->regions()[region].wall_ticks += last_switch - scopes.back().opened;
+    if (frames.back().opens_region) table->regions()[region].wall_ticks += last_switch - frames.back().opened;
   }
-  auto& scope = scopes.back();
-  if (event_ids != nullptr) keep_scope(scope);
-  scope.module = module;
-  scope.opened = last_switch;
-  scope.event = next_event();
-  if (scope.mark != 0) marks.move(scope.mark, launch_of({nullptr, module, scope.phase, region, 0}));
+  auto& frame = frames.back();
+  if (event_ids != nullptr) keep_frame(frame);
+  frame.module = module;
+  frame.opened = last_switch;
+  frame.event = next_event();
+  if (frame.mark != 0) marks.move(frame.mark, launch_of({nullptr, module, frame.phase, region, 0}));
 }
 
 void ThreadState::keep(TimedEvent event) {
@@ -180,7 +180,7 @@ void ThreadState::keep(TimedEvent event) {
 void ThreadState::keep_looked_through(const RunningOp& running, Ticks end) {
   if (event_ids == nullptr || running.mark == 0) return;
   keep({.id = running.event,
-        .kind = EventKind::looked_through,
+        .kind = EventKind::transparent,
         .phase = running.key.phase,
         .region = running.key.region,
         .module = running.key.module,
@@ -190,18 +190,18 @@ void ThreadState::keep_looked_through(const RunningOp& running, Ticks end) {
 }
 
 // Up to the last switch.
-void ThreadState::keep_scope(const Scope& scope) {
-  if (scope.kind == ScopeKind::base || scope.kind == ScopeKind::pause) return;
+void ThreadState::keep_frame(const Frame& frame) {
+  if (frame.kind == FrameKind::base || frame.kind == FrameKind::pause) return;
   // A region that got neither a path nor a row.
-  const bool nameless = scope.kind == ScopeKind::region && !scope.opens_region && scopes.size() > 1 &&
-                        scopes[scopes.size() - 2].module == scope.module;
+  const bool nameless = frame.kind == FrameKind::region && !frame.opens_region && frames.size() > 1 &&
+                        frames[frames.size() - 2].module == frame.module;
   if (nameless) return;
-  keep({.id = scope.event,
-        .kind = scope.kind == ScopeKind::region ? EventKind::region : EventKind::module,
-        .phase = scope.phase,
+  keep({.id = frame.event,
+        .kind = frame.kind == FrameKind::region ? EventKind::region : EventKind::module,
+        .phase = frame.phase,
         .region = region,
-        .module = scope.module,
-        .begin = scope.opened,
+        .module = frame.module,
+        .begin = frame.opened,
         .end = last_switch});
 }
 
@@ -243,13 +243,13 @@ std::shared_ptr<Session> ThreadState::leave_to_parent() {
 
 void ThreadState::forget_open() {
   abandon_ops();
-  scopes.clear();
-  handover.end_all();
+  frames.clear();
+  region_handover.end_all();
   region = kNoRegion;
   nodes = 0;
   functions.clear();
   norm.reset();
-  handovers.forget(0);
+  numpy_exchange.forget(0);
   evidence = 0;
 }
 
@@ -263,24 +263,24 @@ void ThreadState::abandon_ops() {
 
 std::optional<ModuleId> ThreadState::close(const void* token) {
   if (!is_observed()) abandon();
-  for (std::size_t i = scopes.size(); i-- > 0;) {
-    if (scopes[i].token != token) continue;
-    const auto module = scopes[i].module;
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (frames[i].token != token) continue;
+    const auto module = frames[i].module;
     // Scopes above it lost their end to an exception.
-    for (auto open = scopes.size(); open > i; --open) pop();
+    for (auto open = frames.size(); open > i; --open) pop();
     return module;
   }
   return std::nullopt;
 }
 
 void ThreadState::close_all() {
-  for (auto open = scopes.size(); open > 0; --open) pop();
+  for (auto open = frames.size(); open > 0; --open) pop();
 }
 
 void ThreadState::claim_sequence_numbers(std::optional<ModuleId> module) {
   const auto next = at::sequence_number::peek();
-  if (next != next_sequence && !scopes.empty()) {
-    ring->assign(next_sequence, next, module.value_or(scopes.back().module));
+  if (next != next_sequence && !frames.empty()) {
+    ring->assign(next_sequence, next, module.value_or(frames.back().module));
   }
   next_sequence = next;
 }
@@ -288,28 +288,28 @@ void ThreadState::claim_sequence_numbers(std::optional<ModuleId> module) {
 bool ThreadState::between_nodes() const {
   const int running = torch::autograd::get_current_graph_task_id();
   if (running == -1) return false;
-  // Without a scope here, it may be any model's backward: only ours has a node of ours behind it.
-  if (scopes.empty() && running != last_node_task) return false;
+  // Without a frame here, it may be any model's backward: only ours has a node of ours behind it.
+  if (frames.empty() && running != last_node_task) return false;
   if (nodes == 0) return true;
   // A node may start a backward of its own (reentrant checkpointing).
-  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-    if (scope->kind == ScopeKind::node) return scope->graph_task != running;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->kind == FrameKind::node) return frame->graph_task != running;
   }
   return false;
 }
 
 Phase ThreadState::phase_of_call() const {
-  if (scopes.empty()) return Phase::forward;
+  if (frames.empty()) return Phase::forward;
   if (nodes > 0) return Phase::recompute;
   // An optimizer's closure runs the model.
-  return scopes.back().phase == Phase::optimizer ? Phase::forward : scopes.back().phase;
+  return frames.back().phase == Phase::optimizer ? Phase::forward : frames.back().phase;
 }
 
-bool ThreadState::is_observed() const { return !scopes.empty() && session->active() && pass == session->pass(); }
+bool ThreadState::is_observed() const { return !frames.empty() && session->active() && pass == session->pass(); }
 
 Owner ThreadState::now() const {
   if (between_nodes()) return {last_node_module, Phase::backward, region};
-  return {scopes.back().module, phase_now(), region};
+  return {frames.back().module, phase_now(), region};
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
@@ -350,8 +350,8 @@ void ThreadState::note_unobserved(std::string_view name, Unobserved kind, Module
 }
 
 Phase ThreadState::phase_now() const {
-  const auto& top = scopes.back();
-  if (top.kind != ScopeKind::node) return top.phase;
+  const auto& top = frames.back();
+  if (top.kind != FrameKind::node) return top.phase;
   // Grad mode is off in a backward that is not differentiated itself; checkpointing turns it on to run forward again.
   return c10::GradMode::is_enabled() && !top.grad_mode ? Phase::recompute : Phase::backward;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the observer keeps for one thread: the stack of open scopes and the stack of running ops.
+// What the observer keeps for one thread: the stack of open frames and the stack of running ops.
 //
 // Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in
 // this file is touched by its own thread only, except the bucket table, which has a lock.
@@ -12,12 +12,12 @@
 
 #include "observe/bucket_table.h"
 #include "observe/collectives/observed_work.h"
-#include "observe/handovers.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
 #include "observe/modules/call_shapes.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/scope_kind.h"
+#include "observe/numpy_exchange.h"
 #include "observe/operators/op_signature.h"
 #include "observe/regions.h"
 #include "observe/reuse/reuse_log.h"
@@ -33,17 +33,17 @@ namespace roofprof::observe {
 
 class Session;
 
-struct Scope {
+struct Frame {
   ModuleId module = kModel;
   Phase phase = Phase::forward;
-  ScopeKind kind = ScopeKind::module;
+  FrameKind kind = FrameKind::module;
   bool grad_mode = false;        // node: grad mode at its start (on where the backward itself is differentiated)
   bool is_certain = true;        // module: it runs at this place, not at another one of the same object
   LastCall last = {};            // of a module, inside
   int graph_task = -1;           // node: the running backward that it is part of
   const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
   Evidence evidence_before = 0;  // seen outside, before it was opened
-  std::size_t handovers_before = 0;
+  std::size_t exchanges_before = 0;
   LaunchMarks::Mark mark = 0;               // while a device is traced
   Allocations::Call memory = {};            // of a module's call, where memory is measured
   bool opens_region = false;                // a region, or a call that is one: no region of its path was open
@@ -56,7 +56,7 @@ struct RunningOp {
   const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work or of compiled code
   OpInfo* op = nullptr;
   BucketKey key;  // its signature is that of the inputs until the op ends
-  NestedWork nested_work = NestedWork::looked_at;
+  NestedWork nested_work = NestedWork::transparent;
   bool muted = false;        // what it dispatches inside is not even reported
   bool only_shapes = false;  // no work at all: it asks for shapes
   bool owned = false;        // it belongs to the module whose parameters it takes, not to the one that runs
@@ -86,57 +86,57 @@ struct NormCall {
 struct RunningFunction {
   const at::RecordFunction* record = nullptr;
   Evidence evidence_before = 0;
-  std::size_t handovers_before = 0;
+  std::size_t exchanges_before = 0;
 };
 
 struct ThreadState {
-  std::shared_ptr<Session> session;            // of the open scopes; null where there are none
-  std::uint64_t pass = 0;                      // of that session, to tell scopes that outlived theirs
-  BucketTable* table = nullptr;                // lent by the session while scopes are open
+  std::shared_ptr<Session> session;            // of the open frames; null where there are none
+  std::uint64_t pass = 0;                      // of that session, to tell frames that outlived theirs
+  BucketTable* table = nullptr;                // lent by the session while frames are open
   ParameterReads* reads = nullptr;             // that session's; null: nobody wants to know
   EventIds* event_ids = nullptr;               // that session's; null: no events are kept
   std::shared_ptr<Allocations> memory;         // that session's; null: nobody wants to know
   std::shared_ptr<CollectiveLog> collectives;  // that pass's
   std::shared_ptr<ReuseLog> reuse;             // that pass's; null: nobody wants to know
   std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
-  std::vector<Scope> scopes;
+  std::vector<Frame> frames;
   std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;
-  std::vector<Operand> operands;  // that these ops took, where reuse is tracked
-  RegionHandover handover;        // to the threads that torch starts here
+  std::vector<Operand> operands;   // that these ops took, where reuse is tracked
+  RegionHandover region_handover;  // to the threads that torch starts here
   LaunchMarks marks;
   std::vector<RunningFunction> functions;
   std::unique_ptr<NormCall> norm;  // the last one that began, where its shapes are kept
-  Handovers handovers;             // since the outermost module was called
+  NumpyExchange numpy_exchange;    // since the outermost module was called
   std::vector<ScriptFrame> script_frames;
   KnownScriptPlace script_place;
   const void* script_place_frame = nullptr;  // the record of its frame
-  int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their scopes themselves
-  Evidence evidence = 0;                     // seen since the innermost scope or function began
-  int nodes = 0;                             // among scopes: running autograd nodes
-  Ticks last_switch = 0;                     // when the innermost scope last changed
+  int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their frames themselves
+  Evidence evidence = 0;                     // seen since the innermost frame or function began
+  int nodes = 0;                             // among frames: running autograd nodes
+  Ticks last_switch = 0;                     // when the innermost frame last changed
   std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
   int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
-  LastCall last_call;                   // of a module that was called with no scope around
+  LastCall last_call;                   // of a module that was called with no frame around
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
-  // Opens a scope. The first one on a thread joins it to the session; on a thread that has scopes of another session
+  // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
   // here is abandoned first, so `in` may be this thread's own session.
-  bool open(Session& in, ModuleId module, Phase phase, ScopeKind kind, const void* token);
-  // A region on an observed thread, as a scope of `row`, or of the module that runs where it has none. `id` is its
+  bool open(Session& in, ModuleId module, Phase phase, FrameKind kind, const void* token);
+  // A region on an observed thread, as a frame of `row`, or of the module that runs where it has none. `id` is its
   // path; where that is open already, the row alone is opened.
   void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
-  // The innermost scope is a module's call that has just begun: it is a region of that path from its beginning.
+  // The innermost frame is a module's call that has just begun: it is a region of that path from its beginning.
   void name_call(std::uint16_t id);
-  // Closes the innermost scope of that token, and whatever was left open above it, and returns its module.
+  // Closes the innermost frame of that token, and whatever was left open above it, and returns its module.
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
-  // What was called before on this thread in that session's pass, with no scope around.
+  // What was called before on this thread in that session's pass, with no frame around.
   LastCall last_call_of(const Session& in) const;
-  // The innermost scope is that of another module from now on.
+  // The innermost frame is that of another module from now on.
   void move_scope(ModuleId module);
   // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
@@ -146,14 +146,14 @@ struct ThreadState {
 
   // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
   void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
-  bool is_paused() const { return !scopes.empty() && scopes.back().kind == ScopeKind::pause; }
+  bool is_paused() const { return !frames.empty() && frames.back().kind == FrameKind::pause; }
   // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
   // The module, phase and region of an op that starts now.
   Owner now() const;
   // The phase of a module that is called now.
   Phase phase_of_call() const;
-  // Whether a profile observes this thread, and it is the one that the scopes belong to.
+  // Whether a profile observes this thread, and it is the one that the frames belong to.
   bool is_observed() const;
   // Whether what runs here is part of an op that counts as a whole.
   bool in_owned_work() const { return !ops.empty() && owns_nested(ops.back().nested_work); }
@@ -170,7 +170,7 @@ struct ThreadState {
     running.mark = marks.push(with_event(launch_of(running.key), running.event), LaunchLevel::op);
   }
 
-  // The id of an op or scope that begins now; 0: it is not kept.
+  // The id of an op or frame that begins now; 0: it is not kept.
   std::uint32_t next_event() { return event_ids == nullptr ? 0 : event_ids->next(); }
   // An op that counts took from its start to `end`.
   void keep_op(const RunningOp& running, BucketTable::Index bucket, Ticks end) {
@@ -187,7 +187,7 @@ struct ThreadState {
   void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
   // Work was counted that is not an op's: the ops around it are looked through.
   void note_work(const Work& work);
-  // What was seen so far inside the innermost scope or function of that kind cannot explain what came out of it.
+  // What was seen so far inside the innermost frame or function of that kind cannot explain what came out of it.
   void note_unobserved(std::string_view name, Unobserved kind) { note_unobserved(name, kind, now().module, 1); }
   // So many calls of that work, which are the module's.
   void note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls);
@@ -197,11 +197,11 @@ struct ThreadState {
   // Under the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
-  void begin_region(Scope& scope, std::uint16_t id);
+  void begin_region(Frame& frame, std::uint16_t id);
   void keep(TimedEvent event);
-  void keep_scope(const Scope& scope);
-  void end_region(const Scope& scope);
-  Owner owner_of(const Scope& scope) const { return {scope.module, scope.phase, region}; }
+  void keep_frame(const Frame& frame);
+  void end_region(const Frame& frame);
+  Owner owner_of(const Frame& frame) const { return {frame.module, frame.phase, region}; }
   LaunchId launch_of(const BucketKey& key);
   Phase phase_now() const;
 };

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "bindings.h"
+#include "machine/cpu/background_load.h"
 #include "machine/cpu/host.h"
-#include "machine/cpu/neighbours.h"
 #include "run/device_passes.h"
 
 namespace py = pybind11;
@@ -25,12 +25,12 @@ double usable_processors() {
 }  // namespace
 
 void bind_host(py::module_& module) {
-  py::class_<Neighbours>(module, "Neighbours")
+  py::class_<BackgroundLoad>(module, "BackgroundLoad")
       .def(py::init())
       .def(
           "note",
-          [](const Neighbours& self, const std::string& meanwhile) {
-            return Neighbours::note(self.share(), meanwhile);
+          [](const BackgroundLoad& self, const std::string& meanwhile) {
+            return BackgroundLoad::note(self.share(), meanwhile);
           },
           py::arg("meanwhile"));
   module.def("usable_processors", &usable_processors);

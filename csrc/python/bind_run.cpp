@@ -56,7 +56,7 @@ std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::str
 
 // `facts` are those that the profiler knows itself.
 Report make_report(PythonRun& self, const py::dict& facts) {
-  Observed observed;
+  RunRecord observed;
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());

@@ -28,7 +28,7 @@ void bind_session(py::module_& module) {
              return std::make_shared<PlacedModules>(read_modules(modules), objects, forwards);
            }),
            py::arg("modules"), py::arg("objects"), py::arg("forwards"));
-  py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "Session")
+  py::class_<ModuleHooks, std::shared_ptr<ModuleHooks>>(module, "ModuleHooks")
       .def(py::init([](std::shared_ptr<PlacedModules> tree) { return std::make_shared<ModuleHooks>(std::move(tree)); }),
            py::arg("tree"))
       .def_property_readonly("enter_hook", [](const py::object& self) { return ModuleHooks::enter_hook(self); })
@@ -41,7 +41,7 @@ void bind_session(py::module_& module) {
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_method",
-           [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks, observe::ScopeKind::method); })
+           [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks, observe::FrameKind::method); })
       .def("leave_method",
            [](ModuleHooks& hooks) {
              hooks.session()->count_if_uncalled(kModel);

@@ -133,12 +133,12 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
 void ModuleHooks::enter(PyObject* module) {
   if (!session_->active()) return;
   const auto& state = observe::thread_state();
-  if (!wrapped_.empty() && !state.scopes.empty()) {
-    const auto wrapper = wrapped_.find(state.scopes.back().token);
+  if (!wrapped_.empty() && !state.frames.empty()) {
+    const auto wrapper = wrapped_.find(state.frames.back().token);
     if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
   }
-  auto place = index().place_of(module, state.scopes);
-  if (!place && adopt(module)) place = index().place_of(module, state.scopes);
+  auto place = index().place_of(module, state.frames);
+  if (!place && adopt(module)) place = index().place_of(module, state.frames);
   if (place && is_counted(module, *place)) session_->enter(*place, module);
 }
 
@@ -165,7 +165,7 @@ bool ModuleHooks::adopt(PyObject* wrapper) {
   if (std::strcmp(Py_TYPE(wrapper)->tp_name, "OptimizedModule") != 0) return false;
   const auto module = py::reinterpret_steal<py::object>(PyObject_GetAttrString(wrapper, "_orig_mod"));
   if (!module) PyErr_Clear();
-  const auto place = module ? index().place_of(module.ptr(), observe::thread_state().scopes) : std::nullopt;
+  const auto place = module ? index().place_of(module.ptr(), observe::thread_state().frames) : std::nullopt;
   if (place) add_wrapper(py::reinterpret_borrow<py::object>(wrapper), module, *place);
   return place.has_value();
 }
@@ -208,12 +208,12 @@ void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObjec
     session_->note_unobserved_module(type);
     return;
   }
-  auto results = session_->brought_in(module);
+  auto results = session_->imported(module);
   if (results.empty()) return;
   if (is_any_new(std::move(results), module, arguments, keywords)) {
     session_->note_unobserved_module(type, observe::Unobserved::numpy);
   } else {
-    session_->forget_brought_in(module);
+    session_->forget_imported(module);
   }
 }
 
@@ -240,7 +240,7 @@ void ModuleHooks::hide_script_calls() {
   }
 }
 
-void ModuleHooks::keep_shapes(const observe::ScriptCall& call) {
+void ModuleHooks::keep_shapes(const observe::ScriptCallEvent& call) {
   const std::lock_guard lock(mutex_);
   call.shapes.write_to(modules_.at(index_of(call.module)));
 }

@@ -47,7 +47,7 @@ class ModuleHooks {
   void add_script(ModuleId place, const torch::jit::Module& script);
   // Its executor calls no modules: what it ran is known, but not how often.
   void hide_script_calls();
-  void keep_shapes(const observe::ScriptCall& call);
+  void keep_shapes(const observe::ScriptCallEvent& call);
 
   // Whose parameters ops read is to be known, from the next pass on; of the parameters that the modules have now.
   void tell_reads();

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "observe/handovers.h"
+#include "observe/numpy_exchange.h"
 #include "observe/rule/evidence.h"
 
 namespace roofprof::python {

@@ -52,7 +52,7 @@ Report Report::from_json_text(std::string_view text) {
   std::string version;
   try {
     version = version_of(text);
-    if (version == std::to_string(kReportSchemaVersion)) return report_of(read_data(text), {});
+    if (version == std::to_string(kReportSchemaVersion)) return make_report(read_data(text), {});
   } catch (const JsonError& error) {
     throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
   } catch (const std::logic_error& error) {  // what was read does not fit together

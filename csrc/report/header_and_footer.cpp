@@ -30,8 +30,8 @@ std::string scope_words(const ProfileData& data) {
   if (!data.imported.empty()) {
     return "a trace of " + data.imported + (data.runs.steps > 0 ? ", " + steps : "");
   }
-  if (!data.within.empty()) return "within " + data.within + ", in " + (data.scope == "block" ? "a block" : "one call");
-  if (data.scope != "block") return "one call";
+  if (!data.within.empty()) return "within " + data.within + ", in " + (data.mode == "block" ? "a block" : "one call");
+  if (data.mode != "block") return "one call";
   return data.runs.steps > 0 ? "a block of " + steps : "a block";
 }
 

@@ -31,8 +31,8 @@ TextCell cell(const Column<KernelRow>& column, const KernelRow& row) {
 
 }  // namespace
 
-const std::vector<UsualColumn>& usual_kernel_columns() {
-  static const std::vector<UsualColumn> kUsual = {
+const std::vector<DefaultColumn>& default_kernel_columns() {
+  static const std::vector<DefaultColumn> kDefault = {
       {"percent_of_time", 0},
       {"total", 0},
       {"instances", 0},
@@ -50,12 +50,12 @@ const std::vector<UsualColumn>& usual_kernel_columns() {
       {"grid", 10},
       {"block", 11},
   };
-  return kUsual;
+  return kDefault;
 }
 
 std::string kernel_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto columns = choose_columns<KernelRow>(report, options, usual_kernel_columns());
+  const auto columns = choose_columns<KernelRow>(report, options, default_kernel_columns());
   if (report.kernels().empty()) return labelled_paragraph("", "no kernels: nothing was traced on a device", width);
 
   std::vector<const KernelRow*> rows;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/wasters.h"
+#include "analysis/hotspots.h"
 #include "core/fields.h"
 #include "report/header_and_footer.h"
 
@@ -27,7 +27,7 @@ std::string sibling_legend(const Report& report, const TableOptions& options) {
   const auto count = groups.front().count;
   std::string text = fmt::format("; x{0}: {1}{0} equal modules", count, folds_siblings(options) ? "the mean of " : "");
   if (!folds_siblings(options)) text += " together";
-  const bool has_sums = report.total().time_ns && !report.ceilings().empty();  // wasters are listed
+  const bool has_sums = report.total().time_ns && !report.ceilings().empty();  // hotspots are listed
   if (folds_siblings(options) && has_sums) text += ", under \"most waste in\" their sum";
   return text + fmt::format(", {} shows each", switch_text(options, "expand"));
 }

@@ -15,7 +15,7 @@ Report merge_reports(const std::vector<std::string>& paths) {
   std::map<std::int64_t, std::string> path_of;
   for (const auto& path : paths) path_of[merger.add(Report::from_json(path).data(), path)] = path;
   for (const auto rank : merger.typical_ranks()) merger.keep(rank, read_whole_file(path_of.at(rank)));
-  return report_of(std::make_shared<const ProfileData>(merger.finish()), {});
+  return make_report(std::make_shared<const ProfileData>(merger.finish()), {});
 }
 
 }  // namespace roofprof

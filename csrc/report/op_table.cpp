@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/hotspots.h"
 #include "analysis/region_rows.h"
-#include "analysis/wasters.h"
 #include "core/profile_data.h"
 #include "report/tables.h"
 #include "report/utf8.h"
@@ -42,8 +42,8 @@ void rank(std::vector<const GroupRow*>& rows) {
 
 }  // namespace
 
-const std::vector<UsualColumn>& usual_op_columns() {
-  static const std::vector<UsualColumn> kUsual = {
+const std::vector<DefaultColumn>& default_op_columns() {
+  static const std::vector<DefaultColumn> kDefault = {
       {"calls", 12},          {"time", 0},
       {"percent_of_time", 3}, {"macs", 13},
       {"flops", 5},           {"int_ops", 6, facts::integers},
@@ -54,14 +54,14 @@ const std::vector<UsualColumn>& usual_op_columns() {
       {"bound", 4},           {"percent_of_roof", 7},
       {"wasted_time", 2},
   };
-  return kUsual;
+  return kDefault;
 }
 
 std::string group_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
   const auto keys = split_keys(options.by);
   const auto groups = report.group(keys);
-  const auto columns = choose_columns<GroupRow>(report, options, usual_op_columns());
+  const auto columns = choose_columns<GroupRow>(report, options, default_op_columns());
 
   std::vector<const GroupRow*> rows;
   rows.reserve(groups.size());

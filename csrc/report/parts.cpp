@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "analysis/wasters.h"
+#include "analysis/hotspots.h"
 #include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -13,8 +13,8 @@ namespace roofprof {
 namespace {
 
 template <class Row>
-std::vector<std::string> names_of_usual(const Report& report, std::string_view by,
-                                        const std::vector<UsualColumn>& usual) {
+std::vector<std::string> names_of_default(const Report& report, std::string_view by,
+                                          const std::vector<DefaultColumn>& usual) {
   TableOptions options;
   options.by = by;
   std::vector<std::string> names;
@@ -47,16 +47,16 @@ std::vector<Paragraph> paragraphs_of(const Report& report, std::string_view part
   return paragraphs;
 }
 
-std::vector<std::string> usual_columns_of(const Report& report, std::string_view by) {
+std::vector<std::string> default_columns_of(const Report& report, std::string_view by) {
   switch (kind_of(by)) {
     case TableKind::modules:
-      return names_of_usual<RooflineRow>(report, by, usual_module_columns());
+      return names_of_default<RooflineRow>(report, by, default_module_columns());
     case TableKind::regions:
-      return names_of_usual<RooflineRow>(report, by, usual_region_columns());
+      return names_of_default<RooflineRow>(report, by, default_region_columns());
     case TableKind::groups:
-      return names_of_usual<GroupRow>(report, by, usual_op_columns());
+      return names_of_default<GroupRow>(report, by, default_op_columns());
     case TableKind::kernels:
-      return names_of_usual<KernelRow>(report, by, usual_kernel_columns());
+      return names_of_default<KernelRow>(report, by, default_kernel_columns());
     case TableKind::ranks:
     case TableKind::collectives:
       return {};

@@ -20,7 +20,7 @@ struct Paragraph {
 std::vector<Paragraph> paragraphs_of(const Report& report, std::string_view part, std::string_view by);
 
 // The names of the columns that a table shows where none are chosen, beside the one that names the line.
-std::vector<std::string> usual_columns_of(const Report& report, std::string_view by);
+std::vector<std::string> default_columns_of(const Report& report, std::string_view by);
 
 // What stands below tables as "most waste in": pairs of module and op.
 std::vector<GroupRow> most_wasting(const Report& report);

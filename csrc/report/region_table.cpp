@@ -8,8 +8,8 @@
 
 namespace roofprof {
 
-const std::vector<UsualColumn>& usual_region_columns() {
-  static const std::vector<UsualColumn> kUsual = {
+const std::vector<DefaultColumn>& default_region_columns() {
+  static const std::vector<DefaultColumn> kDefault = {
       {"calls", 3},
       {"wall", 1, facts::time},
       {"time", 0},
@@ -25,7 +25,7 @@ const std::vector<UsualColumn>& usual_region_columns() {
       {"percent_of_roof", 7},
       {"wasted_time", 2},
   };
-  return kUsual;
+  return kDefault;
 }
 
 namespace {
@@ -36,7 +36,7 @@ constexpr std::size_t kMinRegionWidth = 20;
 
 std::string region_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto columns = choose_columns<RooflineRow>(report, options, usual_region_columns());
+  const auto columns = choose_columns<RooflineRow>(report, options, default_region_columns());
   if (report.regions().empty()) {
     return labelled_paragraph("", "no regions: none was opened (roofprof.scope, record_function, ROOFPROF_SCOPE)",
                               width);

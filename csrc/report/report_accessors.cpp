@@ -35,7 +35,7 @@ std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_
 
 }  // namespace
 
-Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
+Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
   return {std::move(data), depth};
 }
 
@@ -83,7 +83,7 @@ std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_op
 std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
 
 Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
-  return report_of(std::make_shared<const ProfileData>(predicted(*data_, device, options)), depth_);
+  return make_report(std::make_shared<const ProfileData>(predicted(*data_, device, options)), depth_);
 }
 
 const std::string& Report::prediction() const& { return data_->prediction; }
@@ -101,7 +101,7 @@ std::optional<FlopsUtilization> Report::flops_utilization() const {
 }
 
 Report Report::within(std::string_view region) const {
-  return report_of(std::make_shared<const ProfileData>(within_region(*data_, region)), depth_);
+  return make_report(std::make_shared<const ProfileData>(within_region(*data_, region)), depth_);
 }
 
 const std::vector<std::int64_t>& Report::step_times_ns() const& { return data_->runs.step_ns; }

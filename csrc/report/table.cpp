@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/hotspots.h"
 #include "analysis/ranks/rank_figures.h"
 #include "analysis/rows.h"
 #include "analysis/siblings/siblings.h"
-#include "analysis/wasters.h"
 #include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -186,8 +186,8 @@ Facts facts_of(const Report& report, TableKind kind) {
   return known;
 }
 
-const std::vector<UsualColumn>& usual_module_columns() {
-  static const std::vector<UsualColumn> kUsual = {
+const std::vector<DefaultColumn>& default_module_columns() {
+  static const std::vector<DefaultColumn> kDefault = {
       {"type", 13},
       {"params", 14},
       {"macs", 12},
@@ -215,7 +215,7 @@ const std::vector<UsualColumn>& usual_module_columns() {
       {"wasted_time", 2},
       {"work_share", 1},
   };
-  return kUsual;
+  return kDefault;
 }
 
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
@@ -248,7 +248,7 @@ std::string left_out_line(std::size_t count, std::string_view what, std::size_t 
 
 std::string module_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto columns = choose_columns<RooflineRow>(report, options, usual_module_columns());
+  const auto columns = choose_columns<RooflineRow>(report, options, default_module_columns());
   const auto lines = tree_lines(report, options);
   const Selection selection = select_lines(lines, options);
   const bool flat = !options.sort.empty();
@@ -284,8 +284,8 @@ std::string module_table(const Report& report, const TableOptions& options) {
   return text + dropped_line(dropped, options);
 }
 
-std::string Report::table(const TableOptions& wished) const {
-  TableOptions options = wished;
+std::string Report::table(const TableOptions& requested) const {
+  TableOptions options = requested;
   if (!options.depth) options.depth = depth_;
   for (const auto& [name, value] : {std::pair("depth", options.depth.value_or(0)), std::pair("width", options.width),
                                     std::pair("limit", options.limit)}) {

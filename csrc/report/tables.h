@@ -49,17 +49,17 @@ std::string kernel_table(const Report& report, const TableOptions& options);
 // counters of whole modules tell nothing of ops.
 Facts facts_of(const Report& report, TableKind kind);
 
-struct UsualColumn {
+struct DefaultColumn {
   std::string_view name;
   int drop_rank;   // see TextColumn
   Facts when = 0;  // beside what its figure needs
 };
 
 // In the order that tables show them.
-const std::vector<UsualColumn>& usual_module_columns();
-const std::vector<UsualColumn>& usual_region_columns();
-const std::vector<UsualColumn>& usual_op_columns();
-const std::vector<UsualColumn>& usual_kernel_columns();
+const std::vector<DefaultColumn>& default_module_columns();
+const std::vector<DefaultColumn>& default_region_columns();
+const std::vector<DefaultColumn>& default_op_columns();
+const std::vector<DefaultColumn>& default_kernel_columns();
 
 // The column that every table has and that is not chosen.
 template <class Row>
@@ -71,7 +71,7 @@ constexpr std::string_view naming_column() {
 // among them. Throws std::invalid_argument for unknown names.
 template <class Row>
 std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& report, const TableOptions& options,
-                                                               const std::vector<UsualColumn>& usual) {
+                                                               const std::vector<DefaultColumn>& usual) {
   const auto all = columns_of<Row>();
   std::vector<std::pair<Column<Row>, TextColumn>> chosen;
   const auto add = [&](const Column<Row>& column, int drop_rank) {

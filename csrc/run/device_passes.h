@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "device/interface/collector.h"
 #include "observe/session.h"
 #include "roofprof/counters.h"

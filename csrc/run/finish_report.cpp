@@ -5,15 +5,15 @@
 
 #include "core/phrases.h"
 #include "join/join.h"
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 
 namespace roofprof::run {
 
-Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings& roofs,
+Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeilings& roofs,
                      std::optional<std::int64_t> depth) {
   const auto& setting = run.setting();
   auto& result = run.result();
-  observed.scope = setting.scope;
+  observed.mode = setting.scope;
   observed.device = setting.device;
   observed.holds_data = setting.holds_data;
   observed.partial = result.partial;
@@ -29,7 +29,7 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   add_notes(observed.notes, result.notes);
   if (setting.device == "cpu") {
     const auto* meanwhile = setting.scope == "block" ? "the block ran" : "the calls were timed";
-    if (auto busy = Neighbours::note(result.others_share, meanwhile)) add_note(observed.notes, std::move(*busy));
+    if (auto busy = BackgroundLoad::note(result.others_share, meanwhile)) add_note(observed.notes, std::move(*busy));
   }
   if (!setting.untimed.empty() && setting.scope != "count") add_note(observed.notes, "not-timed", setting.untimed);
   if (const double share = roofs.ceilings.busy_share; share > 0) {
@@ -47,7 +47,7 @@ Report finish_report(ObservedRun& run, Observed observed, const MeasuredCeilings
   observed.launches = session.launches().keys();
   observed.others = session.others().all();
   observed.on_device = run.device().facts(observed.timed);
-  return report_of(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
+  return make_report(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
 }
 
 }  // namespace roofprof::run

@@ -22,7 +22,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 }
 
 void ObservedRun::start_block() {
-  neighbours_.emplace(Neighbours::Ranks::are_our_own);
+  neighbours_.emplace(BackgroundLoad::Ranks::are_our_own);
   session_->measure_memory(!setting_.timed());
   if (!setting_.all_threads) session_->leave_out_others();
   session_->track_reuse(true);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 #include "observe/own_calls.h"
 #include "observe/session.h"
 #include "run/device_passes.h"
@@ -67,7 +67,7 @@ class ObservedRun {
   std::optional<Location> otherwise_;
   DevicePasses device_;
   RunResult result_;
-  std::optional<Neighbours> neighbours_;  // of a block
+  std::optional<BackgroundLoad> neighbours_;  // of a block
   std::optional<observe::OwnBlock> own_block_;
 };
 

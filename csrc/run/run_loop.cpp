@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 
 namespace roofprof::run {
 namespace {
@@ -28,9 +28,9 @@ class FurtherCalls {
   void make() {
     const auto raised = what_raises([&] {
       if (!warm_up()) return;
-      const Neighbours neighbours(Neighbours::Ranks::are_our_own);
+      const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
       time();
-      if (!result_.timed.empty()) result_.others_share = neighbours.share();
+      if (!result_.timed.empty()) result_.others_share = background.share();
     });
     if (raised) {  // the counting call went well, so its counts stand
       stop("raised " + *raised);
@@ -91,7 +91,7 @@ class FurtherCalls {
       if (target_.device_lost()) return stop("found the device lost");
       const auto calls = result_.timed.size() + static_cast<std::size_t>(result_.warmup);
       if (target_.compilations().count > compiled && calls < kCompilingCalls) {
-        result_.warmup += 2;  // whatever was wished: its time is the compiler's
+        result_.warmup += 2;  // whatever was requested: its time is the compiler's
         continue;
       }
       if (!keep({std::move(pass), bare_ns})) {
@@ -158,7 +158,8 @@ class FurtherCalls {
 
   bool stop(const std::string& reason) {
     add_note(result_.notes, "timing-stopped",
-             "timing stopped after " + std::to_string(result_.timed.size()) + " repeats: a further call " + reason +
+             "timing stopped after " + std::to_string(result_.timed.size()) +
+                 (result_.timed.size() == 1 ? " repeat" : " repeats") + ": a further call " + reason +
                  (result_.timed.empty() ? "; the times are those of the first call" : ""));
     return false;
   }

@@ -1,7 +1,7 @@
 #pragma once
 // What calls of a model leave changed, kept so that further calls can be undone.
 //
-// The list of what is put back, the same behind both doors:
+// The list of what is put back, the same behind both front ends:
 // - tensors: the parameters and buffers of the model and the tensors among the arguments, each with its values, its
 //   storage (set_data moves a tensor to another one) and how long that is (`resize_(0)` frees it), its gradient, and
 //   whether it requires one. Versions are not raised, so that the backward of an earlier call still runs

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
         Coverage,
         GroupRow,
         Latency,
+        LatencySweep,
         Note,
         Report,
         RooflineProfiler,
         Row,
         Scaling,
-        Sweep,
         Work,
         compare,
         count,
@@ -61,12 +61,12 @@ __all__ = [
     "Coverage",
     "GroupRow",
     "Latency",
+    "LatencySweep",
     "Note",
     "Report",
     "RooflineProfiler",
     "Row",
     "Scaling",
-    "Sweep",
     "Work",
     "__version__",
     "cmake_prefix_path",
@@ -86,6 +86,7 @@ __all__ = [
 ]
 
 _FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}  # what %load_ext roofprof looks for
+_OLD_NAMES = {"Sweep": "LatencySweep"}
 _NOT_STARRED = {"time"}  # `from roofprof import *` leaves Python's own module of that name alone
 
 if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a type checker
@@ -96,6 +97,8 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
             api = importlib.import_module("roofprof._api")
             globals().update({public: getattr(api, public) for public in api.__all__})
             return globals()[name]
+        if name in _OLD_NAMES:
+            return __getattr__(_OLD_NAMES[name])
         if name in _FOR_IPYTHON:
             return getattr(importlib.import_module("roofprof.notebook"), name)
         if name == "_C":

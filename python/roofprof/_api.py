@@ -7,7 +7,7 @@ import torch  # noqa: F401 - its libraries are loaded before the extension
 from roofprof._report import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof.figures import fields
 from roofprof.latency.measured import Latency
-from roofprof.latency.sweep import Sweep
+from roofprof.latency.sweep import LatencySweep
 from roofprof.predict.sweep import predict_sweep
 from roofprof.profiling.imported import from_trace, trace_handler
 from roofprof.profiling.op_costs import Work, op_cost
@@ -25,12 +25,12 @@ __all__ = [
     "Coverage",
     "GroupRow",
     "Latency",
+    "LatencySweep",
     "Note",
     "Report",
     "RooflineProfiler",
     "Row",
     "Scaling",
-    "Sweep",
     "Work",
     "compare",
     "count",

@@ -178,8 +178,8 @@ class _Magic:
         from roofprof.profiling.script.sentences import named
         from roofprof.render.plots.notebook import html
 
-        wished = arguments.skip is not None or arguments.steps is not None
-        if window.profiled < window.calls and not wished:
+        requested = arguments.skip is not None or arguments.steps is not None
+        if window.profiled < window.calls and not requested:
             say(f"profiled {window.profiled} of {window.calls} calls of {report.model}")
         if others := window.others():
             say(f"{named(others)} ran in the cell too, in (outside) where at all: --model chooses another module")

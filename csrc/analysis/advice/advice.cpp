@@ -7,9 +7,9 @@
 
 #include "analysis/advice/advice_rules.h"
 #include "analysis/device_coverage.h"
+#include "analysis/hotspots.h"
 #include "analysis/rows.h"
 #include "analysis/siblings/siblings.h"
-#include "analysis/wasters.h"
 #include "core/phrases.h"
 
 namespace roofprof {

@@ -8,8 +8,8 @@
 
 #include "analysis/advice/advice_case.h"
 #include "analysis/advice/sentence_figures.h"
+#include "analysis/hotspots.h"
 #include "analysis/kernel_arch.h"
-#include "analysis/wasters.h"
 #include "core/collective_kinds.h"
 #include "core/phrases.h"
 

@@ -93,7 +93,7 @@ void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
 
 std::optional<double> peak_for(const TargetDevice& device, DType dtype) {
   // What runs instead: a wider type takes its place, or a narrower one with the same units.
-  static constexpr std::array<std::array<DType, 4>, 6> kInstead = {{
+  static constexpr std::array<std::array<DType, 4>, 6> kFallbackDtypes = {{
       {DType::fp16, DType::bf16, DType::tf32, DType::fp32},
       {DType::bf16, DType::fp32, DType::fp16, DType::tf32},
       {DType::tf32, DType::fp32, DType::fp16, DType::bf16},
@@ -105,7 +105,7 @@ std::optional<double> peak_for(const TargetDevice& device, DType dtype) {
   if (rate(dtype) > 0) return rate(dtype);
   const bool is_card = !device.ceilings->facts.compute_capability.empty();
   if (!is_card && dtype != DType::tf32) return std::nullopt;
-  for (const auto& order : kInstead) {
+  for (const auto& order : kFallbackDtypes) {
     if (order.front() != dtype) continue;
     for (const auto instead : order) {
       if (rate(instead) > 0) return rate(instead);

@@ -20,8 +20,8 @@ namespace {
 constexpr std::ptrdiff_t kTextsOfACode = 10;
 
 std::string kind_of_report(const ProfileData& data) {
-  std::string kind = data.scope == "block" ? "a block" : data.runs.chosen < 0 ? "a count" : "a run";
-  if (data.scope == "block" && data.runs.chosen < 0) kind += " without times";
+  std::string kind = data.mode == "block" ? "a block" : data.runs.chosen < 0 ? "a count" : "a run";
+  if (data.mode == "block" && data.runs.chosen < 0) kind += " without times";
   if (!data.within.empty()) kind += " within '" + shown(data.within) + "'";
   return data.device_timed ? kind + " with times of a device" : kind;
 }
@@ -231,7 +231,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
     merged.first_name = name;
     merged.first.model = data.model;
     merged.first.device = data.device;
-    merged.first.scope = data.scope;
+    merged.first.mode = data.mode;
     merged.first.within = data.within;
     merged.first.device_timed = data.device_timed;
     merged.first.compute_capability = data.compute_capability;

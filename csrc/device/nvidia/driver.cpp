@@ -77,8 +77,8 @@ bool is_active(const Driver& driver, Device device) {
   return driver.primary_state(device, &flags, &active) == 0 && active != 0;
 }
 
-DeviceFacts facts(const Driver& driver, int index) {
-  DeviceFacts found;
+NvidiaDevice facts(const Driver& driver, int index) {
+  NvidiaDevice found;
   Device device = 0;
   check(driver, driver.device_get(&device, index), "looking for device " + std::to_string(index));
   found.index = index;
@@ -151,8 +151,8 @@ const Driver& driver() {
   return *found;
 }
 
-std::vector<DeviceFacts> devices(const Driver& driver) {
-  std::vector<DeviceFacts> all;
+std::vector<NvidiaDevice> devices(const Driver& driver) {
+  std::vector<NvidiaDevice> all;
   all.reserve(static_cast<std::size_t>(driver.devices));
   for (int index = 0; index < driver.devices; ++index) all.push_back(facts(driver, index));
   return all;

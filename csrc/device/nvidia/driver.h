@@ -67,7 +67,7 @@ Driver open_driver();
 // The process's driver, opened at the first call that finds one. Throws as open_driver does, at each call.
 const Driver& driver();
 
-struct DeviceFacts {
+struct NvidiaDevice {
   int index = 0;           // as the driver counts, which is as torch does
   std::string name;        // "NVIDIA H100 80GB HBM3"
   std::string pci_bus_id;  // "0000:3b:00.0"; empty: not known
@@ -82,7 +82,7 @@ struct DeviceFacts {
 };
 
 // Of all devices, in the driver's order. Makes no context.
-std::vector<DeviceFacts> devices(const Driver& driver);
+std::vector<NvidiaDevice> devices(const Driver& driver);
 
 // A device's primary context, the one that torch uses, retained and current on this thread for as long as this lives.
 class PrimaryContext {

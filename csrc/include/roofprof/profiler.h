@@ -64,7 +64,7 @@ struct ProfilerState;
 class ProfilerRun;
 
 // Whether calls are timed, or one is counted and no more.
-enum class Wish : std::uint8_t { times, counts };
+enum class RunMode : std::uint8_t { times, counts };
 
 // What a profiler does, whatever the model's type.
 class ProfilerCore {
@@ -74,9 +74,9 @@ class ProfilerCore {
   ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
 
   // These and report() throw std::logic_error where the profiler was moved from.
-  Report run(Call& call, Wish wish);
-  Report run_script(ScriptArguments arguments, ScriptKeywords keywords, Wish wish);
-  Report run_closure(const std::function<void()>& closure, Wish wish);
+  Report run(Call& call, RunMode wish);
+  Report run_script(ScriptArguments arguments, ScriptKeywords keywords, RunMode wish);
+  Report run_closure(const std::function<void()>& closure, RunMode wish);
   Report run_steps(std::int64_t steps, const std::function<void()>& step);
   std::unique_ptr<ProfilerRun> open_block();
   Report report() const;
@@ -207,34 +207,34 @@ class RooflineProfiler {
   // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
   Report run(Args&&... args) {
-    return called(detail::Wish::times, std::forward<Args>(args)...);
+    return called(detail::RunMode::times, std::forward<Args>(args)...);
   }
   // run({x}): the arguments of a TorchScript model; of others one argument that is made of this list, as by
   // forward({x}).
   template <class Item>
   Report run(std::initializer_list<Item> list) {
-    return called_with(detail::Wish::times, list);
+    return called_with(detail::RunMode::times, list);
   }
   Report run(std::initializer_list<c10::IValue> arguments)
     requires detail::ScriptModule<Model>
   {
-    return called_with(detail::Wish::times, arguments);
+    return called_with(detail::RunMode::times, arguments);
   }
 
   // Counts exactly one call model.forward(args...), or one run of a closure; nothing is timed, no roofs are measured.
   // Takes what run() takes, and tensors of the meta device, where nothing is allocated and LibTorch has few operators.
   template <class... Args>
   Report count(Args&&... args) {
-    return called(detail::Wish::counts, std::forward<Args>(args)...);
+    return called(detail::RunMode::counts, std::forward<Args>(args)...);
   }
   template <class Item>
   Report count(std::initializer_list<Item> list) {
-    return called_with(detail::Wish::counts, list);
+    return called_with(detail::RunMode::counts, list);
   }
   Report count(std::initializer_list<c10::IValue> arguments)
     requires detail::ScriptModule<Model>
   {
-    return called_with(detail::Wish::counts, arguments);
+    return called_with(detail::RunMode::counts, arguments);
   }
 
   // Runs the closure that often, each time a step: of training, for example. It is observed as it is, and nothing is
@@ -257,7 +257,7 @@ class RooflineProfiler {
   using Kept = std::conditional_t<detail::PlainModule<Model>, Model*, Model>;
 
   template <class... Args>
-  Report called(detail::Wish wish, Args&&... args) {
+  Report called(detail::RunMode wish, Args&&... args) {
     [[maybe_unused]] auto model = model_;  // because the profiler may be destroyed while the run is under way
     constexpr auto kCallable = detail::callable<Kept, Args...>;
     static_assert(kCallable != detail::Callable::either,
@@ -279,7 +279,7 @@ class RooflineProfiler {
   }
 
   template <class Item>
-  Report called_with(detail::Wish wish, std::initializer_list<Item> list) {
+  Report called_with(detail::RunMode wish, std::initializer_list<Item> list) {
     if constexpr (detail::ScriptModule<Model>) {
       detail::ScriptCallOf<Model> call;
       for (const Item& item : list) call.add(item);

@@ -81,7 +81,7 @@ struct TableOptions {
 class Report;
 
 // How reports come to be inside roofprof (values/profile_data.h, not installed).
-Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
+Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
 // From a profiler, or from a file. It needs neither the profiler nor the model any more. What is asked of a report that
 // nobody keeps comes by value: `for (const auto& row : prof.run(x).rows())` is right.
@@ -197,7 +197,7 @@ class Report {
   static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:
-  friend Report report_of(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
+  friend Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
   Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
   std::shared_ptr<const ProfileData> data_;

@@ -28,7 +28,7 @@ std::string device_name(const Environment& environment) {
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
                     const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model) {
   kineto::MetaCosts costs;
-  auto observed = kineto::observed_trace(std::move(trace), costs, steps, model);
+  auto observed = kineto::trace_record(std::move(trace), costs, steps, model);
   const auto device = device_name(observed.environment);
   if (roofs) {
     observed.ceilings = *roofs;
@@ -46,7 +46,7 @@ Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
   const auto count = observed.steps;
   auto data = join(std::move(observed));
   if (mean && count > 0) data = mean_of_steps(std::move(data), count);
-  return report_of(std::make_shared<const ProfileData>(std::move(data)), {});
+  return make_report(std::make_shared<const ProfileData>(std::move(data)), {});
 }
 
 Report Report::from_trace(const std::string& path, const std::optional<Ceilings>& roofs) {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "kineto/observed_trace.h"
 #include "kineto/trace_reader.h"
+#include "kineto/trace_record.h"
 #include "roofprof/ceilings.h"
 #include "roofprof/report.h"
 

@@ -15,13 +15,13 @@
 
 #include "core/phrases.h"
 #include "machine/common/measurement.h"
+#include "machine/cpu/background_load.h"
 #include "machine/cpu/bandwidth.h"
 #include "machine/cpu/bandwidth_curve.h"
 #include "machine/cpu/caches.h"
 #include "machine/cpu/compute_peak.h"
 #include "machine/cpu/environment.h"
 #include "machine/cpu/host.h"
-#include "machine/cpu/neighbours.h"
 #include "machine/cpu/rounds.h"
 #include "machine/cpu/torch_threads.h"
 
@@ -67,10 +67,10 @@ std::int64_t largest_working_set(const std::vector<StatedCache>& stated, std::in
 std::pair<ComputeTrials, double> found_shapes(DType dtype, std::int64_t largest_bytes, double sane_rate) {
   constexpr int kTries = 3;
   for (int tried = 1;; ++tried) {
-    const Neighbours neighbours;
+    const BackgroundLoad background;
     ComputeTrials trials(dtype, largest_bytes, sane_rate);
-    const double share = neighbours.share().value_or(0);
-    if (share <= Neighbours::kBusy) return {std::move(trials), 0};
+    const double share = background.share().value_or(0);
+    if (share <= BackgroundLoad::kBusy) return {std::move(trials), 0};
     if (tried == kTries) return {std::move(trials), share};
   }
 }
@@ -89,11 +89,11 @@ Rounds<Round> measure_rounds(std::optional<BandwidthSweep>& sweep,
       [&](std::size_t quiet, std::size_t all) {
         tell("round " + std::to_string(quiet + 1) + " of " + std::to_string(kQuietRounds) +
              (quiet < all ? ", as others used the processors" : ""));
-        const Neighbours neighbours;
+        const BackgroundLoad background;
         Round round;
         if (sweep) round.bandwidth = sweep->round();
         for (auto& [dtype, trials] : compute) round.compute.push_back(trials.round());
-        return std::pair(std::move(round), neighbours.share().value_or(0));
+        return std::pair(std::move(round), background.share().value_or(0));
       },
       [&] { return Clock::now() < end; });
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 
 namespace roofprof {
 
@@ -27,7 +27,7 @@ Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::siz
                            const std::function<bool()>& has_time) {
   Rounds<Round> rounds;
   std::vector<double> shares;
-  const auto is_busy = [](double share) { return share > Neighbours::kBusy; };
+  const auto is_busy = [](double share) { return share > BackgroundLoad::kBusy; };
   const auto quiet = [&] { return shares.size() - static_cast<std::size_t>(std::ranges::count_if(shares, is_busy)); };
   // Without time there are still two, for their spread, unless the first has shown that they will not be kept.
   const auto needs_another = [&] { return shares.size() < kFewestQuietRounds && quiet() == shares.size(); };

@@ -52,7 +52,7 @@ c10::DeviceIndex index_of(const std::string& device) {
   }
 }
 
-void add_facts(Entries& entries, const cuda::DeviceFacts& facts) {
+void add_facts(Entries& entries, const cuda::NvidiaDevice& facts) {
   entries.add("gpu_device", facts.name);
   entries.add("gpu_pci_bus_id", facts.pci_bus_id);
   if (facts.compute_major > 0) {
@@ -64,7 +64,7 @@ void add_facts(Entries& entries, const cuda::DeviceFacts& facts) {
   entries.add("gpu_l2_cache_bytes", facts.l2_bytes);
 }
 
-void add_state(Entries& entries, const cuda::GpuState& state, const std::optional<cuda::DeviceFacts>& facts) {
+void add_state(Entries& entries, const cuda::GpuState& state, const std::optional<cuda::NvidiaDevice>& facts) {
   if (!facts) entries.add("gpu_device", state.name);
   entries.add("gpu_uuid", state.uuid);
   entries.add("gpu_sm_clock_hz", state.sm_clock_hz);
@@ -93,7 +93,7 @@ void add_state(Entries& entries, const cuda::GpuState& state, const std::optiona
 Environment gpu_environment(const std::string& device) {
   if (!device.starts_with("cuda")) return {};
   Entries entries;
-  std::optional<cuda::DeviceFacts> facts;
+  std::optional<cuda::NvidiaDevice> facts;
   std::string problem;
   try {
     const cuda::Driver& driver = cuda::driver();

@@ -171,7 +171,7 @@ class RoofMeasurement {
   const RoofOptions& options_;
   c10::Device device_;
   const Timer& timer_;
-  const std::optional<cuda::DeviceFacts>& facts_;
+  const std::optional<cuda::NvidiaDevice>& facts_;
   const std::function<void(std::string_view)>& progress_;
   cuda::Nvml nvml_;
   std::set<std::string> held_down_by_;

@@ -22,7 +22,7 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
 // What is measured and with what: measure_gpu's own choices but for the device and what is known of it.
 struct RoofOptions {
   PeakOptions peaks;  // with the device and the timer, which all roofs use
-  std::optional<cuda::DeviceFacts> facts = {};
+  std::optional<cuda::NvidiaDevice> facts = {};
   std::int64_t array_bytes = std::int64_t{1} << 30;  // of DRAM's arrays, at least, where the memory allows it
   std::int64_t link_bytes = std::int64_t{256} << 20;
 };

@@ -61,7 +61,7 @@ c10::Device usable_gpu(const std::string& device) {
   return target;
 }
 
-std::optional<cuda::DeviceFacts> gpu_facts(c10::Device device) {
+std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device) {
   try {
     for (auto& facts : cuda::devices(cuda::driver())) {
       if (facts.index == device.index()) return std::move(facts);

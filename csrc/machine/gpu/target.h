@@ -16,7 +16,7 @@ namespace roofprof {
 c10::Device usable_gpu(const std::string& device);
 
 // The driver's facts about a device; empty where it gives none.
-std::optional<cuda::DeviceFacts> gpu_facts(c10::Device device);
+std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device);
 
 // Bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
 std::int64_t free_bytes(c10::Device device);

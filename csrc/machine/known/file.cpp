@@ -52,7 +52,7 @@ CeilingsFile read_ceilings_file(const std::string& path) {
   try {
     return parsed(text);
   } catch (const JsonError& error) {
-    throw std::runtime_error(printable(path) + " holds no roofs: " + error.what());
+    throw std::runtime_error("cannot read ceilings from " + printable(path) + ": " + error.what());
   }
 }
 

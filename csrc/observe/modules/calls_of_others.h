@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 
 namespace roofprof::observe {
 

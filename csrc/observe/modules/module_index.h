@@ -17,7 +17,7 @@ struct PlacedCall {
   bool is_certain() const { return may_be.empty(); }
 };
 
-// The call that ended before another one begins, in the same scope.
+// The call that ended before another one begins, in the same frame.
 struct LastCall {
   ModuleId place = -1;  // -1: there was none
   bool is_certain = true;
@@ -39,29 +39,29 @@ class ModuleIndex {
   // It calls the one at `place` first.
   void set_first(ModuleId place) { orders_[place].is_first = true; }
 
-  // The place of that module, called now where these scopes are open, the innermost last: of several, the one whose
+  // The place of that module, called now where these frames are open, the innermost last: of several, the one whose
   // parent is running, else one below a module that is, else the first. Empty for modules that are not in the tree.
   // Where parents' calls may not be seen, what was called before tells of several places that fit.
-  template <class Scopes>
-  std::optional<PlacedCall> place_of(const void* object, const Scopes& scopes, LastCall last) const {
+  template <class Frames>
+  std::optional<PlacedCall> place_of(const void* object, const Frames& frames, LastCall last) const {
     const auto found = places_.find(object);
     if (found == places_.end()) return std::nullopt;
     if (found->second.size() == 1) return PlacedCall{found->second.front(), {}};
-    for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-      const auto fits = those(found->second, [&](auto place) { return callers_[index_of(place)] == scope->module; });
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      const auto fits = those(found->second, [&](auto place) { return callers_[index_of(place)] == frame->module; });
       if (!fits.empty()) return by_order(fits, last);
     }
-    for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-      const auto fits = those(found->second, [&](auto place) { return is_below(place, scope->module); });
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      const auto fits = those(found->second, [&](auto place) { return is_below(place, frame->module); });
       if (!fits.empty()) return by_order(fits, last);
     }
     return by_order(found->second, last);
   }
 
   // The same where all calls are seen.
-  template <class Scopes>
-  std::optional<ModuleId> place_of(const void* object, const Scopes& scopes) const {
-    const auto call = place_of(object, scopes, LastCall{});
+  template <class Frames>
+  std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
+    const auto call = place_of(object, frames, LastCall{});
     return call ? std::optional(call->place) : std::nullopt;
   }
 

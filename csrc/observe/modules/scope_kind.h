@@ -4,7 +4,7 @@
 
 namespace roofprof::observe {
 
-enum class ScopeKind : std::uint8_t {
+enum class FrameKind : std::uint8_t {
   base,
   module,
   norm,    // a module whose call ends with the normalisation that it dispatches next
@@ -15,6 +15,6 @@ enum class ScopeKind : std::uint8_t {
   pause,   // nothing in here is the model's work (a compiler traces it): its time counts, its ops do not
 };
 
-constexpr bool is_call(ScopeKind kind) { return kind == ScopeKind::module || kind == ScopeKind::norm; }
+constexpr bool is_call(FrameKind kind) { return kind == FrameKind::module || kind == FrameKind::norm; }
 
 }  // namespace roofprof::observe

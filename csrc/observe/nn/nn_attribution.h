@@ -3,11 +3,11 @@
 //
 // Calls are seen of the classes that libroofprof_nn intercepts and of modules that say ROOFPROF_SCOPE(*this). Of the
 // others (custom modules; all, where nothing is intercepted) an op that takes a module's own parameters belongs to it,
-// and any other op to the innermost scope that is open.
+// and any other op to the innermost frame that is open.
 
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "observe/modules/model_tree.h"
 
 namespace roofprof::observe {

@@ -51,7 +51,7 @@ constexpr bool asks_for_shapes(const DispatchPath& path, const DispatchPath* wra
 
 // Whose work an op's nested ones are.
 enum class NestedWork : std::uint8_t {
-  looked_at,             // each its own: the op is looked through
+  transparent,           // each its own: the op is looked through
   owned,                 // the op's
   owned_below_autograd,  // the op's, except tangents, which are computed above autograd
   owned_but_hooks,  // the op's, except a user's hooks on saved tensors, which run above autograd with grad mode off
@@ -59,7 +59,7 @@ enum class NestedWork : std::uint8_t {
 
 constexpr NestedWork nested_work(const OpClass& op, const DispatchPath& path, bool only_shapes) {
   const bool has_own_work = op.kind == OpKind::counted || op.kind == OpKind::view;
-  if (!only_shapes && (!has_own_work || is_handed_on(op, path))) return NestedWork::looked_at;
+  if (!only_shapes && (!has_own_work || is_handed_on(op, path))) return NestedWork::transparent;
   return path.dual ? NestedWork::owned_below_autograd : NestedWork::owned;
 }
 
@@ -68,12 +68,12 @@ constexpr NestedWork with_saved_tensor_hooks(NestedWork nested) {
   return nested == NestedWork::owned ? NestedWork::owned_but_hooks : nested;
 }
 
-constexpr bool owns_nested(NestedWork nested) { return nested != NestedWork::looked_at; }
+constexpr bool owns_nested(NestedWork nested) { return nested != NestedWork::transparent; }
 
 // Whether an op that starts inside is part of the outer one's work. An op's own kernel runs below autograd.
 constexpr bool is_part_of(NestedWork outer, bool grad_mode, bool below_autograd) {
   switch (outer) {
-    case NestedWork::looked_at:
+    case NestedWork::transparent:
       return false;
     case NestedWork::owned:
       return true;

@@ -35,9 +35,9 @@ class ScriptPlaces {
   bool called_from_around() const { return called_from_around_.load(std::memory_order_relaxed); }
 
   // The place of that object, called now on a thread in `state`.
-  template <class Scopes>
-  std::optional<ModuleId> place_of(const void* object, const Scopes& scopes) const {
-    return index_ ? index_->place_of(object, scopes) : std::nullopt;
+  template <class Frames>
+  std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
+    return index_ ? index_->place_of(object, frames) : std::nullopt;
   }
   bool is_inside(ModuleId place) const { return modules_.contains(place); }
   // Whether the script module at `place` was made of others that are not there any more; whether all were.

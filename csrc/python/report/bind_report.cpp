@@ -202,7 +202,7 @@ void bind_ranks(py::module_& module) {
       .def("keep", &RankMerger::keep, py::arg("rank"), py::arg("json"))
       .def("expect", &RankMerger::expect, py::arg("world_size"))
       .def("finish",
-           [](RankMerger& self) { return report_of(std::make_shared<const ProfileData>(self.finish()), {}); });
+           [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
 // An accessor of a report that somebody keeps; of one that nobody does there is another.
@@ -226,7 +226,7 @@ void bind_report(py::module_& module) {
       .def(py::init([] {
         auto data = std::make_shared<ProfileData>();
         data->modules.resize(static_cast<std::size_t>(kOptimizer) + 1);
-        return report_of(std::move(data), {});
+        return make_report(std::move(data), {});
       }))
       .def_property_readonly("rows", kept(&Report::rows))
       .def_property_readonly("total", kept(&Report::total))
@@ -259,7 +259,7 @@ void bind_report(py::module_& module) {
                              })
       .def_property_readonly("model", [](const Report& self) { return self.data().model; })
       .def_property_readonly("device", [](const Report& self) { return self.data().device; })
-      .def_property_readonly("scope", [](const Report& self) { return self.data().scope; })
+      .def_property_readonly("scope", [](const Report& self) { return self.data().mode; })
       .def_property_readonly("partial", &Report::partial)
       .def_property_readonly("collectives", &Report::collectives)
       .def_property_readonly("ranks", kept(&Report::ranks))
@@ -297,7 +297,7 @@ void bind_report(py::module_& module) {
             return pairs;
           },
           py::arg("part"), py::arg("by") = "module")
-      .def("usual_columns", &usual_columns_of, py::arg("by"))
+      .def("default_columns", &default_columns_of, py::arg("by"))
       .def("most_wasting", &most_wasting)
       .def("marked_rows", &marked_rows)
       .def("to_json", &Report::to_json)

@@ -30,7 +30,7 @@ class NnModel : public Model {
     attribution_->attach(tree, session);
     before_ = {tree.objects.begin(), tree.objects.end()};
   }
-  void describe(Observed& observed) const override {
+  void describe(RunRecord& observed) const override {
     observed.torch_nn = attribution_->sights();
     std::vector<std::string> added;
     const auto now = observe::tree_of(module_);
@@ -75,10 +75,10 @@ class ForwardCall : public ScriptCall {
       return;
     }
     const auto inputs = positional();
-    const auto on_call = [&](const observe::ScriptCall& seen) {
+    const auto on_call = [&](const observe::ScriptCallEvent& seen) {
       seen.shapes.write_to(counted.modules.at(index_of(seen.module)));
     };
-    observe::ScriptCall own;
+    observe::ScriptCallEvent own;
     for (const auto& input : inputs) own.shapes.inputs.add(input);
     own.shapes.outputs.add(copy_->run(counted.session, inputs, on_call));
     on_call(own);
@@ -112,7 +112,7 @@ class ScriptModel : public Model {
     session.set_scripts(places_);
     session.set_model(module_._ivalue().get());
   }
-  void describe(Observed& observed) const override {
+  void describe(RunRecord& observed) const override {
     if (places_->called_from_around()) observed.modules[kModel].calls_visible = false;
     if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));
   }

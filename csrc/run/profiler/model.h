@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "observe/modules/model_tree.h"
 #include "observe/session.h"
 #include "roofprof/profiler.h"
@@ -54,7 +54,7 @@ class Model {
   // Before a session's first pass.
   virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
   // Adds what it knows of its modules' calls, and what is to be said of it.
-  virtual void describe(Observed& observed) const = 0;
+  virtual void describe(RunRecord& observed) const = 0;
   // A call of its forward with TorchScript's values; null where it takes none.
   virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
     return nullptr;

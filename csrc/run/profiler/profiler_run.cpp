@@ -156,9 +156,9 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
   profiler_->report.reset();
 }
 
-void ProfilerRun::calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first) {
+void ProfilerRun::calls(Call& call, Reach inputs, RunMode wish, const std::function<void(const Counted&)>& first) {
   const auto& options = profiler_->options;
-  const bool timed = wish == Wish::times && options.repeat != 0;
+  const bool timed = wish == RunMode::times && options.repeat != 0;
   begin(timed ? "run" : "count", inputs);
   ModelTarget target(run(), tree_.objects[kModel], call, [&] { first(counted()); });
   if (timed) target.keep_state(*profiler_->model, std::move(inputs));
@@ -172,7 +172,7 @@ void ProfilerRun::calls(Call& call, Reach inputs, Wish wish, const std::function
   end();
 }
 
-void ProfilerRun::block(const std::function<void()>& body, Wish wish) {
+void ProfilerRun::block(const std::function<void()>& body, RunMode wish) {
   open_block(wish);
   try {
     body();
@@ -183,8 +183,8 @@ void ProfilerRun::block(const std::function<void()>& body, Wish wish) {
   close_block(/*raised=*/false);
 }
 
-void ProfilerRun::open_block(Wish wish) {
-  begin(wish == Wish::times ? "block" : "count", {}, kOutside);
+void ProfilerRun::open_block(RunMode wish) {
+  begin(wish == RunMode::times ? "block" : "count", {}, kOutside);
   hide_script_calls(counted());
   run().start_block();
 }

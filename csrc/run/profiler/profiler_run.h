@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "machine/known/given.h"
 #include "observe/modules/model_tree.h"
 #include "roofprof/profiler.h"
@@ -19,7 +19,7 @@ namespace roofprof::detail {
 
 // What was observed, until it is made a report of.
 struct Observation {
-  Observed observed;  // what is known beside the run
+  RunRecord observed;  // what is known beside the run
   std::optional<run::ObservedRun> run;
 };
 
@@ -45,12 +45,12 @@ class ProfilerRun {
   ProfilerRun(const ProfilerRun&) = delete;
   ProfilerRun& operator=(const ProfilerRun&) = delete;
 
-  // One call counts; as wished, further ones warm up and are timed. `inputs` is what the arguments hold; `first` makes
-  // the counting call.
-  void calls(Call& call, Reach inputs, Wish wish, const std::function<void(const Counted&)>& first);
-  // A block is run once: counted, and timed as wished.
-  void block(const std::function<void()>& body, Wish wish = Wish::times);
-  void open_block(Wish wish = Wish::times);
+  // One call counts; as requested, further ones warm up and are timed. `inputs` is what the arguments hold; `first`
+  // makes the counting call.
+  void calls(Call& call, Reach inputs, RunMode wish, const std::function<void(const Counted&)>& first);
+  // A block is run once: counted, and timed as requested.
+  void block(const std::function<void()>& body, RunMode wish = RunMode::times);
+  void open_block(RunMode wish = RunMode::times);
   void close_block(bool raised);
   // A step of it has ended.
   void step() { run().step(); }

@@ -77,7 +77,7 @@ const std::shared_ptr<ProfilerState>& ProfilerCore::state() const {
   return state_;
 }
 
-Report ProfilerCore::run(Call& call, Wish wish) {
+Report ProfilerCore::run(Call& call, RunMode wish) {
   Reach inputs;
   observe::CallShapes shapes;
   for (const auto* tensor : call.inputs()) {
@@ -94,7 +94,7 @@ Report ProfilerCore::run(Call& call, Wish wish) {
   return run.report();
 }
 
-Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords, Wish wish) {
+Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords, RunMode wish) {
   Reach inputs{{}, arguments};
   for (const auto& [name, value] : keywords) inputs.values.push_back(value);
   const auto call = state()->model->script_call(std::move(arguments), std::move(keywords));
@@ -103,7 +103,7 @@ Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywor
   return run.report();
 }
 
-Report ProfilerCore::run_closure(const std::function<void()>& closure, Wish wish) {
+Report ProfilerCore::run_closure(const std::function<void()>& closure, RunMode wish) {
   ProfilerRun run(state());
   run.block(closure, wish);
   return run.report();

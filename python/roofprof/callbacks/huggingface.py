@@ -79,7 +79,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             self._close(args, state, control)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """There were fewer steps than wished for."""
+        """There were fewer steps than requested."""
         self._close(args, state, control)
         self._leave()
         self._window.warn_if_empty()
@@ -99,9 +99,9 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         self._leave()
         if report is None or trainer is None or not state.is_world_process_zero:
             return
-        wished = control.should_log  # logging ends the wish, and the trainer's own log is still to come
+        requested = control.should_log  # logging ends the wish, and the trainer's own log is still to come
         trainer.log(dict(scalars(report)))
-        control.should_log = wished
+        control.should_log = requested
         for callback in trainer.callback_handler.callbacks:
             logged_to = _logged_to(callback)
             tracker = None if logged_to is None else tracker_of(logged_to)

@@ -82,7 +82,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
         self._close(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """There were fewer steps than wished for."""
+        """There were fewer steps than requested."""
         self._close(trainer)
         self._window.warn_if_empty()
 

@@ -40,7 +40,7 @@ class Observer:
     """A session and what stands between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
 
     def __init__(self, tree: ModelTree) -> None:
-        self.session = _C.Session(tree.once(_placed))
+        self.session = _C.ModuleHooks(tree.once(_placed))
         self.model = tree.objects[0]
         for wrapper, module, place in tree.wrappers:
             self.session.add_wrapper(wrapper, module, place)

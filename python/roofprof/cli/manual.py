@@ -62,8 +62,8 @@ EXAMPLES = {
         "roofprof predict r.json --device L40S --what-if",
     ),
     "sweep": (
-        "roofprof sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
-        "roofprof sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
+        "roofprof predict --sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
+        "roofprof predict --sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
     ),
     "ceilings": (
         "roofprof ceilings --device cuda",

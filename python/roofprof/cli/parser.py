@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -24,7 +25,12 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse as argparse does; what is left over is refused here, by the command whose options are known."""
-        parsed, unknown = super().parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        if (
+            words[:1] == ["predict"] and "--sweep" in words
+        ):  # has options of its own, and so a parser, which is not listed
+            words = ["sweep", *(word for word in words[1:] if word != "--sweep")]
+        parsed, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self._refuse(unknown[0])
         return parsed, unknown

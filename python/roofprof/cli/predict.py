@@ -52,6 +52,12 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--what-if", action="store_true", help="the time that each module would save, and by what, on one device"
     )
+    parser.add_argument(
+        "--sweep",
+        action="store_true",
+        help="predict a TARGET instead of a report, over batch and sequence sizes: "
+        "`roofprof predict --sweep --help` lists its options",
+    )
     add_prediction_options(parser)
     parser.add_argument(
         "--batch", type=whole_number, metavar="N", help="samples of a call in place of those that were counted"

@@ -1,4 +1,4 @@
-"""``roofprof sweep``: batch and sequence sweeps on paper."""
+"""``roofprof predict --sweep``, by its old name ``roofprof sweep``: predictions over batch and sequence sizes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ BxS:int64. Where no B stands, the leading dimension is the batch. A callable of 
 
 def add_parser(commands: Commands) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "sweep", help="predict time, throughput and memory over batch sizes, without a device", description=_DESCRIPTION
-    )
+    parser = commands.add_parser("sweep", prog="roofprof predict --sweep", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     add_target_options(parser)
     parser.add_argument("--device", required=True, metavar="CARD|FILE.json", help="for which device: 'RTX 4090'")

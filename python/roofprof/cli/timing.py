@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from roofprof import Latency, RooflineProfiler, Sweep
+from roofprof import Latency, LatencySweep, RooflineProfiler
 from roofprof.cli.profiling import check_device, inputs_of, model_of
 from roofprof.cli.shared import CommandError, check_can_be_written, print_result, say, write_result
 from roofprof.cli.target import call_inputs, load_inputs
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     batches = _check(arguments)
     timed = _sweep(arguments, batches) if batches else _one(arguments)
     write_result(arguments.json, timed.to_json)
-    if arguments.plot and isinstance(timed, Sweep):
+    if arguments.plot and isinstance(timed, LatencySweep):
         timed.plot(arguments.plot)
         say(f"drawn in {arguments.plot}")
     print_result(str(timed), arguments)
@@ -75,7 +75,7 @@ def _one(arguments: argparse.Namespace) -> Latency:
     )
 
 
-def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> Sweep:
+def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySweep:
     function = load_inputs(arguments.inputs) if arguments.inputs and not arguments.input else None
     if function is not None and _takes_a_batch(function):
         args: tuple[Any, ...] = ()

@@ -65,7 +65,7 @@ class AtenCounts:
                 self._by_module[path.partition(".")[0]][operator] += amount
 
     def text(self, to_string: Callable[[int], str], *, per_layer: bool) -> str:
-        """Operators that are ignored; where it is wished for the total, and for each module its operators."""
+        """Operators that are ignored; where it is requested the total, and for each module its operators."""
         lines = [f"Warning: {operator} operation is ignored" for operator in self._left_out]
         if per_layer:
             lines.append(f"Total:{to_string(self.total)}")

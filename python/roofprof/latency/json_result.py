@@ -52,7 +52,7 @@ class Stored(Result):
         try:
             return cls(**{name: cls._read(name, stored[name]) for name in names})
         except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"this is no whole {cls.SCHEMA}: {error}") from error
+            raise ValueError(f"invalid {cls.SCHEMA} file: {error}") from error
 
     @classmethod
     def from_json(cls, path: str | Path) -> Self:

@@ -9,7 +9,7 @@ LARGEST_UNASKED = 1 << 16  # batch
 
 
 class RefusedError(ValueError):
-    """A call that cannot be timed as it was wished for, in one sentence."""
+    """A call that cannot be timed as it was requested, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -48,31 +48,31 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Batches:
-    """Which are wished for: "auto", or sizes. Raises TypeError or ValueError for anything else."""
+    """Which are requested: "auto", or sizes. Raises TypeError or ValueError for anything else."""
 
-    wished: str | Sequence[int]
+    requested: str | Sequence[int]
 
     def __post_init__(self) -> None:
-        if self.wished == "auto":
+        if self.requested == "auto":
             return
-        if isinstance(self.wished, str) or not isinstance(self.wished, Sequence):
-            raise TypeError(f"batches must be 'auto' or a list of whole numbers, not {self.wished!r}")
-        for batch in self.wished:
+        if isinstance(self.requested, str) or not isinstance(self.requested, Sequence):
+            raise TypeError(f"batches must be 'auto' or a list of whole numbers, not {self.requested!r}")
+        for batch in self.requested:
             if not isinstance(batch, int) or isinstance(batch, bool):
                 raise TypeError(f"a batch must be a whole number, not {batch!r}")
             if batch < 1:
                 raise RefusedError(f"a batch must be 1 or more, not {batch}")
-        if not self.wished:
+        if not self.requested:
             raise RefusedError("batches must have at least one")
 
     @property
     def auto(self) -> bool:
         """Whether one doubling follows the other."""
-        return self.wished == "auto"
+        return self.requested == "auto"
 
     @property
     def sizes(self) -> list[int]:
         """All that may be measured, smallest first."""
-        if isinstance(self.wished, str):
+        if isinstance(self.requested, str):
             return [1 << power for power in range(LARGEST_UNASKED.bit_length())]
-        return sorted(set(self.wished))
+        return sorted(set(self.requested))

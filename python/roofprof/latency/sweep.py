@@ -21,7 +21,7 @@ KNEE_SHARE = 0.9
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep(Stored):
+class LatencySweep(Stored):
     """A :class:`Latency` for each batch size, smallest first.
 
     The knee is the smallest batch whose throughput is within 10% of the highest one measured. Both are of the median

@@ -15,7 +15,7 @@ from roofprof import _C
 from roofprof.latency.batches import Arguments, ScaledInputs, arguments_of
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Batches, Plan, RefusedError
-from roofprof.latency.sweep import FEWEST_CALLS, Sweep
+from roofprof.latency.sweep import FEWEST_CALLS, LatencySweep
 from roofprof.latency.text import seconds_text
 from roofprof.latency.timing import Subject, first_call, repeatable, time_call
 
@@ -27,7 +27,7 @@ SHARE_OF_MEMORY = 0.8  # that a batch may take of what is available
 
 def time_batches(
     subject: Subject, given: Arguments, batches: Batches, inputs: Callable[[int], Any] | None, plan: Plan
-) -> Sweep:
+) -> LatencySweep:
     """Time calls with each batch, within ``plan.seconds`` together.
 
     The model is left as one plain call leaves it: with the given arguments, else with the smallest batch. ``inputs``
@@ -47,7 +47,7 @@ def time_batches(
     first_call(target, location)
     # Each batch gets the containers as they were given.
     target.undoing(lambda: sweeping.make(target.prepare))
-    return Sweep(tuple(sweeping.points), sweeping.ended)
+    return LatencySweep(tuple(sweeping.points), sweeping.ended)
 
 
 def _maker(inputs: Callable[[int], Any]) -> Callable[[int], Arguments]:

@@ -12,7 +12,7 @@ from roofprof.render.printable import printable
 
 if TYPE_CHECKING:
     from roofprof.latency.measured import Latency
-    from roofprof.latency.sweep import Sweep
+    from roofprof.latency.sweep import LatencySweep
 
 WIDTH = 120
 _LABEL = 12  # characters before what a line says
@@ -54,7 +54,7 @@ def latency_text(latency: Latency) -> str:
     return _joined([*lines, *_notes(latency.notes)])
 
 
-def sweep_text(sweep: Sweep) -> str:
+def sweep_text(sweep: LatencySweep) -> str:
     """What ``print(sweep)`` shows."""
     first = sweep.points[0]
     notes = _notes_of(sweep)
@@ -78,7 +78,7 @@ def _joined(lines: Iterable[str]) -> str:
     return "\n".join(map(printable, lines)).rstrip()
 
 
-def _notes_of(sweep: Sweep) -> list[_report.Note]:
+def _notes_of(sweep: LatencySweep) -> list[_report.Note]:
     """One of each code, with the batches that have it; how many calls there was time for is in the table."""
     first: dict[str, _report.Note] = {}
     batches: dict[str, list[str]] = {}
@@ -164,7 +164,7 @@ def _process_words(latency: Latency) -> str:
     )
 
 
-def _sweep_table(sweep: Sweep) -> list[str]:
+def _sweep_table(sweep: LatencySweep) -> list[str]:
     tokens = any(point.tokens is not None for point in sweep.points)
     rows = [["batch", "median latency", "p10", "p90", "samples/s", *(["tokens/s"] if tokens else []), "CPU", "calls"]]
     for point in sweep.points:

@@ -7,7 +7,7 @@ from typing import Any
 
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Batches, Plan
-from roofprof.latency.sweep import Sweep
+from roofprof.latency.sweep import LatencySweep
 from roofprof.latency.sweeping import time_batches
 from roofprof.latency.timing import Subject, time_call
 
@@ -49,7 +49,7 @@ class TimesCalls:
         seconds: float | None = 120.0,
         tokens: int | None = None,
         **kwargs: Any,
-    ) -> Sweep:
+    ) -> LatencySweep:
         """Time calls at several batch sizes, and find the knee of throughput.
 
         batches: sizes; "auto": 1, 2, 4, ... until throughput rises no more, or memory or the time ends. The inputs are

@@ -78,8 +78,8 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
 
 def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, Location]:
     """A call that can be made again and undone, before it was made at all; and where it runs."""
-    reached = original(subject.model)
-    location = location_of(reached, args, kwargs, subject.device)
+    state_roots = original(subject.model)
+    location = location_of(state_roots, args, kwargs, subject.device)
     if location.untimed:
         raise RefusedError(f"this call cannot be timed: {location.untimed.removeprefix('not timed: ')}")
     target = Target(
@@ -87,7 +87,7 @@ def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         subject.model,
         args,
         kwargs,
-        snapshot=StateSnapshot(reached, args, kwargs),
+        snapshot=StateSnapshot(state_roots, args, kwargs),
     )
     _require_further_calls(target, "; give it a list, for example")  # before the first, it is an iterator
     return target, location
@@ -138,11 +138,11 @@ class _Calls:
         """Warm up, and time."""
         self._began = time.perf_counter()
         self._warm_up()
-        neighbours = _C.Neighbours()
+        background = _C.BackgroundLoad()
         collections = _collections()
         self._time()
         self.collections = _collections() - collections
-        busy = neighbours.note("the calls were timed") if self._clock.name == "perf_counter" else None
+        busy = background.note("the calls were timed") if self._clock.name == "perf_counter" else None
         self.notes += [busy] if busy else []
         planned = self._plan.repeat
         if len(self.times) < planned:

@@ -91,7 +91,7 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
 
 
 @contextlib.contextmanager
-def packaged(model: object, session: _C.Session) -> Iterator[None]:
+def packaged(model: object, session: _C.ModuleHooks) -> Iterator[None]:
     """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
     if type(model).__name__ != "AOTICompiledModel":
         yield
@@ -113,7 +113,7 @@ class Compilations:
 
     def __init__(
         self,
-        session: _C.Session | None = None,
+        session: _C.ModuleHooks | None = None,
         with_hooks: Sequence[torch.nn.Module] = (),
         missed: Callable[[torch.nn.Module], None] | None = None,
     ) -> None:

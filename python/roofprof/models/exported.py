@@ -80,7 +80,7 @@ def add_places(tree: ModelTree, graph_module: fx.GraphModule, root: int) -> None
 class GraphScopes:
     """Opens and closes the scopes of modules while the graphs that they were traced into run."""
 
-    def __init__(self, tree: ModelTree, session: _C.Session) -> None:
+    def __init__(self, tree: ModelTree, session: _C.ModuleHooks) -> None:
         self._graphs = tree.graphs
         self._objects = tree.objects
         self._enter_hook, self._leave_hook = session.enter_hook, session.leave_hook

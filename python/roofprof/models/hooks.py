@@ -76,7 +76,7 @@ class ModuleHooks:
             table.pop(key, None)
 
 
-def _observed_closure(session: _C.Session, argument: Any) -> Any:
+def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
     """A step's closure, counted as work outside of the step; other arguments unchanged."""
     if not (inspect.isroutine(argument) or isinstance(argument, functools.partial)):
         return argument
@@ -93,7 +93,7 @@ def _observed_closure(session: _C.Session, argument: Any) -> Any:
 
 @contextlib.contextmanager
 def global_hooks(
-    session: _C.Session,
+    session: _C.ModuleHooks,
     tokens: TokenCalls,
     kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:

@@ -30,8 +30,8 @@ class Location(NamedTuple):
         return self.holds_data and self.otherwise is None
 
 
-def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], wished: str | None = None) -> Location:
-    """The wished device; without a wish that of a parameter or an input which is not on the CPU; else the CPU."""
+def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], requested: str | None = None) -> Location:
+    """The requested device; without a wish that of a parameter or an input which is not on the CPU; else the CPU."""
     held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
     inputs = Contents(args, kwargs).tensors
     tensors = Contents(held, inputs).tensors
@@ -39,11 +39,11 @@ def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], wi
     device = next((name for name in devices if name not in {"cpu", "meta"}), "cpu")
     if any(issubclass(type(tensor), FakeTensor) for tensor in tensors):
         found = next((name for name in devices if name != "cpu"), "cpu")
-        return Location(wished or found, "not timed: fake tensors hold no data", holds_data=False)
-    with_data = (wished or device, _C.untimed_on(device) or _C.untimed_on(wished or device))
+        return Location(requested or found, "not timed: fake tensors hold no data", holds_data=False)
+    with_data = (requested or device, _C.untimed_on(device) or _C.untimed_on(requested or device))
     if "meta" not in devices:
         return Location(*with_data)
-    without = (wished or "meta", _C.untimed_on("meta"))
+    without = (requested or "meta", _C.untimed_on("meta"))
     if set(devices) == {"meta"} or any(_device_of(tensor) == "meta" for tensor in inputs):
         return Location(*without, holds_data=False, otherwise=with_data)
     return Location(*with_data, otherwise=without)

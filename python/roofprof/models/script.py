@@ -39,7 +39,7 @@ def add_places(tree: ModelTree, script: torch.jit.ScriptModule, place: int) -> N
 class Scripts:
     """The TorchScript modules of a model while it is profiled."""
 
-    def __init__(self, tree: ModelTree, session: _C.Session) -> None:
+    def __init__(self, tree: ModelTree, session: _C.ModuleHooks) -> None:
         self.notes: list[_C.Note] = []
         self._session = session
         self._tree = tree

@@ -62,7 +62,7 @@ def _signature(module: torch.nn.Module) -> inspect.Signature | None:
 class TokenCalls:
     """The calls of one run or block; :meth:`hook` is told of each call of a module as it begins."""
 
-    def __init__(self, session: _C.Session, models: Mapping[int, Model], tree: ModelTree) -> None:
+    def __init__(self, session: _C.ModuleHooks, models: Mapping[int, Model], tree: ModelTree) -> None:
         self._session = session
         self._models = models
         self._tree = tree
@@ -122,7 +122,7 @@ class Call(NamedTuple):
 
 
 def _call_of(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], session: _C.Session
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], session: _C.ModuleHooks
 ) -> Call | None:
     """None where no cache is given or asked for, or where the new tokens are not found."""
     try:
@@ -148,7 +148,7 @@ def _new_tokens(given: dict[str, Any]) -> tuple[int, int] | None:
     return None
 
 
-def _length(cache: Any, session: _C.Session) -> int | None:
+def _length(cache: Any, session: _C.ModuleHooks) -> int | None:
     """Tokens of each sequence in it. What stands on a device is not waited for."""
     if cache is None:
         return 0

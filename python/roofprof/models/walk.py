@@ -60,11 +60,11 @@ class KnownModel:
             self._fingerprint = None if held_elsewhere else now
         return self._tree
 
-    def location(self, wished: str | None) -> Location:
+    def location(self, requested: str | None) -> Location:
         """Where the model's own parameters were at the last look."""
-        if wished not in self._locations:
-            self._locations[wished] = location_of(self._model, (), {}, wished)
-        return self._locations[wished]
+        if requested not in self._locations:
+            self._locations[requested] = location_of(self._model, (), {}, requested)
+        return self._locations[requested]
 
 
 def _add_graphs(tree: ModelTree) -> None:

@@ -212,16 +212,22 @@ class RooflineProfiler(TimesCalls):
         return self.model
 
     def _called(
-        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], reached: object, *, timed: bool
+        self,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        state_roots: object,
+        *,
+        timed: bool,
     ) -> Report:
-        """One call counts; further ones are timed, if they are wished for."""
+        """One call counts; further ones are timed, if they are requested."""
         timed = timed and self.repeat != 0
         self._begin("run" if timed else "count")
         if call is not self.model:
             self._observer.session.hide_script_calls()
-        snapshot = StateSnapshot(reached, args, kwargs) if timed else None
+        snapshot = StateSnapshot(state_roots, args, kwargs) if timed else None
         with self._turn(), Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
-            target = self._count_call(call, args, kwargs, reached, snapshot)
+            target = self._count_call(call, args, kwargs, state_roots, snapshot)
             if timed:
                 target.progress = progress
                 self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
@@ -232,11 +238,11 @@ class RooflineProfiler(TimesCalls):
         call: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        reached: object,
+        state_roots: object,
         snapshot: StateSnapshot | None,
     ) -> Target:
-        """The first call, and what makes further ones. ``reached``: what it reaches beside its arguments."""
-        self._locate(location_of(reached, args, kwargs, self._device), self._counters)
+        """The first call, and what makes further ones. ``state_roots``: what it reaches beside its arguments."""
+        self._locate(location_of(state_roots, args, kwargs, self._device), self._counters)
         target = Target(
             self._observer,
             call,
@@ -357,7 +363,7 @@ class RooflineProfiler(TimesCalls):
 
 
 def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[str]] | None:
-    """With their notes; None: this machine's own are wished for."""
+    """With their notes; None: this machine's own are requested."""
     if roofs is None:
         return ceilings.given_with_notes()
     if isinstance(roofs, (str, Path)):

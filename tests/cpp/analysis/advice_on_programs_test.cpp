@@ -183,7 +183,7 @@ TEST(AdviceOnPrograms, MaxPoolingInChannelsFirst) {
 // 600 of 1,600 ns, waited for in two modules.
 TEST(AdviceOnPrograms, ExposedCommunicationOfAllModulesTogether) {
   ProfileBuilder net;
-  net.data.scope = "block";
+  net.data.mode = "block";
   net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
   net.time(kModel, {1'200});
   net.op("c10d::allreduce_", kModel, work_of(0, 8'000'000, 8'000'000), 0, 2);

@@ -331,7 +331,7 @@ TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
   net.data.ops.pop_back();  // the loss: "(outside)" has time but no ops
   EXPECT_THROW((void)net.derived().row("(outside)"), std::out_of_range);
   EXPECT_EQ(net.derived().total().time_ns, net.derived().row("").time_ns);
-  net.data.scope = "block";
+  net.data.mode = "block";
   EXPECT_EQ(net.derived().row("(outside)").time_ns, 100);
   EXPECT_EQ(net.derived().total().time_ns, *net.derived().row("").time_ns + 100);
 }

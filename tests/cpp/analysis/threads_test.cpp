@@ -17,7 +17,7 @@ struct Threaded : ProfileBuilder {
   ModuleId layer = module("layer", "Linear");
 
   Threaded() {
-    data.scope = "block";
+    data.mode = "block";
     op("aten::linear", layer, work_of(60'000'000, 1'000), 190'000, 2);  // lower bound 60 us
     time(layer, {200'000}, 2);
     data.runs.total_ns = {120'000};

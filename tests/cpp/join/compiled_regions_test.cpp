@@ -142,7 +142,7 @@ TEST(CompiledRegions, NotesNameTheRegionsAndWhatIsNotKnown) {
                                      "%roof may pass 100%"});
   const std::string uncounted = "compiled region of part: 1 call, work inside not counted but for what it dispatches";
   EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)), std::vector<std::string>{uncounted});
-  net.observed.scope = "block";
+  net.observed.mode = "block";
   EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)),
             std::vector<std::string>{uncounted + "; run() counts it from the eager model"});
 }

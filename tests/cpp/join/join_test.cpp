@@ -48,7 +48,7 @@ TEST(Join, PutsTogetherWhatWasObserved) {
   const auto data = join(net.observed);
   EXPECT_EQ(data.model, "Net");
   EXPECT_EQ(data.device, "cuda:0");
-  EXPECT_EQ(data.scope, "run");
+  EXPECT_EQ(data.mode, "run");
   EXPECT_TRUE(data.partial);
   EXPECT_EQ(data.modules, net.observed.modules);
   EXPECT_EQ(data.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}}));
@@ -145,7 +145,7 @@ TEST(Join, CountersAreThoseOfTheKernels) {
 
 TEST(Join, NotesStandInTheOrderOfWhatTheyAreAbout) {
   OnDevice net;
-  net.observed.scope = "block";
+  net.observed.mode = "block";
   net.observed.notes = {make_note("timed-once", "before")};
   net.observed.regions = {{kModel, "part"}};
   net.observed.more_regions = true;

@@ -150,7 +150,7 @@ void read_damaged(const std::string& text, Damage& random, Counts& counts) {
     const auto steps = random.below(4) == 0
                            ? std::optional(StepRange{1, 1 + static_cast<std::int64_t>(random.below(9))})
                            : std::optional<StepRange>();
-    auto observed = observed_trace(reader.finish(), costs, steps, random.below(2) == 0 ? &model : nullptr);
+    auto observed = trace_record(reader.finish(), costs, steps, random.below(2) == 0 ? &model : nullptr);
     observed.ceilings = testing::round_ceilings();
     const testing::Derived report(join(std::move(observed)));
     ASSERT_NO_FATAL_FAILURE(expect_rows_add_up(report));
@@ -164,8 +164,8 @@ void read_damaged(const std::string& text, Damage& random, Counts& counts) {
 }
 
 TEST(Fuzz, DamagedTracesGiveAReportOrOneSentence) {
-  const auto* const wished = std::getenv("ROOFPROF_FUZZ_TRACES");
-  const auto traces = wished == nullptr ? kTraces : std::strtoll(wished, nullptr, 10);
+  const auto* const requested = std::getenv("ROOFPROF_FUZZ_TRACES");
+  const auto traces = requested == nullptr ? kTraces : std::strtoll(requested, nullptr, 10);
   const auto texts = seeds();
   Counts counts;
   for (std::int64_t i = 0; i < traces; ++i) {

@@ -1,6 +1,6 @@
 // From traces by hand to the figures of reports, in closed form.
 
-#include "kineto/observed_trace.h"
+#include "kineto/trace_record.h"
 
 #include <gtest/gtest.h>
 
@@ -153,7 +153,7 @@ TEST(ObservedTrace, WhatWasLeftOutIsToldToTheNanosecond) {
   trace.device.records.push_back(early);
   trace.external_ids.push_back(0);
   testing::FakeCosts costs;
-  const auto observed = observed_trace(std::move(trace), costs);
+  const auto observed = trace_record(std::move(trace), costs);
   EXPECT_NE(note_of(observed.notes, "launched-before").find("that took 1234.567 us were"), std::string::npos)
       << note_of(observed.notes, "launched-before");
 }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "join/join.h"
-#include "kineto/observed_trace.h"
 #include "kineto/trace_reader.h"
+#include "kineto/trace_record.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {
@@ -113,10 +113,10 @@ struct FakeCosts final : kineto::CallCosts {
   }
 };
 
-inline Observed observed_of(const TraceText& text, const std::optional<kineto::StepRange>& steps = {},
-                            const kineto::CalledModel* model = nullptr) {
+inline RunRecord observed_of(const TraceText& text, const std::optional<kineto::StepRange>& steps = {},
+                             const kineto::CalledModel* model = nullptr) {
   FakeCosts costs;
-  auto observed = kineto::observed_trace(text.trace(), costs, steps, model);
+  auto observed = kineto::trace_record(text.trace(), costs, steps, model);
   observed.ceilings = round_ceilings();
   return observed;
 }

@@ -244,8 +244,8 @@ TEST(TraceReader, SaysWhatElseAFileIs) {
   says(R"({"traceEvents": 5})", "no \"traceEvents\"");
   says(R"({"traceEvents": null})", "no \"traceEvents\"");
   says(R"({"a": {"traceEvents": []}})", "no \"traceEvents\"");
-  says(R"({"schema_version": 4, "model": "Net", "device": "cpu"})", "report of roofprof");
-  says(R"({"model": "Net", "schema_version": 4})", "report of roofprof");
+  says(R"({"schema_version": 5, "model": "Net", "device": "cpu"})", "report of roofprof");
+  says(R"({"model": "Net", "schema_version": 5})", "report of roofprof");
   says("[]", "no event of torch.profiler's");
   says("[1, \"x\", null, [{}]]", "no event of torch.profiler's");
   says(R"({"traceEvents": [{"ph":"X","cat":"blink","name":"Paint","ts":1,"dur":1}]})", "no event of torch.profiler's");

@@ -187,7 +187,8 @@ TEST_F(CeilingsCache, ABrokenFileIsMeasuredAgainWithANote) {
   EXPECT_EQ(measured_.size(), 2U);
   ASSERT_EQ(again.roofs.notes.size(), 2U);
   EXPECT_TRUE(again.roofs.notes[0].starts_with(
-      "the roofs were measured again, as those kept could not be used: " + path + " holds no roofs: it is not JSON"));
+      "the roofs were measured again, as those kept could not be used: cannot read ceilings from " + path +
+      ": it is not JSON"));
   EXPECT_EQ(Ceilings::load(path), some_roofs());
 }
 

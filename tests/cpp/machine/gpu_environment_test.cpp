@@ -22,7 +22,7 @@ std::string text(const EnvironmentValue& value) { return std::get<std::string>(v
 
 class GpuEnvironment : public WithFakes {};
 
-// The driver is the process's, found once: one test for all that comes after it.
+// The driver is found once in a process: one test for all that comes after it, in a process of its own.
 TEST_F(GpuEnvironment, TellsWhatDriverAndNvmlTell) {
   EXPECT_TRUE(gpu_environment("cpu").empty());
   EXPECT_TRUE(gpu_environment("meta").empty());

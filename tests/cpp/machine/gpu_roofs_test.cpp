@@ -33,7 +33,7 @@ class GpuRoofs : public WithFakes {
       for (int call = 0; call < calls; ++call) body();
       return calls * kSecondsPerCall;
     };
-    cuda::DeviceFacts facts;
+    cuda::NvidiaDevice facts;
     facts.name = "Simulated GPU";
     facts.pci_bus_id = "0000:01:00.0";
     facts.compute_major = 9;

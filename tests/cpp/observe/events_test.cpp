@@ -1,4 +1,4 @@
-// What single ops and scopes took: kept where it was wished for, and told in the sums' own nanoseconds.
+// What single ops and scopes took: kept where it was requested, and told in the sums' own nanoseconds.
 
 #include "observe/events.h"
 

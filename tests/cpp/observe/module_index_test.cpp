@@ -30,16 +30,16 @@ class ModuleIndexTest : public ::testing::Test {
   ThreadState state;
 };
 
-TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state.scopes), 3); }
+TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state.frames), 3); }
 
-TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state.scopes), std::nullopt); }
+TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state.frames), std::nullopt); }
 
 TEST_F(ModuleIndexTest, OfSeveralPlacesTheOneUnderTheRunningParent) {
-  state.scopes = {{.module = 0}, {.module = 8}};
+  state.frames = {{.module = 0}, {.module = 8}};
   // The container "right.items" is never on the stack; its parent is.
-  EXPECT_EQ(index.place_of(&shared, state.scopes), 10);
-  state.scopes = {{.module = 0}, {.module = 3}};
-  EXPECT_EQ(index.place_of(&shared, state.scopes), 4);
+  EXPECT_EQ(index.place_of(&shared, state.frames), 10);
+  state.frames = {{.module = 0}, {.module = 3}};
+  EXPECT_EQ(index.place_of(&shared, state.frames), 4);
 }
 
 // In C++ calls in between may not be seen.
@@ -48,8 +48,8 @@ TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
       {place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("left", 0), place("left.shared", 3),
        place("right", 0), place("right.silent", 5), place("right.silent.shared", 6)},
       {&model, nullptr, nullptr, &left, &shared, &right, nullptr, &shared}};
-  state.scopes = {{.module = 0}, {.module = 5}};
-  EXPECT_EQ(silent.place_of(&shared, state.scopes), 7);
+  state.frames = {{.module = 0}, {.module = 5}};
+  EXPECT_EQ(silent.place_of(&shared, state.frames), 7);
   EXPECT_TRUE(silent.is_below(7, 5));
   EXPECT_FALSE(silent.is_below(5, 5));
   EXPECT_FALSE(silent.is_below(4, 5));
@@ -60,9 +60,9 @@ TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
   ModuleIndex ordered{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false),
                        place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
                       {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
-  state.scopes = {{.module = 0}};
+  state.frames = {{.module = 0}};
   ModuleIndex seen = ordered;
-  const auto called = [&](LastCall last) { return *ordered.place_of(&shared, state.scopes, last); };
+  const auto called = [&](LastCall last) { return *ordered.place_of(&shared, state.frames, last); };
   EXPECT_EQ(called({}).may_be, (std::vector<ModuleId>{4, 7}));
   ordered.set_order(7, 6, /*seen=*/false);
   EXPECT_FALSE(called({}).is_certain());
@@ -70,7 +70,7 @@ TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
   EXPECT_TRUE(called({.place = 6}).is_certain());
   EXPECT_FALSE(called({.place = 6, .is_certain = false}).is_certain());
   seen.set_order(7, 6, /*seen=*/true);
-  const auto elsewhere = *seen.place_of(&shared, state.scopes, LastCall{});
+  const auto elsewhere = *seen.place_of(&shared, state.frames, LastCall{});
   EXPECT_EQ(elsewhere.place, 4);
   EXPECT_TRUE(elsewhere.is_certain());
 }
@@ -83,17 +83,17 @@ TEST_F(ModuleIndexTest, InAContainerSeveralTimes) {
   ordered.set_first(4);
   ordered.set_order(7, 6, /*seen=*/true);
   ordered.set_order(7, 7, /*seen=*/true);
-  state.scopes = {{.module = 0}};
+  state.frames = {{.module = 0}};
   for (const auto& [last, expected] : std::vector<std::pair<ModuleId, ModuleId>>{{-1, 4}, {6, 7}, {7, 7}, {4, 4}}) {
-    const auto call = *ordered.place_of(&shared, state.scopes, LastCall{.place = last});
+    const auto call = *ordered.place_of(&shared, state.frames, LastCall{.place = last});
     EXPECT_EQ(call.place, expected) << last;
     EXPECT_TRUE(call.is_certain()) << last;
   }
 }
 
 TEST_F(ModuleIndexTest, ElseTheFirst) {
-  state.scopes = {{.module = 0}};
-  EXPECT_EQ(index.place_of(&shared, state.scopes), 4);
+  state.frames = {{.module = 0}};
+  EXPECT_EQ(index.place_of(&shared, state.frames), 4);
 }
 
 }  // namespace

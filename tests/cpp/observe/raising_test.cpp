@@ -142,7 +142,7 @@ TEST(Raising, InABackwardLeavesTheScopesAsTheyWere) {
   const auto y = RaisesInBackward::apply(x);
   session->leave(&x);
   EXPECT_THROW(y.sum().backward(), std::domain_error);
-  EXPECT_EQ(thread_state().scopes.size(), 1U);
+  EXPECT_EQ(thread_state().frames.size(), 1U);
   EXPECT_EQ(thread_state().nodes, 0);
   at::exp(x);
   const auto pass = session->stop();

@@ -29,7 +29,7 @@ TEST(Columns, AreFoundByNameHeadingAndAlias) {
     EXPECT_EQ(found_as<RooflineRow>(typed), "self_intensity") << typed;
   }
   EXPECT_EQ(found_as<RooflineRow>("self_flops/s"), "self_achieved_flops");
-  EXPECT_EQ(found_as<RooflineRow>("at least"), "lower_bound_time");
+  EXPECT_EQ(found_as<RooflineRow>("lower bound"), "lower_bound_time");
   // Kernels have a module and a name of their own, and one time.
   EXPECT_EQ(found_as<KernelRow>("module"), "module");
   EXPECT_EQ(found_as<KernelRow>("name"), "name");

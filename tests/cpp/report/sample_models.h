@@ -166,7 +166,7 @@ inline Report sample_transformer(bool timed = true) {
   net.time(kModel, {});
   net.data.runs = {};
   net.data.ceilings = {};
-  net.data.scope = "count";
+  net.data.mode = "count";
   net.data.device = "meta";
   return net.report();
 }
@@ -202,7 +202,7 @@ inline Report sample_cooperative() {
   net.module("unused_classifier", "Linear");
   for (std::size_t i = 1; i <= 3; ++i) net.data.modules[net.data.modules.size() - i].params = 130;
   net.at(kModel).params += 2 * 130;
-  net.data.scope = "block";
+  net.data.mode = "block";
   net.data.runs.steps = 4;
   net.data.partial = true;
   net.data.unobserved = {{"spconv::SubMConv3d", 12}};

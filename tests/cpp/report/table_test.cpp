@@ -23,8 +23,8 @@ std::string table_of(const Report& report, const std::string& sort, std::vector<
 }
 
 TEST(Report, NeedsDataThatDoesNotContradictItself) {
-  EXPECT_THROW(report_of(nullptr, {}), std::invalid_argument);
-  EXPECT_THROW(report_of(std::make_shared<ProfileData>(), {}), std::invalid_argument);
+  EXPECT_THROW(make_report(nullptr, {}), std::invalid_argument);
+  EXPECT_THROW(make_report(std::make_shared<ProfileData>(), {}), std::invalid_argument);
 }
 
 TEST(TableLayout, MatchesTheGoldenFiles) {

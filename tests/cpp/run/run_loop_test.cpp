@@ -327,7 +327,7 @@ TEST(Executor, ThatNeverMakesUpItsMindIsStopped) {
   EXPECT_EQ(ran.result.timed.size(), 1U);
   EXPECT_EQ(ran.result.warmup, 4);
   EXPECT_EQ(texts(ran.result),
-            std::vector<std::string>{"timing stopped after 1 repeats: a further call did other work than the one "
+            std::vector<std::string>{"timing stopped after 1 repeat: a further call did other work than the one "
                                      "before it (a cache grew, an input was consumed, or others called its modules)"});
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "join/join.h"
 #include "support/profile_builder.h"
 
@@ -40,7 +40,7 @@ class ObservedBuilder {
     const ProfileBuilder empty;
     observed.model = empty.data.model;
     observed.device = empty.data.device;
-    observed.scope = empty.data.scope;
+    observed.mode = empty.data.mode;
     observed.ceilings = empty.data.ceilings;
     observed.modules = empty.data.modules;
   }
@@ -56,7 +56,7 @@ class ObservedBuilder {
 
   Derived derived() const { return Derived(join(observed)); }
 
-  Observed observed;
+  RunRecord observed;
 };
 
 }  // namespace roofprof::testing

@@ -63,7 +63,7 @@ class ProfileBuilder {
   ProfileBuilder() {
     data.model = "Net";
     data.device = "cpu";
-    data.scope = "run";
+    data.mode = "run";
     data.ceilings = round_ceilings();
     data.modules.resize(3);
     data.modules[kModel].type = "Net";
@@ -107,7 +107,7 @@ class ProfileBuilder {
 
   Derived derived() const { return Derived(data); }
   // For what prints it.
-  Report report() const { return report_of(std::make_shared<ProfileData>(data), {}); }
+  Report report() const { return make_report(std::make_shared<ProfileData>(data), {}); }
 
   ProfileData data;
 };

@@ -253,7 +253,10 @@ def test_a_wrong_shape_is_the_models_own_error(shell):
         (("time", "models.py:mlp"), "models.py:mlp is called with input, and no input was given: add --input"),
         (("profile", "models.py:mlp", "--input", "2x8", "--dtype", "float99"), "float99"),
         (("profile", "models.py:mlp", "--input", "2x8", "--device", "cuda:99"), "cuda:99"),
-        (("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "models.py"), "models.py holds no roofs"),
+        (
+            ("profile", "models.py:mlp", "--input", "2x8", "--ceilings", "models.py"),
+            "cannot read ceilings from models.py: ",
+        ),
         (("profile", "models.py:mlp", "--input", "2x8", "--inputs", "models.py:batch"), "either --input or --inputs"),
         (("profile", "models.py:mlp", "--inputs", "models.py:broken"), "no weights here"),
         ((*PROFILE, "--columns", "macs,colour"), "colour"),

@@ -394,7 +394,7 @@ def test_steps_that_are_none(run, steps):
     [
         (("--device", "nonsense"), "no published peaks of 'nonsense' are known"),
         (("--device", "absent.json"), "cannot read 'absent.json'"),
-        (("--device", "net.json"), "holds no roofs"),
+        (("--device", "net.json"), "cannot read ceilings from net.json: "),
         (("--model", "net.py:Net"), "net.py:Net is called with x, and no input was given"),
         (("--model", "net.py:Absent", "--input", "8x16"), "net.py has no 'Absent'"),
         (("--model", "net.py:Net", "--input", "8x5"), "net.py:Net raised "),

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from roofprof import Latency, Sweep
+from roofprof import Latency, LatencySweep
 from roofprof.cli import main
 
 MODELS = """
@@ -74,7 +74,7 @@ def test_inputs_of_any_kind(shell):
 def test_a_sweep(shell):
     code, out, err = shell(*MLP, "--batch", "4,1,2", "--json", "s.json", "--plot", "s.png")
     assert code == 0
-    sweep = Sweep.from_json("s.json")
+    sweep = LatencySweep.from_json("s.json")
     assert sweep.batches == [1, 2, 4]
     assert out == f"{sweep}\n"
     assert "drawn in s.png" in err

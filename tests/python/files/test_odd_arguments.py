@@ -165,6 +165,6 @@ def test_a_region_that_has_the_name_of_a_module(folder):
 def test_a_corrupt_report_of_a_rank():
     merger = _C.RankMerger()
     merger.add(profiler(nn.Linear(8, 4)).run(torch.rand(2, 8))._compiled, "one", 0, "a host")
-    merger.keep(0, '{"schema_version": 4}')
+    merger.keep(0, '{"schema_version": 5}')
     with pytest.raises(ValueError, match="rank 0"):
         Report(merger.finish()).report_of(0)

@@ -137,7 +137,7 @@ def test_json_gives_the_same_again(tmp_path):
     [
         ({"schema": "roofprof.sweep"}, "no roofprof.latency"),
         ({"schema_version": 9}, "version 9"),
-        ({"notes": [{}]}, "no whole roofprof.latency"),
+        ({"notes": [{}]}, "invalid roofprof.latency file"),
     ],
 )
 def test_what_is_no_latency_is_refused(change, words, tmp_path):

@@ -14,7 +14,7 @@ from leavers import state_after
 from sameness import difference
 from torch import nn
 
-from roofprof import Note, RooflineProfiler, Sweep
+from roofprof import LatencySweep, Note, RooflineProfiler
 from roofprof.latency import sweeping
 from roofprof.latency.batches import ScaledInputs
 from roofprof.latency.sweep import knee_index
@@ -23,10 +23,10 @@ QUICK = {"warmup": 1, "repeat": 10}
 POWERS = [1 << power for power in range(11)]
 
 
-def swept(times: dict[int, float], **given) -> Sweep:
+def swept(times: dict[int, float], **given) -> LatencySweep:
     """Of median latencies in seconds, by batch."""
     points = (latency([round(t * 1e9)] * 100, samples=batch, **given) for batch, t in times.items())
-    return Sweep(tuple(points), "all of the batch sizes are measured")
+    return LatencySweep(tuple(points), "all of the batch sizes are measured")
 
 
 # ---- the knee
@@ -58,7 +58,7 @@ def test_a_knee_of_too_few_calls_is_not_claimed():
         replace(point, times_ns=point.times_ns[:calls])
         for calls, point in zip((9, 10), SATURATING.points, strict=False)
     ]
-    sweep = Sweep((*few, *SATURATING.points[2:]), "")
+    sweep = LatencySweep((*few, *SATURATING.points[2:]), "")
     assert sweep.knee is None
     assert sweep.knee_text == "n/a: it needs 10 timed calls of each batch, and batch 1 had time for 9"
 
@@ -85,7 +85,7 @@ def test_slow_calls_do_not_move_the_knee(number):
         times = (overhead + batch) / rate * (1 + generator.lognormal(-6, 1, size=200))
         times[generator.choice(200, 20, replace=False)] *= 10
         points.append(latency((times * 1e9).astype(int).tolist(), samples=batch))
-    assert Sweep(tuple(points), "").knee.samples == 256  # 0.9 x 20 x 1024 / (20 + 102.4) = 150.6
+    assert LatencySweep(tuple(points), "").knee.samples == 256  # 0.9 x 20 x 1024 / (20 + 102.4) = 150.6
 
 
 def test_knee_index_is_within_a_tenth_of_the_highest():
@@ -318,7 +318,7 @@ SATURATING = swept({batch: 0.02 + batch / 1000 for batch in POWERS[:9]}, user_ns
 
 def test_text():
     assert (
-        str(Sweep(SATURATING.points[5:], SATURATING.ended))
+        str(LatencySweep(SATURATING.points[5:], SATURATING.ended))
         == """\
 roofprof    Net on cpu (a machine on paper, 2 threads, torch 2.15.0)
             4 batch sizes, 100 timed calls each; clock: perf_counter
@@ -344,7 +344,7 @@ def test_notes_of_one_code_are_said_once_with_their_batches():
     stopped = Note("timing-stopped", "5 seconds were over")
     one, two, three = SATURATING.points[:3]
     points = (replace(one, notes=(busy[0], stopped)), replace(two, notes=(busy[1],)), three)
-    text = str(Sweep(points, ""))
+    text = str(LatencySweep(points, ""))
     assert text.startswith("ATTENTION   batch 1, 2: others used 20% of the processors\n")
     assert text.count("others") == 1
     assert "5 seconds" not in text  # the table has the number of calls
@@ -352,14 +352,14 @@ def test_notes_of_one_code_are_said_once_with_their_batches():
 
 def test_json_gives_the_same_again(tmp_path):
     SATURATING.to_json(tmp_path / "sweep.json")
-    assert Sweep.from_json(tmp_path / "sweep.json") == SATURATING
+    assert LatencySweep.from_json(tmp_path / "sweep.json") == SATURATING
     stored = json.loads((tmp_path / "sweep.json").read_text())
     assert stored["schema"] == "roofprof.sweep"
     assert stored["batches"] == POWERS[:9]
     assert stored["knee_batch"] == 128
     assert stored["points"][0]["latency"]["median_ns"] == 21 * MS
     with pytest.raises(ValueError, match=r"no roofprof\.sweep"):
-        Sweep.from_dict(stored["points"][0])
+        LatencySweep.from_dict(stored["points"][0])
 
 
 def test_the_picture_has_latency_and_throughput_in_panels_of_their_own(tmp_path):
@@ -381,7 +381,7 @@ def test_the_picture_has_latency_and_throughput_in_panels_of_their_own(tmp_path)
 def test_a_picture_without_quantiles_and_knee(tmp_path):
     pytest.importorskip("matplotlib")
     points = tuple(replace(point, times_ns=point.times_ns[:2]) for point in SATURATING.points[:2])
-    figure = Sweep(points, "").plot(tmp_path / "sweep.png")
+    figure = LatencySweep(points, "").plot(tmp_path / "sweep.png")
     assert len(figure.axes[0].lines) == 1
 
 

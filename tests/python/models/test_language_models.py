@@ -75,7 +75,7 @@ def test_their_reports_are_those_of_the_regions(model, prompt):
         assert phase.tokens_per_second == pytest.approx(phase.tokens / phase.time)
     assert report.row("").calls == NEW
     assert sum(phase.macs for phase in report.language_model) == report.total.macs
-    assert not [row for row in report.rows if row.type == "scope"], "they have no rows of their own"
+    assert not [row for row in report.rows if row.type == "region"], "they have no rows of their own"
 
 
 def test_the_times_of_both_are_within_the_blocks(model, prompt):

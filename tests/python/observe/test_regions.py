@@ -47,7 +47,7 @@ def test_a_region_is_a_row_below_the_module_that_runs():
     # The module called in it stands where it stands in the model.
     assert macs(report) == {"inner.head": MACS, "inner.post": 2 * 4 * 3}
     row = report.row("post")
-    assert (row.path, row.type, row.calls, row.depth, row.params) == ("inner.post", "scope", 1, 2, 0)
+    assert (row.path, row.type, row.calls, row.depth, row.params) == ("inner.post", "region", 1, 2, 0)
     assert row is not report.row("inner.post")
     assert report.row("inner").macs == MACS + 24
 
@@ -62,7 +62,7 @@ def test_directly_in_the_model_and_outside_of_it():
         model(x()).sum()
     report = prof.report()
     assert_conserved(report)
-    assert types(report) == {"": "Model", "pre": "scope", OUTSIDE: "", f"{OUTSIDE}.loss": "scope"}
+    assert types(report) == {"": "Model", "pre": "region", OUTSIDE: "", f"{OUTSIDE}.loss": "region"}
     assert report.row("pre").flops == 16
     assert report.row("loss").flops == report.row(f"{OUTSIDE}.loss").flops == 16
 
@@ -112,7 +112,7 @@ def test_a_module_of_that_path_comes_first():
 
     report = roofprof.count(Model(forward, layer=linear()), x())
     assert report.row("layer").type == "Linear"
-    assert [row.type for row in report.rows if row.path == "layer"] == ["Linear", "scope"]
+    assert [row.type for row in report.rows if row.path == "layer"] == ["Linear", "region"]
 
 
 def test_torchs_ranges_are_regions_but_of_those_that_it_opens_itself_only_data_loading():
@@ -131,7 +131,7 @@ def test_torchs_ranges_are_regions_but_of_those_that_it_opens_itself_only_data_l
             optimizer.step()
     report = prof.report()
     assert_conserved(report)
-    regions = {row.path: row.calls for row in report.rows if row.type == "scope"}
+    regions = {row.path: row.calls for row in report.rows if row.type == "region"}
     # The loader is asked once more than it has batches.
     assert regions == {f"{OUTSIDE}.mine": 2, f"{OUTSIDE}.mine.too": 2, f"{OUTSIDE}.(data loading)": 3}
     assert report.row("too").flops > 0
@@ -215,7 +215,7 @@ def test_a_thousand_regions_at_most():
 
     report = roofprof.count(Model(forward))
     assert_conserved(report)
-    assert sum(row.type == "scope" for row in report.rows) == 1000
+    assert sum(row.type == "region" for row in report.rows) == 1000
     assert report.row("").self_flops == 100 * 2
     assert report.total.flops == 1100 * 2
     assert any("more than 1000 distinct regions" in note for note in report.coverage.notes)

@@ -91,7 +91,7 @@ def test_the_total_and_the_operators_are_those_of_the_report(opened, report):
         assert row[1:] == [of_groups[name].cell(by_op[row[0]]) for name in opened.columns("ops")]
 
 
-def test_the_usual_columns_are_those_of_the_table(opened, report):
+def test_the_default_columns_are_those_of_the_table(opened, report):
     headings = opened.page.evaluate("[...document.querySelectorAll('#modules thead button')].map(b => b.textContent)")
     table = report.table(width=400).split("\n\n")[1].splitlines()[0]
     printed = re.split(r" {2,}", table.strip())

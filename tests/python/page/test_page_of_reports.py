@@ -27,7 +27,7 @@ def test_a_count_has_no_roofline_and_says_why(show, report, lenet, image, tmp_pa
     assert not opened.page.locator("#plot-box").is_visible()
     assert {"macs", "flops", "bytes"} < set(opened.columns())
     assert not {"time", "wasted_time", "percent_of_roof"} & set(opened.columns())
-    assert not opened.page.locator("#wasters").is_visible()
+    assert not opened.page.locator("#hotspots").is_visible()
     opened.line("").click()  # nothing to mark in a plot
     assert opened.marked() == [""]
     counted.to_html(tmp_path / "count.html")

@@ -203,11 +203,11 @@ def test_labels_do_not_overlap(name, kind):
     view = roofline_view(report)
     labels = words(figure)
     if kind == "time":
-        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.wasters[:5]) == min(5, len(view.wasters))
+        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.hotspots[:5]) == min(5, len(view.hotspots))
     else:
         for roof in view.roofs:
             assert f"{roof.name} " in labels, roof
-        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.wasters[:5]) == min(5, len(view.wasters))
+        assert sum(labels.count(dot.label[-20:]) > 0 for dot in view.hotspots[:5]) == min(5, len(view.hotspots))
 
 
 def test_boxes_that_overlap_are_told():

@@ -232,7 +232,7 @@ def test_missing_file(tmp_path):
         b"null",
         b'"text"',
         b"{}",
-        b'{"schema_version": 4}',
+        b'{"schema_version": 5}',
         b'{"schema_version": 3}',
         b'{"schema_version": 1, "model": "Net"}',
         b"[" * 100_000,
@@ -247,7 +247,7 @@ def test_files_that_are_no_report(content, tmp_path):
 
 
 def test_schema_version_is_said():
-    with pytest.raises(ValueError, match="schema version 4.*but 7"):
+    with pytest.raises(ValueError, match="schema version 5.*but 7"):
         Report.from_dict({"schema_version": 7})
     with pytest.raises(ValueError, match="schema_version"):
         Report.from_dict({})

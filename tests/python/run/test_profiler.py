@@ -180,7 +180,7 @@ def test_repeats_before_the_difference_stand():
     report = profiler(Fourth(), warmup=0, repeat=5).run(x())
     assert report.total.macs == 2 * 8 * 2
     assert len(report.run_times) == 1
-    assert any(str(note).startswith("timing stopped after 1 repeats") for note in report.coverage.notes)
+    assert any(str(note).startswith("timing stopped after 1 repeat") for note in report.coverage.notes)
 
 
 class SetsUp(nn.Module):

@@ -169,7 +169,7 @@ def model() -> nn.Module:
 
 
 def profiler(module: nn.Module, **options: Any) -> roofprof.RooflineProfiler:
-    """Quick, under roofs by hand; the tensors are on the CPU, so the device is wished for."""
+    """Quick, under roofs by hand; the tensors are on the CPU, so the device is requested."""
     roofs = _C.ceilings_from_dict({"device": "simulated", "compute": [], "memory": []})
     return roofprof.RooflineProfiler(module, warmup=1, repeat=3, device="cuda", ceilings=roofs, **options)
 

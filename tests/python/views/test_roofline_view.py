@@ -142,7 +142,7 @@ def test_by_operator(report):
 
 
 def test_the_worst_come_first(report):
-    wasted = [dot.wasted_time for dot in roofline_view(report).wasters]
+    wasted = [dot.wasted_time for dot in roofline_view(report).hotspots]
     assert wasted == sorted(wasted, reverse=True)
 
 
@@ -228,7 +228,7 @@ def test_measured_bytes_and_levels():
         assert dot.intensity == pytest.approx(64)
         assert dot.levels == (("L1", pytest.approx(4)), ("L2", pytest.approx(16)), ("DRAM", pytest.approx(64)))
         assert dot.rate == pytest.approx(6.4e9)
-    assert roofline_view(report, by="kernel").wasters[0].wasted_time is None
+    assert roofline_view(report, by="kernel").hotspots[0].wasted_time is None
 
 
 def test_no_slope_for_the_host_link():

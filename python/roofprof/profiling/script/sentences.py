@@ -12,7 +12,7 @@ def named(modules: list[Seen]) -> str:
 
 
 def why_nothing(window: Window, skip: int | None) -> str:
-    """One sentence about a window without a report. ``skip``: as it was wished for."""
+    """One sentence about a window without a report. ``skip``: as it was requested."""
     if window.met_another and not window.seen:
         return "nothing was profiled: roofprof itself is called there, before any module is, and profilers do not nest"
     if window.name and not window.seen:

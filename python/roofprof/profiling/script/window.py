@@ -250,8 +250,8 @@ class Window:
 
     def _phases(self) -> set[str | None]:
         """Those of which there is no window yet."""
-        wished = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
-        return {phase for phase in wished if self._tries[phase] < MOST_TRIES}
+        requested = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
+        return {phase for phase in requested if self._tries[phase] < MOST_TRIES}
 
     def _is_wanted(self, seen: Seen) -> bool:
         if self.model is not None:

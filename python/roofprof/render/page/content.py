@@ -22,7 +22,7 @@ def content(report: _report.Report, views: Views) -> dict[str, Any]:
             {name: getattr(advice, name) for name in ("rule", "module", "modules", "text", "source")}
             for advice in getattr(report, "advice", ())
         ],
-        "wasters": tables.wasters(report),
+        "hotspots": tables.hotspots(report),
         "parts": parts(report),
         "rooflines": rooflines(report, views, lines),
         "no_roofline": why_none(views),

@@ -58,7 +58,7 @@ def parts(report: _report.Report) -> dict[str, dict[str, Any]]:
 
 def _of_fields(report: _report.Report, kind: str, by: str, naming: str, rows: Sequence[Any]) -> dict[str, Any]:
     every = fields.of(kind)
-    shown = [every[name] for name in report.usual_columns(by) if name in every]
+    shown = [every[name] for name in report.default_columns(by) if name in every]
     return {
         "headings": [naming, *(field.heading for field in shown)],
         "rows": [[row.keys[0] if kind == "group" else row.path, *(field.cell(row) for field in shown)] for row in rows],

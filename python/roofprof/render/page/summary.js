@@ -81,15 +81,15 @@ function showAdvice() {
 
 /** `onModule(row)` is called with the module's row when its name is chosen. */
 function showWasters(onModule) {
-  if (!page.wasters) return;
+  if (!page.hotspots) return;
   const rowOf = tables.get("module").rowOf;
-  byId("wasters").hidden = false;
-  const rows = page.wasters.rows.map(([module, ...rest]) => {
+  byId("hotspots").hidden = false;
+  const rows = page.hotspots.rows.map(([module, ...rest]) => {
     const label = nameOf(modulePath(module));
     return [rowOf.has(module) ? button(label, () => onModule(rowOf.get(module)), { className: "link" }) : label,
       ...rest];
   });
-  byId("wasters").append(plainTable(page.wasters.headings, rows, new Set([2, 4, 5])));
+  byId("hotspots").append(plainTable(page.hotspots.headings, rows, new Set([2, 4, 5])));
 }
 
 /** Ranks, collectives, phases and regions, as far as there are any. */

@@ -41,7 +41,7 @@ def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
         "folds": [[index, line.fold] for index, line in enumerate(lines) if line.fold],
         "parents": parents,
         "columns": columns,
-        "usual": report.usual_columns("module"),
+        "usual": report.default_columns("module"),
         "legend": _legend(report, "module"),
     }
 
@@ -55,7 +55,7 @@ def ops(report: _report.Report) -> dict[str, Any]:
         "naming": "op",
         "names": [row.keys[0] for row in rows],
         "columns": [column for column in columns if column],
-        "usual": report.usual_columns("op"),
+        "usual": report.default_columns("op"),
         "legend": _legend(report, "op"),
     }
 
@@ -70,12 +70,12 @@ def kernels(report: _report.Report) -> dict[str, Any] | None:
         "naming": fields.of("kernel")["name"].heading,
         "names": [row.name for row in rows],
         "columns": [column for column in columns if column],
-        "usual": report.usual_columns("kernel"),
+        "usual": report.default_columns("kernel"),
         "legend": _legend(report, "kernel"),
     }
 
 
-def wasters(report: _report.Report) -> dict[str, Any] | None:
+def hotspots(report: _report.Report) -> dict[str, Any] | None:
     """What stands below tables as "most waste in"; None where no waste is known."""
     rows = report.most_wasting()
     if not rows:

@@ -53,7 +53,7 @@ def draw_dots(canvas: Canvas, view: RooflineView, before: RooflineView | None, p
 def label_worst(canvas: Canvas, view: RooflineView, place: Place) -> None:
     """The names of those that waste most, with what they waste; where nothing has a roof, of the longest."""
     longest = max((dot.time for dot in view.dots), default=0)
-    for dot in view.wasters[:LABELLED]:
+    for dot in view.hotspots[:LABELLED]:
         figure = "time" if dot.wasted_time is None else "wasted_time"
         limit = fields[figure].limit if dot.incomplete else ""
         text = f"{shortened(dot.label)} {limit}{fields[figure].text(getattr(dot, figure))}"

@@ -58,7 +58,7 @@ def _of_dots(view: RooflineView) -> str:
     measured = sum(dot.measured for dot in view.dots)
     bytes_from = "from shapes" if not measured else "measured" if measured == len(view.dots) else ""
     said = f"Bytes: {bytes_from}." if bytes_from else "Filled: bytes were measured; open: they follow from shapes."
-    wasted = view.wasters and view.wasters[0].wasted_time is not None
+    wasted = view.hotspots and view.hotspots[0].wasted_time is not None
     labels = "the time that is wasted, of the five worst" if wasted else "time, of the five longest"
     incomplete = " >=, <=: limits, an op without a known cost is in it." if any(d.incomplete for d in view.dots) else ""
     folded = " xN: the sum of N equal modules." if any(dot.members for dot in view.dots) else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from roofprof import _report
 
-REGION_ROW = "scope"  # the type of a region's row
+REGION_ROW = "region"  # the type of a region's row
 
 NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "

@@ -101,7 +101,7 @@ class RooflineView:
         return tuple(roof for roof in self.roofs if roof.kind == "memory")
 
     @property
-    def wasters(self) -> tuple[Dot, ...]:
+    def hotspots(self) -> tuple[Dot, ...]:
         """The dots that waste time, the most first; where nothing has a roof, those that take time."""
         if any(dot.wasted_time is not None for dot in self.dots):
             wasting = [dot for dot in self.dots if (dot.wasted_time or 0) > 0]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from roofprof import _report
 
-REGION = "scope"  # the type of its row
+REGION = "region"  # the type of its row
 
 
 class Matched(NamedTuple):

@@ -30,7 +30,7 @@ def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _re
     said: list[tuple[str, float] | None] = [None] * ranks
     dist.all_gather_object(said, (socket.gethostname(), seconds))
     told = [one for one in said if one]
-    if len({wished for _, wished in told}) > 1:
+    if len({requested for _, requested in told}) > 1:
         raise ValueError("all ranks must be given the same --seconds")
     hosts = sorted({host for host, _ in told})
     points = sweep(seconds, torch.device(device), progress if rank == 0 else None)

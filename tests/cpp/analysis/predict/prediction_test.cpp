@@ -30,7 +30,7 @@ struct Net : testing::ProfileBuilder {
   ModuleId head = module("head", "Linear");
 
   Net() {
-    data.scope = "count";
+    data.mode = "count";
     data.modules[kModel].input_shapes = {{2, 64, 56, 56}};
     data.modules[kModel].param_bytes = 4'000;
     op("aten::conv2d", body, work_of(800'000'000, 2'000'000, 1'000'000), {}, 2).shapes = "2x64x56x56, 64x64x3x3";

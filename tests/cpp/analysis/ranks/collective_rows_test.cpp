@@ -135,7 +135,7 @@ struct WaitedElsewhere : AllReduces {
   WaitedElsewhere() {
     time(kOutside, {600});
     op("aten::add", kOutside, work_of(0, 50'000), 50);  // 50,000 bytes of L2: 50 ns
-    data.scope = "block";
+    data.mode = "block";
     data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 8},
                                    {0, kOutside, Phase::forward, kNoRegion, 492}};
   }

@@ -18,7 +18,7 @@ using testing::work_of;
 struct RankWithCalls : ProfileBuilder {
   RankWithCalls(std::int64_t rank, const std::vector<Interval>& calls, std::int64_t ranks,
                 const std::string& boot = "b", const std::string& name = "c10d::allreduce_") {
-    data.scope = "block";
+    data.mode = "block";
     data.environment = {{"rank", rank}, {"world_size", ranks}, {"boot", boot}};
     op(name, kModel, work_of(0, 100, 100), 5, std::ssize(calls));
     time(kModel, {1'000});

@@ -21,7 +21,7 @@ struct OfRank : ProfileBuilder {
 
   OfRank(std::int64_t rank, std::int64_t ns, std::int64_t world_size = 2) {
     layer = module("layer", "Linear");
-    data.scope = "block";
+    data.mode = "block";
     data.environment = {{"torch", std::string("2.15.0")}, {"rank", rank}, {"world_size", world_size}};
     data.modules[kModel].params = data.modules[index_of(layer)].params = 50;
     op("aten::linear", layer, work_of(1'000, 300, 100), ns - 1);
@@ -169,7 +169,7 @@ TEST(RankMerger, WhatDoesNotFitIsRefusedAndLeavesNothing) {
   nobody.data.environment.clear();
   EXPECT_NE(refusal(merger, nobody.data).find("does not say which rank"), std::string::npos);
   OfRank counted(1, 100);
-  counted.data.scope = "count";
+  counted.data.mode = "count";
   counted.data.runs.chosen = -1;
   EXPECT_EQ(refusal(merger, counted.data), "b.json: it is a count, and a.json is a block: merge reports of one kind");
   merger.add(OfRank(1, 100).data, "b.json");

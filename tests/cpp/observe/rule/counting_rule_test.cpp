@@ -101,21 +101,21 @@ const std::vector<StartCase> kStarts = {
     {kOutermost, kCounted, kPlain, false, NestedWork::owned, true},
     {kOutermost, kComposite, kPlain, false, NestedWork::owned, true},
     {kViewsAreFree, kView, kPlain, false, NestedWork::owned, false},
-    {kLookedThrough, kUnknown, kPlain, false, NestedWork::looked_at, true},
-    {kLookedThrough, kExtension, kPlain, false, NestedWork::looked_at, true},
-    {kOnlyCalls, kTransparent, kPlain, false, NestedWork::looked_at, false},
-    {kInnerIsTheWork, kCounted, kWrapped, false, NestedWork::looked_at, false},
-    {kInnerIsTheWork, kCounted, kByMode, false, NestedWork::looked_at, false},
-    {kInnerIsTheWork, kView, kWrapped, false, NestedWork::looked_at, false},
+    {kLookedThrough, kUnknown, kPlain, false, NestedWork::transparent, true},
+    {kLookedThrough, kExtension, kPlain, false, NestedWork::transparent, true},
+    {kOnlyCalls, kTransparent, kPlain, false, NestedWork::transparent, false},
+    {kInnerIsTheWork, kCounted, kWrapped, false, NestedWork::transparent, false},
+    {kInnerIsTheWork, kCounted, kByMode, false, NestedWork::transparent, false},
+    {kInnerIsTheWork, kView, kWrapped, false, NestedWork::transparent, false},
     {kFakeAsReal, kCounted, kFake, false, NestedWork::owned, true},
-    {kFakeAsReal, kCounted, kWrappedFake, false, NestedWork::looked_at, false},
+    {kFakeAsReal, kCounted, kWrappedFake, false, NestedWork::transparent, false},
     {kTangents, kCounted, kDual, false, NestedWork::owned_below_autograd, true},
     // The operators that it calls have the tangents.
-    {kTangents, kComposite, kDual, false, NestedWork::looked_at, false},
+    {kTangents, kComposite, kDual, false, NestedWork::transparent, false},
     {kShapesAlone, kCounted, kFake, true, NestedWork::owned, false},
     {kShapesAlone, kUnknown, kFake, true, NestedWork::owned, false},
     {kShapesAlone, kCounted, kWrappedFake, true, NestedWork::owned, false},
-    {kCompiledRegion, kCompiled, kPlain, false, NestedWork::looked_at, true},
+    {kCompiledRegion, kCompiled, kPlain, false, NestedWork::transparent, true},
 };
 
 TEST(CountingRule, SaysAtTheStartWhoseNestedWorkIs) {
@@ -140,8 +140,8 @@ const std::vector<NestedCase> kNested = {
     {kOutermost, NestedWork::owned, false, true, true},
     {kDeclaredBlock, NestedWork::owned, true, false, true},
     {kLaunchesOfAWhole, NestedWork::owned, false, false, true},
-    {kLookedThrough, NestedWork::looked_at, true, true, false},
-    {kInnermostLaunches, NestedWork::looked_at, false, false, false},
+    {kLookedThrough, NestedWork::transparent, true, true, false},
+    {kInnermostLaunches, NestedWork::transparent, false, false, false},
     {kTangents, NestedWork::owned_below_autograd, true, false, false},
     {kTangents, NestedWork::owned_below_autograd, false, false, false},
     {kTangents, NestedWork::owned_below_autograd, false, true, true},
@@ -240,14 +240,14 @@ TEST(CountingRule, OnlyAFakeOpInsideARealWrapperAsksForShapes) {
 TEST(CountingRule, HooksOnSavedTensorsMatterToOwnedWorkAlone) {
   EXPECT_EQ(with_saved_tensor_hooks(NestedWork::owned), NestedWork::owned_but_hooks);
   EXPECT_EQ(with_saved_tensor_hooks(NestedWork::owned_below_autograd), NestedWork::owned_below_autograd);
-  EXPECT_EQ(with_saved_tensor_hooks(NestedWork::looked_at), NestedWork::looked_at);
+  EXPECT_EQ(with_saved_tensor_hooks(NestedWork::transparent), NestedWork::transparent);
 }
 
 TEST(CountingRule, MutesOnlyWhatIsPartOfTheOpInAnyCase) {
   expect_stands_in_documents(kMuted);
   EXPECT_TRUE(is_worth_muting(NestedWork::owned, 4));
   EXPECT_FALSE(is_worth_muting(NestedWork::owned, 3));
-  EXPECT_FALSE(is_worth_muting(NestedWork::looked_at, 100));
+  EXPECT_FALSE(is_worth_muting(NestedWork::transparent, 100));
   EXPECT_FALSE(is_worth_muting(NestedWork::owned_below_autograd, 100));
   EXPECT_FALSE(is_worth_muting(NestedWork::owned_but_hooks, 100));
 }

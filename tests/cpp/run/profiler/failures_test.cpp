@@ -176,7 +176,7 @@ TEST(Raising, InALaterObservedCallLeavesNothingEither) {
   const Report report = prof.run(input());
   expect_nothing_left();
   EXPECT_EQ(report.run_times_ns().size(), 1U);
-  EXPECT_TRUE(says(report, "timing stopped after 1 repeats: a further call raised std::runtime_error: sixth"));
+  EXPECT_TRUE(says(report, "timing stopped after 1 repeat: a further call raised std::runtime_error: sixth"));
 }
 
 TEST(Raising, OfWhatIsNoExceptionInALaterCallIsSaidToo) {

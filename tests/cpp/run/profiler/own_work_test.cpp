@@ -160,7 +160,7 @@ TEST(Regions, HaveRowsBelowWhereTheyWereOpened) {
   EXPECT_EQ(report.row("(outside).step.inner").flops, 2 * 6);
   EXPECT_EQ(report.row("inner").calls, 2);
   EXPECT_EQ(report.row("torchs").flops, 6);
-  EXPECT_EQ(report.row("torchs").type, "scope");
+  EXPECT_EQ(report.row("torchs").type, "region");
   EXPECT_EQ(report.total().flops, 4 * 6);
 }
 

@@ -10,7 +10,7 @@
 
 #include <stdexcept>
 
-#include "profiler_device/simulated_gpu.h"
+#include "run/profiler_device/simulated_gpu.h"
 
 namespace roofprof {
 namespace {

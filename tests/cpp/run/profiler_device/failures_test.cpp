@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "profiler_device/simulated_gpu.h"
+#include "run/profiler_device/simulated_gpu.h"
 
 namespace roofprof {
 namespace {

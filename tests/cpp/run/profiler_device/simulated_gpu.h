@@ -61,7 +61,7 @@ class KernelsOfOps {
   at::CallbackHandle handle_;
 };
 
-// Models of these tests are on the CPU, so the device is wished for.
+// Models of these tests are on the CPU, so the device is requested.
 inline ProfilerOptions on_the_gpu(Counters counters = Counters::off) {
   return {
       .warmup = 1,

@@ -1,6 +1,6 @@
 // Which module and op waste most: the list below the tree and below the ops.
 
-#include "analysis/wasters.h"
+#include "analysis/hotspots.h"
 
 #include <fmt/format.h>
 
@@ -19,13 +19,13 @@ namespace {
 constexpr std::size_t kMinModuleWidth = 27;
 constexpr std::size_t kMinOpWidth = 18;
 
-struct Wasters {
+struct Hotspots {
   std::vector<GroupRow> groups;
   std::map<std::string, std::size_t> members;  // by path: how many equal modules these are the sum of
 };
 
-Wasters find_wasters(const Report& report, bool expand) {
-  Wasters found;
+Hotspots find_wasters(const Report& report, bool expand) {
+  Hotspots found;
   if (expand) {
     found.groups = top_wasters(report.data(), report.rows(), report.total(), kMostWasting);
     for (const auto& waster : found.groups) found.members[*waster.module] = 1;
@@ -42,9 +42,9 @@ Wasters find_wasters(const Report& report, bool expand) {
 }  // namespace
 
 std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width) {
-  const Wasters found = find_wasters(report, options.expand);
-  const auto& wasters = found.groups;
-  if (wasters.empty()) return "";
+  const Hotspots found = find_wasters(report, options.expand);
+  const auto& hotspots = found.groups;
+  if (hotspots.empty()) return "";
   const auto columns = columns_of<GroupRow>();
   const std::array shown = {&column_named(columns, "time"), &column_named(columns, "bound"),
                             &column_named(columns, "percent_of_roof"), &column_named(columns, "wasted_time")};
@@ -56,7 +56,7 @@ std::string waster_lines(const Report& report, const TableOptions& options, std:
                    {"%roof", false, 0, 3},
                    {"wasted", false, 0, 0},
                    {"of total", false, 0, 2}});
-  for (const auto& row : wasters) {
+  for (const auto& row : hotspots) {
     std::string name = row.module->empty() ? "(model)" : *row.module;
     if (const auto members = found.members.at(*row.module); members > 1) name += fmt::format(" x{}", members);
     std::vector<TextCell> cells = {name, *row.op};

@@ -1,4 +1,4 @@
-#include "kineto/observed_trace.h"
+#include "kineto/trace_record.h"
 
 #include <algorithm>
 #include <iterator>
@@ -145,7 +145,7 @@ class Import {
     counted_ = counted_ops(trace_, tree_, costs);
   }
 
-  Observed run() && {
+  RunRecord run() && {
     const Launchers launchers(trace_.host);
     std::vector<std::int32_t> launcher_of;
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
@@ -399,14 +399,14 @@ class Import {
     }
   }
 
-  Observed finish() {
-    Observed observed;
+  RunRecord finish() {
+    RunRecord observed;
     const bool on_device = !trace_.device.records.empty();
     const auto number = main_device();
     const auto device = number < trace_.devices.size() ? trace_.devices[number] : DeviceProperties{};
     observed.model = places_.model.empty() ? "trace" : places_.model;
     observed.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
-    observed.scope = "block";
+    observed.mode = "block";
     observed.bypass_sought = false;
     observed.modules = std::move(places_.modules);
     observed.regions = std::move(places_.regions);
@@ -469,8 +469,7 @@ class Import {
 
 }  // namespace
 
-Observed observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps,
-                        const CalledModel* model) {
+RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model) {
   return Import(std::move(trace), costs, steps, model).run();
 }
 

@@ -1,4 +1,4 @@
-#include "observe/handovers.h"
+#include "observe/numpy_exchange.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@ namespace roofprof::observe {
 namespace {
 
 // A model that logs its tensors may read out many in a call.
-constexpr std::size_t kMaxHandovers = 256;
+constexpr std::size_t kMaxExchanges = 256;
 
 }  // namespace
 
@@ -20,48 +20,48 @@ MemoryRange memory_of(const at::Tensor& tensor) {
   return {storage.unsafeGetStorageImpl(), begin, begin + storage.nbytes()};
 }
 
-void Handovers::add(Handover handover) {
-  if (all_.size() < kMaxHandovers) all_.push_back(std::move(handover));
+void NumpyExchange::add(Exchange exchange) {
+  if (all_.size() < kMaxExchanges) all_.push_back(std::move(exchange));
 }
 
-void Handovers::read_out(const at::Tensor& tensor, std::size_t running_ops) {
+void NumpyExchange::exported(const at::Tensor& tensor, std::size_t running_ops) {
   if (has_memory(tensor)) add({tensor.storage().getWeakStorageImpl(), memory_of(tensor), running_ops});
 }
 
-void Handovers::brought_in(const at::Tensor& tensor, std::size_t running_ops) {
+void NumpyExchange::imported(const at::Tensor& tensor, std::size_t running_ops) {
   // Memory of others cannot be resized by torch.
   if (all_.empty() || !has_memory(tensor) || tensor.numel() <= 1 || tensor.storage().resizable()) return;
   const auto memory = memory_of(tensor);
-  const bool known = std::ranges::any_of(all_, [&](const Handover& other) {
+  const bool known = std::ranges::any_of(all_, [&](const Exchange& other) {
     // What was freed meanwhile may have been given to someone else.
     return other.storage && other.memory.overlaps(memory) && !other.storage->expired();
   });
   if (!known) add({std::nullopt, memory, running_ops});
 }
 
-std::vector<MemoryRange> Handovers::results(std::size_t first) const {
+std::vector<MemoryRange> NumpyExchange::results(std::size_t first) const {
   std::vector<MemoryRange> found;
-  bool any_read_out = false;
+  bool any_exported = false;
   for (std::size_t i = first; i < all_.size(); ++i) {
     if (all_[i].storage) {
-      any_read_out = true;
-    } else if (any_read_out) {
+      any_exported = true;
+    } else if (any_exported) {
       found.push_back(all_[i].memory);
     }
   }
   return found;
 }
 
-void Handovers::forget(std::size_t first) {
+void NumpyExchange::forget(std::size_t first) {
   if (first < all_.size()) all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(first), all_.end());
 }
 
-void Handovers::forget_results(std::size_t first) {
+void NumpyExchange::forget_results(std::size_t first) {
   const auto begin = all_.begin() + static_cast<std::ptrdiff_t>(std::min(first, all_.size()));
-  all_.erase(std::remove_if(begin, all_.end(), [](const Handover& each) { return !each.storage; }), all_.end());
+  all_.erase(std::remove_if(begin, all_.end(), [](const Exchange& each) { return !each.storage; }), all_.end());
 }
 
-void Handovers::forget_inside(std::size_t running_ops) {
+void NumpyExchange::forget_inside(std::size_t running_ops) {
   while (!all_.empty() && all_.back().running_ops > running_ops) all_.pop_back();
 }
 

@@ -13,7 +13,7 @@
 namespace roofprof {
 
 // Watches from its construction on. Time that a hypervisor gave to other machines (steal) counts as others' use.
-class Neighbours {
+class BackgroundLoad {
  public:
   // What one process used of `cpus` processors, and what they all did, in so many seconds.
   struct Use {
@@ -25,9 +25,9 @@ class Neighbours {
   static double share_of_others(const Use& use);
 
   // Ranks that torchrun started on this machine belong to the program whose calls are timed; while roofs are measured
-  // they are neighbours as all others.
+  // they count as any other load.
   enum class Ranks : std::uint8_t { are_neighbours, are_our_own };
-  explicit Neighbours(Ranks ranks = Ranks::are_neighbours);
+  explicit BackgroundLoad(Ranks ranks = Ranks::are_neighbours);
 
   // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not tell, or
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
@@ -37,7 +37,7 @@ class Neighbours {
   // calls were timed". Never where other work is expected, as beside a test suite (ROOFPROF_SHARED_MACHINE=1).
   static std::optional<Note> note(std::optional<double> share, const std::string& meanwhile);
 
-  // Above it, measured times say more of the neighbours than of the machine.
+  // Above it, measured times say more of the other load than of the machine.
   static constexpr double kBusy = 0.1;
 
  private:

@@ -14,9 +14,9 @@ struct ThreadState;
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn);
 void finish_script_frame(ThreadState& state, const at::RecordFunction& fn);
 
-// An op starts in an open TorchScript scope, which becomes that of the op's module.
+// An op starts in an open TorchScript frame, which becomes that of the op's module.
 void enter_script_op(ThreadState& state);
-// The same on a thread of torch::jit::fork, which has no scope open. False if the fork is not of an observed call.
+// The same on a thread of torch::jit::fork, which has no frame open. False if the fork is not of an observed call.
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn);
 
 // The session of the observed call that torch started this thread's work for; null where there is none.

@@ -60,10 +60,10 @@ struct OtherCalls {
   bool mixed = false;        // modules were counted on threads that may have worked for these calls
 };
 
-struct Observed {
+struct RunRecord {
   std::string model;  // as ProfileData has it, and so on
   std::string device;
-  std::string scope;
+  std::string mode;
   bool partial = false;
   bool bypass_sought = true;
   std::string imported;                    // as ProfileData has it

@@ -1,4 +1,4 @@
-#include "observe/script_scopes.h"
+#include "observe/script_frames.h"
 
 #include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -45,7 +45,7 @@ void add_frame(ThreadState& state, ScriptFrame frame, const Session& session) {
 ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(c10::ThreadLocalDebugInfo::get(kForksInfo)); }
 
 std::shared_ptr<Session> session_of(const ThreadState& state) {
-  return state.scopes.empty() ? session_of_fork() : state.session;
+  return state.frames.empty() ? session_of_fork() : state.session;
 }
 
 // A TorchScript model that a run is calling may be called by others meanwhile.
@@ -100,7 +100,7 @@ ModuleId place_of_op(ThreadState& state, const Session& session) {
     return info->place.load(std::memory_order_relaxed);
   }
   auto lines = torch::jit::currentModuleHierarchy();
-  if (lines.empty()) return state.scopes.empty() ? kModel : state.scopes.back().module;
+  if (lines.empty()) return state.frames.empty() ? kModel : state.frames.back().module;
   auto& known = state.script_place;
   auto& frame = frame_of(state, session, lines.front());
   if (state.script_place_frame != frame.record) known = {};
@@ -160,7 +160,7 @@ std::optional<std::string> line_of_entry(const ThreadState& state, const Session
 
 // The part of a method that the executor differentiates as a whole runs in an interpreter of its own.
 void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn, ModuleId module) {
-  if (state.scopes.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
+  if (state.frames.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
   const std::lock_guard guard(state.table->lock);
   state.table->differentiated_whole.insert(module);
 }
@@ -171,7 +171,7 @@ void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
   const auto* scripts = state.session->scripts();
   for (const auto& nodes : method.unseen) {
     const auto place =
-        scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.scopes);
+        scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.frames);
     state.note_unobserved(nodes.op, Unobserved::script, place.value_or(state.now().module), nodes.count);
   }
 }
@@ -188,7 +188,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto session = session_of(state);
   if (!session) note_call_of_others(fn);
   if (!session || !session->active() || state.instrumented_copies > 0) return;
-  if (!state.scopes.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
+  if (!state.frames.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
   if (!torch::jit::in_torchscript_runtime()) return;  // it is about to be entered
   thread_local KnownMethods known;
   const auto* method = known.of(fn);
@@ -205,13 +205,13 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   frame.method = fn.name();
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
-  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.scopes);
+  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.frames);
   if (object != nullptr && !frame.module && inputs[0].isModule()) {
     frame.around = session->scripts()->around(inputs[0].toModule());
     if (frame.around) frame.module = frame.around->root();
   }
   auto* info = forks_info();
-  frame.place = !state.scopes.empty() ? state.scopes.back().module : info != nullptr ? info->place.load() : kModel;
+  frame.place = !state.frames.empty() ? state.frames.back().module : info != nullptr ? info->place.load() : kModel;
   if (object == nullptr && !state.script_frames.empty() && is_current(state.script_frames.back(), *session)) {
     // A part of a method that the executor differentiates as a whole.
     frame.module = state.script_frames.back().module;
@@ -221,15 +221,15 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
     note_differentiated_whole(state, fn, frame.place);
   }
   const bool is_call = frame.module && !frame.around && object != nullptr && is_forward(frame.method);
-  const bool is_counted = !state.scopes.empty() && state.scopes.back().kind == ScopeKind::module && is_call &&
-                          state.scopes.back().module == *frame.module;
+  const bool is_counted = !state.frames.empty() && state.frames.back().kind == FrameKind::module && is_call &&
+                          state.frames.back().module == *frame.module;
   if (is_call) frame.place = *frame.module;
   const auto place = frame.place;
   add_frame(state, std::move(frame), *session);
-  if (state.scopes.empty()) return;  // a fork: its ops open their scopes
+  if (state.frames.empty()) return;  // a fork: its ops open their frames
   if (info != nullptr) info->place.store(place, std::memory_order_relaxed);
   const auto phase = state.now().phase;
-  if (!state.open(*session, place, phase, ScopeKind::script, &fn)) return;
+  if (!state.open(*session, place, phase, FrameKind::script, &fn)) return;
   if (is_call && !is_counted) {
     const std::lock_guard guard(state.table->lock);
     state.table->count_call({place, phase, state.region});
@@ -240,7 +240,7 @@ void finish_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   if (std::erase_if(state.script_frames, [&](const auto& frame) { return frame.record == &fn; }) > 0) {
     state.script_place = {};
   }
-  if (!state.scopes.empty()) state.close(&fn);
+  if (!state.frames.empty()) state.close(&fn);
 }
 
 void enter_script_op(ThreadState& state) {
@@ -252,7 +252,7 @@ bool open_forked_op(ThreadState& state, const at::RecordFunction& fn) {
   if (!torch::jit::in_torchscript_runtime()) return false;
   const auto session = session_of(state);
   if (!session || !session->active() || session->scripts() == nullptr || op_info(fn) == nullptr) return false;
-  return state.open(*session, place_of_op(state, *session), Phase::forward, ScopeKind::script, &fn);
+  return state.open(*session, place_of_op(state, *session), Phase::forward, FrameKind::script, &fn);
 }
 
 ScriptForks::ScriptForks(const std::shared_ptr<Session>& session) : thread_(at::RecordFunction::currentThreadId()) {

@@ -1,4 +1,4 @@
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,9 +35,9 @@ bool becomes_true(const std::function<bool()>& condition) {
   return true;
 }
 
-TEST(Neighbours, UseWhatThisProcessDoesNot) {
-  using Use = Neighbours::Use;
-  const auto share = [](const Use& use) { return Neighbours::share_of_others(use); };
+TEST(BackgroundLoad, UseWhatThisProcessDoesNot) {
+  using Use = BackgroundLoad::Use;
+  const auto share = [](const Use& use) { return BackgroundLoad::share_of_others(use); };
   EXPECT_EQ(share({.busy_seconds = 8, .own_seconds = 2, .wall_seconds = 4, .cpus = 2}), 0.75);
   EXPECT_EQ(share({.busy_seconds = 4, .own_seconds = 4, .wall_seconds = 1, .cpus = 4}), 0);
   EXPECT_EQ(share({.busy_seconds = 4, .own_seconds = 0, .wall_seconds = 1, .cpus = 4}), 1);
@@ -46,13 +46,13 @@ TEST(Neighbours, UseWhatThisProcessDoesNot) {
   EXPECT_EQ(share({.busy_seconds = 1.01, .own_seconds = 0, .wall_seconds = 1, .cpus = 1}), 1);
 }
 
-TEST(Neighbours, AShortTimeTellsNothing) { EXPECT_FALSE(Neighbours().share()); }
+TEST(BackgroundLoad, AShortTimeTellsNothing) { EXPECT_FALSE(BackgroundLoad().share()); }
 
-TEST(MeasuringNeighbours, AnotherProcessIsSeen) {
+TEST(MeasuringBackgroundLoad, AnotherProcessIsSeen) {
   if (!busy_seconds(allowed_cpus())) GTEST_SKIP() << "this system does not tell what its processors do";
   const pid_t child = fork();
   if (child == 0) spin();
-  const Neighbours neighbours;
+  const BackgroundLoad neighbours;
   EXPECT_TRUE(becomes_true([&] { return neighbours.share().value_or(0) > 0; }));
   EXPECT_LE(neighbours.share().value_or(2), 1);
   kill(child, SIGKILL);
@@ -60,7 +60,7 @@ TEST(MeasuringNeighbours, AnotherProcessIsSeen) {
 }
 
 // Two ranks that one program started: what one uses is no neighbour's work to the other.
-TEST(MeasuringNeighbours, SiblingsAreKnownByTheirParent) {
+TEST(MeasuringBackgroundLoad, SiblingsAreKnownByTheirParent) {
   const pid_t program = fork();
   if (program == 0) {
     const pid_t rank = fork();

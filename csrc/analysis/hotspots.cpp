@@ -1,4 +1,4 @@
-#include "analysis/wasters.h"
+#include "analysis/hotspots.h"
 
 #include <algorithm>
 #include <array>
@@ -64,26 +64,26 @@ std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<Roo
                                   std::size_t most) {
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
-  auto wasters = group_rows(data, total, keys);
+  auto hotspots = group_rows(data, total, keys);
   const auto exposed = exposed_by_module(data);
   const auto communication =
       exposed ? communication_left(data, *exposed) : std::vector<std::int64_t>(data.modules.size());
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     GroupRow& outside =
-        wasters.emplace_back(outside_ops(rows[i].self, data.device_timed, communication[index_of(ids[i])]));
+        hotspots.emplace_back(outside_ops(rows[i].self, data.device_timed, communication[index_of(ids[i])]));
     outside.module = rows[i].path;
     outside.keys = {rows[i].path, *outside.op};
-    if (exposed) wasters.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
+    if (exposed) hotspots.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
   }
   // Which of their time is waste is in what was exposed.
-  if (exposed) std::erase_if(wasters, [](const GroupRow& row) { return is_communication(*row.op); });
+  if (exposed) std::erase_if(hotspots, [](const GroupRow& row) { return is_communication(*row.op); });
   // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
   const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
-  std::erase_if(wasters, [&](const auto& row) { return wasted(row) <= 0; });
-  std::ranges::stable_sort(wasters, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });
-  wasters.resize(std::min(wasters.size(), most));
-  return wasters;
+  std::erase_if(hotspots, [&](const auto& row) { return wasted(row) <= 0; });
+  std::ranges::stable_sort(hotspots, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });
+  hotspots.resize(std::min(hotspots.size(), most));
+  return hotspots;
 }
 
 std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total) {

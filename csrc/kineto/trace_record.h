@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/observed.h"
+#include "core/run_record.h"
 #include "kineto/counted_ops.h"
 #include "kineto/places.h"
 #include "kineto/trace.h"
@@ -21,7 +21,7 @@ inline constexpr StepRange kAllSteps = {0, std::numeric_limits<std::int64_t>::ma
 
 // Without roofs. `steps`: only what ran in these, and what it launched; empty: all of the trace. `model`: the one that
 // was recorded; null: not known. Throws TraceError where the trace has none of the steps.
-Observed observed_trace(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps = {},
-                        const CalledModel* model = nullptr);
+RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps = {},
+                       const CalledModel* model = nullptr);
 
 }  // namespace roofprof::kineto

@@ -39,7 +39,7 @@ def neighbours():
             stack.callback(process.kill)
             assert process.stdout is not None
             process.stdout.readline()
-        watch = _C.Neighbours()
+        watch = _C.BackgroundLoad()
         time.sleep(LONG_ENOUGH)
         # A quota, or a system that tells little of itself: then nothing is said of neighbours, whatever they do.
         with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-#include "analysis/wasters.h"
+#include "analysis/hotspots.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ struct Wasteful : ProfileBuilder {
   }
 };
 
-TEST(Wasters, AreTheModulesAndOpsThatWasteMost) {
+TEST(Hotspots, AreTheModulesAndOpsThatWasteMost) {
   const std::vector<std::tuple<std::string, std::string, std::int64_t>> expected = {
       {"block", "aten::matmul", 8'000}, {"", "(outside ops)", 7'000},  {"block.leaf", "aten::linear", 4'000},
       {"slow", "aten::softmax", 3'000}, {"block", "aten::add", 2'000}, {"block", "(outside ops)", 1'000}};
@@ -48,14 +48,14 @@ TEST(Wasters, AreTheModulesAndOpsThatWasteMost) {
   EXPECT_EQ(Wasteful().top(2).size(), 2U);
 }
 
-TEST(Wasters, AddUpToTheWasteOfTheTotal) {
+TEST(Hotspots, AddUpToTheWasteOfTheTotal) {
   std::int64_t sum = 0;
   for (const auto& row : Wasteful().top(100)) sum += *row.wasted_time_ns;
   EXPECT_EQ(sum, Wasteful().derived().total().wasted_time_ns);
 }
 
 // 700 of the model's 7,000 and all of what `slow` spent outside of computing.
-TEST(Wasters, ExposedCommunicationIsApart) {
+TEST(Hotspots, ExposedCommunicationIsApart) {
   Wasteful net;
   net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
   net.time(net.slow, {1'000});  // 100 outside of its ops
@@ -83,7 +83,7 @@ TEST(Wasters, ExposedCommunicationIsApart) {
   EXPECT_EQ(sum, net.derived().total().wasted_time_ns);
 }
 
-TEST(Wasters, AreNoneWithoutTimesOrRoofs) {
+TEST(Hotspots, AreNoneWithoutTimesOrRoofs) {
   Wasteful net;
   net.data.ceilings = {};
   EXPECT_TRUE(net.top(5).empty());
@@ -94,7 +94,7 @@ TEST(Wasters, AreNoneWithoutTimesOrRoofs) {
 }
 
 // All of its time may be wasted, which nobody knows.
-TEST(Wasters, AnOpWithoutARoofIsNotLeftOut) {
+TEST(Hotspots, AnOpWithoutARoofIsNotLeftOut) {
   Wasteful net;
   net.op("aten::mm", net.slow, work_of(1'000, 10, 0, DType::fp64), 6'000);
   net.time(net.slow, {9'001});
@@ -104,7 +104,7 @@ TEST(Wasters, AnOpWithoutARoofIsNotLeftOut) {
   EXPECT_FALSE(top[2].wasted_time_ns);
 }
 
-TEST(Wasters, ThemselvesAreModulesWithOthersBelow) {
+TEST(Hotspots, ThemselvesAreModulesWithOthersBelow) {
   const testing::Derived report = Wasteful().derived();
   const auto wasting = wasting_themselves(report.rows(), report.total());
   // block: 11,000 itself of 15,000. The model: 7,000 of 25,000. A leaf has nobody else to blame.

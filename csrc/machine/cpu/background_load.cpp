@@ -1,4 +1,4 @@
-#include "machine/cpu/neighbours.h"
+#include "machine/cpu/background_load.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,14 +31,14 @@ bool on_shared_machine() {
 
 }  // namespace
 
-Neighbours::Neighbours(Ranks ranks)
+BackgroundLoad::BackgroundLoad(Ranks ranks)
     : cpus_(allowed_cpus()),
       busy_seconds_(busy_seconds(cpus_)),
       with_ranks_(ranks == Ranks::are_our_own && has_other_ranks()),
       own_seconds_(own_seconds(with_ranks_)),
       begin_(std::chrono::steady_clock::now()) {}
 
-std::optional<double> Neighbours::share() const {
+std::optional<double> BackgroundLoad::share() const {
   constexpr std::chrono::milliseconds kShortest{200};
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin_;
   if (!busy_seconds_ || wall < kShortest) return std::nullopt;
@@ -48,12 +48,12 @@ std::optional<double> Neighbours::share() const {
       {*busy_now - *busy_seconds_, own_seconds(with_ranks_) - own_seconds_, wall.count(), cpus_.size()});
 }
 
-double Neighbours::share_of_others(const Use& use) {
+double BackgroundLoad::share_of_others(const Use& use) {
   const double others = use.busy_seconds - use.own_seconds;
   return std::clamp(others / use.wall_seconds / static_cast<double>(use.cpus), 0.0, 1.0);
 }
 
-std::optional<Note> Neighbours::note(std::optional<double> share, const std::string& meanwhile) {
+std::optional<Note> BackgroundLoad::note(std::optional<double> share, const std::string& meanwhile) {
   if (share.value_or(0) <= kBusy || on_shared_machine()) return std::nullopt;
   return make_note("machine-busy", "other processes used " + percent(*share) + " of the processors while " + meanwhile +
                                        ": times may be too long; measure again when the machine is quiet");

@@ -25,12 +25,12 @@ bool has_memory(const at::Tensor& tensor);
 // The whole storage, of a tensor that has memory.
 MemoryRange memory_of(const at::Tensor& tensor);
 
-class Handovers {
+class NumpyExchange {
  public:
   std::size_t size() const { return all_.size(); }
-  void read_out(const at::Tensor& tensor, std::size_t running_ops);
+  void exported(const at::Tensor& tensor, std::size_t running_ops);
   // Ignored where it is what was read out, a single number, or torch's own memory (torch.tensor([1, 2])).
-  void brought_in(const at::Tensor& tensor, std::size_t running_ops);
+  void imported(const at::Tensor& tensor, std::size_t running_ops);
 
   // What came in after something had been read out, both since there were `first` of them.
   std::vector<MemoryRange> results(std::size_t first) const;
@@ -41,14 +41,14 @@ class Handovers {
   void forget_inside(std::size_t running_ops);
 
  private:
-  struct Handover {
+  struct Exchange {
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;  // read out; empty: brought in
     MemoryRange memory;
     std::size_t running_ops = 0;
   };
-  void add(Handover handover);
+  void add(Exchange exchange);
 
-  std::vector<Handover> all_;
+  std::vector<Exchange> all_;
 };
 
 }  // namespace roofprof::observe
