@@ -6,9 +6,7 @@ import argparse
 import warnings
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
-    CommandError,
     Commands,
     add_json_output,
     add_output_options,
@@ -41,11 +39,7 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, merge them, print and write what came of it."""
     take_json_output(arguments)
-    check_output(arguments)
-    written = [real(path) for path in (arguments.json, arguments.csv) if path]
-    for report in arguments.reports:
-        if real(report) in written:
-            raise CommandError(f"{report} would be overwritten by what it is merged into: give another file")
+    check_output(arguments, arguments.reports)
     from roofprof._ranks.merge import merge
 
     with warnings.catch_warnings(record=True) as caught:

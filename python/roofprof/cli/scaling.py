@@ -6,13 +6,12 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from roofprof._files import real
 from roofprof.cli.shared import (
     CommandError,
     Commands,
     add_debug,
     add_width,
-    check_can_be_written,
+    check_files,
     print_result,
     width,
     write_result,
@@ -44,12 +43,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, write what was asked for, and print how they scale."""
-    written = [path for path in (arguments.json, arguments.html, arguments.plot) if path]
-    for path in written:
-        check_can_be_written(path)
-    given = [real(path) for path in arguments.reports]
-    if len({real(path) for path in written} - {*given}) < len(written):
-        raise CommandError("give --json, --html and --plot files of their own")
+    check_files(arguments.reports, arguments.json, arguments.html, arguments.plot)
     if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
