@@ -11,8 +11,10 @@ from roofprof.cli.shared import (
     Commands,
     add_debug,
     add_width,
+    check_dash,
     check_files,
     print_result,
+    read_stdin,
     width,
     write_result,
 )
@@ -30,7 +32,11 @@ def add_parser(commands: Commands) -> None:
     )
     parser.set_defaults(command=run)
     parser.add_argument(
-        "reports", type=Path, nargs="+", metavar="REPORT", help="one for each number of ranks, in any order"
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="one for each number of ranks, in any order; one may be -, the standard input",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON")
     parser.add_argument("-o", "--html", type=Path, metavar="FILE", help="write it as one HTML page")
@@ -43,6 +49,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, write what was asked for, and print how they scale."""
+    check_dash(*arguments.reports)
     check_files(arguments.reports, arguments.json, arguments.html, arguments.plot)
     if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")
@@ -50,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
     from roofprof._scaling.scaling import scaling
 
-    found = scaling(arguments.reports)
+    found = scaling(read_stdin(arguments.reports))
     for path, write in (
         (arguments.json, found.to_json),
         (arguments.html, found.to_html),

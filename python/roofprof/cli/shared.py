@@ -224,6 +224,11 @@ def read_report(path: Path) -> Report:
         raise ValueError(f"{_STDIN}: {error}") from None
 
 
+def read_stdin(reports: Iterable[Path]) -> list[Report | Path]:
+    """Return these files, and in place of the standard input its report. Raises as :func:`read_report` does."""
+    return [read_report(path) if path == DASH else path for path in reports]
+
+
 def beside(report: Path, suffix: str) -> Path:
     """Return the file that is named as a report's, with another suffix."""
     if report == DASH:
