@@ -8,7 +8,16 @@ import keyword
 import re
 from typing import TYPE_CHECKING, Any
 
-from roofprof.cli.shared import CommandError, add_report_options, check_output, say, table, whole_number, write_files
+from roofprof.cli.shared import (
+    CommandError,
+    add_report_options,
+    check_output,
+    files_of_environment,
+    say,
+    table,
+    whole_number,
+    write_files,
+)
 
 try:
     from IPython.core.error import UsageError
@@ -137,7 +146,7 @@ class _Magic:
         from roofprof import count
 
         try:
-            check_output(arguments)
+            check_output(arguments, files_of_environment())
             count(torch.nn.Identity(), torch.zeros(1))  # refused inside of another profiler: the cell would be, too
         except (CommandError, ValueError, OSError, RuntimeError) as error:
             raise UsageError(f"roofprof: {str(error).removeprefix('roofprof: ')}") from None

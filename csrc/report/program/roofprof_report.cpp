@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "report/program/command_line.h"
@@ -55,6 +57,34 @@ TableOptions table_options(const CommandLine& line) {
   return options;
 }
 
+namespace fs = std::filesystem;
+
+// By whatever names: links, or other ways to it. A pipe or a device holds nothing that could be lost.
+bool is_one_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  if (!fs::exists(one, error) && !fs::exists(other, error)) {
+    return fs::weakly_canonical(one, error) == fs::weakly_canonical(other, error);
+  }
+  return fs::is_regular_file(one, error) && fs::equivalent(one, other, error);
+}
+
+// Throws where a file that is read, or the other output, would be lost. Called before anything is read.
+void check_files(const CommandLine& line) {
+  const auto json = line.text("--json");
+  const auto csv = line.text("--csv");
+  for (const auto& read : line.files()) {
+    std::error_code error;
+    if (!fs::exists(read, error)) continue;  // reading it says so
+    for (const auto& written : {json, csv}) {
+      if (!written || !is_one_file(read, *written)) continue;
+      throw UsageError("'" + *written + "' is read by this command and would be lost: give the output another name");
+    }
+  }
+  if (json && csv && is_one_file(*json, *csv)) {
+    throw UsageError("'" + *csv + "' is named for two outputs: give each a file of its own");
+  }
+}
+
 void put_out(const Report& report, const CommandLine& line) {
   const auto options = table_options(line);
   const std::string table = report.table(options);  // what is wrong is found before anything is written
@@ -71,9 +101,11 @@ void run(const CommandLine& line) {
     std::cout << "roofprof " << ROOFPROF_VERSION << '\n';
   } else if (line.command() == "show") {
     if (line.files().size() != 1) throw UsageError("show takes one report");
+    check_files(line);
     put_out(Report::from_json(line.files().front()), line);
   } else if (line.command() == "merge") {
     if (line.files().empty()) throw UsageError("merge takes the reports of several ranks");
+    check_files(line);
     put_out(merge_reports(line.files()), line);
   } else {
     throw UsageError(line.command().empty() ? "a command is needed: show or merge"

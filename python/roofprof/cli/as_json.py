@@ -7,24 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from roofprof.cli.shared import DASH, CommandError, check_can_be_written, write_result
-from roofprof.render.files import real, write_whole
+from roofprof.cli.shared import write_result
+from roofprof.render.files import write_whole
 
 SCHEMA_VERSION = 1
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that :func:`check_json` and :func:`write_json` read."""
+    """The option that :func:`write_json` reads."""
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON; - prints it, and no text")
-
-
-def check_json(path: Path | None, *others: Path | None) -> None:
-    """Raise CommandError where the file cannot be written, or is one of the others, before there is work to lose."""
-    if path is None:
-        return
-    check_can_be_written(path)
-    if path != DASH and real(path) in [real(other) for other in others if other]:
-        raise CommandError(f"--json would replace '{path}': give it a file of its own")
 
 
 def write_json(path: Path | None, schema: str, content: dict[str, Any]) -> None:

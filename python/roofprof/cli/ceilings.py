@@ -12,7 +12,7 @@ from roofprof.cli.shared import (
     Commands,
     add_debug,
     add_width,
-    check_can_be_written,
+    check_files,
     print_result,
     say,
     width,
@@ -75,13 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure where nothing is known yet, and print the roofs."""
     from roofprof.roofs import ceilings, published_peaks
 
+    check_files([], arguments.json)
     if arguments.links:
         return _print_links(arguments)
     if arguments.network:
         return _network(arguments)
     notes: list[str] = []
-    if arguments.json:
-        check_can_be_written(arguments.json)
     if arguments.published == "":
         write_json(arguments.json, "cards", {"cards": published_peaks.names()})
         print_result(published_peaks.table(), arguments)
@@ -116,8 +115,6 @@ def _network(arguments: argparse.Namespace) -> int:
     if device == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(device)
-    if arguments.json:
-        check_can_be_written(arguments.json)
     ours = not dist.is_initialized()
     if ours:
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")

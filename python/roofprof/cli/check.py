@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof.cli.as_json import add_json, check_json, write_json
+from roofprof.cli.as_json import add_json, write_json
 from roofprof.cli.shared import (
     CommandError,
     Commands,
     add_debug,
-    check_can_be_written,
     check_dash,
+    check_files,
     print_result,
     read_report,
     say,
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write:
         return _write(arguments)
     check_dash(arguments.report, arguments.baseline)
-    check_json(arguments.json, arguments.report, arguments.budget, arguments.baseline)
+    check_files([arguments.report, arguments.budget, arguments.baseline], arguments.json)
     from roofprof.budget import Budget
 
     budget = Budget.load(arguments.budget)
@@ -82,7 +82,7 @@ def _stored(outcome: Outcome) -> dict[str, Any]:
 def _write(arguments: argparse.Namespace) -> int:
     if arguments.json:
         raise CommandError("--json has what a check found: leave it out with --write")
-    check_can_be_written(arguments.budget)
+    check_files([arguments.report, arguments.baseline], arguments.budget)
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
     from roofprof.budget.template import budget_of

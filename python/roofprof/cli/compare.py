@@ -6,20 +6,18 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.shared import (
-    DASH,
     CommandError,
     Commands,
     add_debug,
     add_width,
-    check_can_be_written,
     check_dash,
+    check_files,
     print_result,
     read_report,
     whole_number,
     width,
     write_result,
 )
-from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Total and modules of two reports beside each other: time, work, bound and wasted time. A change of a time is called one
@@ -49,13 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Read both files, write what was asked for, and print what changed."""
     if arguments.limit < 0:
         raise CommandError("--limit must be 0 or more")
-    written = [path for path in (arguments.json, arguments.html) if path]
-    for path in written:
-        check_can_be_written(path)
     check_dash(arguments.before, arguments.after)
-    read = {real(path) for path in (arguments.before, arguments.after) if path != DASH}
-    if len({real(path) for path in written} - read) < len(written):
-        raise CommandError("give --json and --html a file of their own")
+    check_files([arguments.before, arguments.after], arguments.json, arguments.html)
     from roofprof.report.comparison import compare
 
     before, after = (read_report(path) for path in (arguments.before, arguments.after))

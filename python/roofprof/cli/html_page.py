@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, beside, check_can_be_written, read_report, say
+from roofprof.cli.as_json import add_json, write_json
+from roofprof.cli.shared import CommandError, Commands, add_debug, beside, check_files, read_report, say
 
 _DESCRIPTION = """\
 One file that opens from disk without a network: the roofline, and the tree of modules, ops and kernels to sort, filter
@@ -27,10 +27,7 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and write the page."""
     path: Path = arguments.output or beside(arguments.report, ".html")
-    if path == arguments.report:
-        raise CommandError(f"the page would replace the report '{path}': name another file with -o")
-    check_can_be_written(path)
-    check_json(arguments.json, path, arguments.report)
+    check_files([arguments.report], path, arguments.json)
 
     report = read_report(arguments.report)
     try:

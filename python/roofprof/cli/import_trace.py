@@ -11,10 +11,10 @@ from roofprof.cli.shared import (
     add_json_output,
     add_output_options,
     check_output,
+    files_of,
     output,
     take_json_output,
 )
-from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
@@ -56,10 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     take_json_output(arguments)
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
-    check_output(arguments)
-    for path in (arguments.json, arguments.csv):
-        if path and real(path) == real(arguments.trace):
-            raise CommandError(f"'{path}' is the trace, which would be lost: give the output another name")
+    of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
+    check_output(arguments, [arguments.trace, arguments.device, *of_model])
     from roofprof.profiling.imported import from_trace
 
     model = inputs = None

@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roofprof.cli.shared import (
-    CommandError,
+    DASH,
     Commands,
     add_json_output,
     add_output_options,
+    check_dash,
     check_output,
     output,
+    read_stdin,
     say,
     take_json_output,
 )
-from roofprof.render.files import real
+
+if TYPE_CHECKING:
+    from roofprof.report.report import Report
 
 _DESCRIPTION = """\
 Reports of the ranks of one program become one: work and times are sums over ranks, each row has its time on the
@@ -29,7 +34,11 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser("merge", help="make one report of those of several ranks", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument(
-        "reports", type=Path, nargs="+", metavar="REPORT", help="what each rank's report was written to"
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="what each rank's report was written to; one may be -, the standard input",
     )
     parser.add_argument(
         "--skip-bad", action="store_true", help="say what is no report or does not fit the others, and merge the rest"
@@ -41,16 +50,23 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, merge them, print and write what came of it."""
     take_json_output(arguments)
-    check_output(arguments)
-    written = [real(path) for path in (arguments.json, arguments.csv) if path]
-    for report in arguments.reports:
-        if real(report) in written:
-            raise CommandError(f"{report} would be overwritten by what it is merged into: give another file")
+    check_dash(*arguments.reports)
+    check_output(arguments, arguments.reports)
     from roofprof.report.ranks.merge import merge
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        merged = merge(arguments.reports, skip_bad=arguments.skip_bad)
+        merged = merge(_given(arguments), skip_bad=arguments.skip_bad)
     for warning in caught:
         say(str(warning.message).removeprefix("roofprof: "))
     return output(merged, arguments)
+
+
+def _given(arguments: argparse.Namespace) -> list[Report | Path]:
+    try:
+        return read_stdin(arguments.reports)
+    except (ValueError, OSError) as error:
+        if not arguments.skip_bad:
+            raise
+        say(f"left out: {error}")
+        return [path for path in arguments.reports if path != DASH]

@@ -9,8 +9,8 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, print_result, say
+from roofprof.cli.as_json import add_json, write_json
+from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, check_files, print_result, say
 from roofprof.render.files import read_whole, write_whole
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read all files, print the differences, and write them where that is wanted. Nothing is written if one is bad."""
-    check_json(arguments.json)
+    check_files(arguments.files, arguments.json)
     found = _read(arguments.files, to_write=arguments.write)
     changed = [(path, migration.source) for path, source, migration in found if migration.source != source]
     for path, source, migration in found:

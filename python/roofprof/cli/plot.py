@@ -6,14 +6,14 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from roofprof.cli.as_json import add_json, check_json, write_json
+from roofprof.cli.as_json import add_json, write_json
 from roofprof.cli.shared import (
     CommandError,
     Commands,
     add_debug,
     beside,
-    check_can_be_written,
     check_dash,
+    check_files,
     read_report,
     say,
 )
@@ -50,9 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     path = arguments.output or beside(arguments.report, ".svg")
     check_dash(arguments.report, arguments.before)
+    check_files([arguments.report, arguments.before], path, arguments.json)
     check(path, arguments.by, arguments.kind)
-    check_can_be_written(path)
-    check_json(arguments.json, path, arguments.report, arguments.before)
     report = read_report(arguments.report)
     before = read_report(arguments.before) if arguments.before else None
     try:

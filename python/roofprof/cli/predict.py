@@ -11,7 +11,7 @@ from roofprof.cli.shared import (
     Commands,
     add_debug,
     add_report_options,
-    check_can_be_written,
+    check_files,
     check_output,
     output,
     print_result,
@@ -105,15 +105,15 @@ def run(arguments: argparse.Namespace) -> int:
     several = arguments.every or len(devices) > 1
     if arguments.what_if and several:
         raise CommandError("--what-if is about one device: give one --device")
+    read = [arguments.report, *devices]
     if several or arguments.what_if:
-        if arguments.json:
-            check_can_be_written(arguments.json)
+        check_files(read, arguments.json)
         of_a_report = ("csv", "sort", "columns", "limit", "expand")
         for option in of_a_report:
             if getattr(arguments, option):
                 raise CommandError(f"--{option} is of one device's report: give one --device, without --what-if")
     else:
-        check_output(arguments)
+        check_output(arguments, read)
     report = read_report(arguments.report)
     if several or arguments.what_if:
         return _table(report, arguments)

@@ -11,9 +11,8 @@ import torch
 
 from roofprof import Note, RooflineProfiler, count
 from roofprof.cli.loss import given_loss, load_loss, loss_of
-from roofprof.cli.shared import CommandError, check_output, complain, output, say
+from roofprof.cli.shared import CommandError, check_output, complain, files_of, files_of_environment, output, say
 from roofprof.cli.target import call_inputs, load_inputs, load_model, make_input, moved, parse_dtype
-from roofprof.cli.trace import check_trace
 from roofprof.latency.batches import Arguments
 from roofprof.render.traces.export import needs_events, writer_for
 from roofprof.report.report import Report
@@ -71,9 +70,10 @@ def _output(report: Report, arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Whatever can be said to be wrong before the model is built."""
-    check_output(arguments)
+    read = [path for named in (arguments.target, arguments.inputs, arguments.loss) for path in files_of(named)]
+    check_output(arguments, [*read, arguments.ceilings, *files_of_environment()], arguments.trace)
     if arguments.trace:
-        check_trace(arguments.trace, arguments.json, arguments.csv)
+        writer_for(arguments.trace)
         if arguments.count or arguments.repeat == 0:
             raise CommandError("--trace needs times, which --count and --repeat 0 do not take: leave out one of both")
     if arguments.warmup < 0 or (arguments.repeat or 0) < 0:

@@ -13,6 +13,8 @@ from roofprof.cli.shared import (
     Commands,
     add_output_options,
     check_output,
+    files_of,
+    files_of_environment,
     print_text,
     say,
     table,
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
     arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
     arguments.csv = arguments.csv and of_rank(arguments.csv, rank)
-    check_output(arguments)
+    check_output(arguments, [*files_of(arguments.script), *files_of_environment()])
     from roofprof.profiling.script.program import run_program
     from roofprof.profiling.script.sentences import named, why_nothing
     from roofprof.profiling.script.window import Window

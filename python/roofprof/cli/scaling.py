@@ -11,12 +11,13 @@ from roofprof.cli.shared import (
     Commands,
     add_debug,
     add_width,
-    check_can_be_written,
+    check_dash,
+    check_files,
     print_result,
+    read_stdin,
     width,
     write_result,
 )
-from roofprof.render.files import real
 
 _DESCRIPTION = """\
 Reports of one program on 1, 2, 4 and more ranks beside each other: speed-up, efficiency, what the loss consists of, and
@@ -31,7 +32,11 @@ def add_parser(commands: Commands) -> None:
     )
     parser.set_defaults(command=run)
     parser.add_argument(
-        "reports", type=Path, nargs="+", metavar="REPORT", help="one for each number of ranks, in any order"
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="one for each number of ranks, in any order; one may be -, the standard input",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON")
     parser.add_argument("-o", "--html", type=Path, metavar="FILE", help="write it as one HTML page")
@@ -44,19 +49,15 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the files, write what was asked for, and print how they scale."""
-    written = [path for path in (arguments.json, arguments.html, arguments.plot) if path]
-    for path in written:
-        check_can_be_written(path)
-    given = [real(path) for path in arguments.reports]
-    if len({real(path) for path in written} - {*given}) < len(written):
-        raise CommandError("give --json, --html and --plot files of their own")
+    check_dash(*arguments.reports)
+    check_files(arguments.reports, arguments.json, arguments.html, arguments.plot)
     if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
     from roofprof.report.scaling.scaling import scaling
 
-    found = scaling(arguments.reports)
+    found = scaling(read_stdin(arguments.reports))
     for path, write in (
         (arguments.json, found.to_json),
         (arguments.html, found.to_html),

@@ -6,14 +6,15 @@ import argparse
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from roofprof.cli.parser import near
-from roofprof.render.files import read_stream, why_not_writable
+from roofprof.render.files import read_stream, real, why_not_writable
 from roofprof.render.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -76,19 +77,62 @@ def take_json_output(arguments: argparse.Namespace) -> None:
     arguments.json = arguments.json or arguments.output
 
 
-def check_output(arguments: argparse.Namespace) -> None:
-    """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose."""
-    for path in (arguments.json, arguments.csv):
-        if path:
-            check_can_be_written(path)
-    if arguments.json and arguments.json == arguments.csv:
-        raise CommandError(f"--json and --csv name the same file '{arguments.json}': give each its own")
+def check_output(arguments: argparse.Namespace, read: Iterable[str | Path | None], *also: Path | None) -> None:
+    """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose.
+
+    read: the files that the command reads. also: what it writes besides --json and --csv.
+    """
+    check_files(read, arguments.json, arguments.csv, *also)
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
         raise CommandError("--depth and --limit must be 0 or more")
     from roofprof import _report
     from roofprof.report.report import Report
 
     table(Report(_report.Report()), arguments)  # names of columns
+
+
+def check_files(read: Iterable[str | Path | None], *written: Path | None) -> None:
+    """Raise CommandError where a file cannot be written, or is read too, or is to be written twice.
+
+    Every command calls this before it reads anything. What ``read`` has may be no file: a card's name, a module's.
+    """
+    kept = {_inode(path) for path in read if path} - {None}
+    new = set()
+    for path in written:
+        if path is None:
+            continue
+        check_can_be_written(path)
+        inode = None if path == DASH else _inode(path)
+        if inode in kept:
+            raise CommandError(f"'{path}' is read by this command and would be lost: give the output another name")
+        if inode is None and path != DASH and path.exists():  # a pipe or a device, which holds nothing
+            continue
+        if (inode or real(path)) in new:
+            raise CommandError(f"'{path}' is named for two outputs: give each a file of its own")
+        new.add(inode or real(path))
+
+
+def _inode(path: str | Path) -> tuple[int, int] | None:
+    """Return what all names of a file have in common; None where there is no file, but a pipe, a device or nothing."""
+    try:
+        about = os.fstat(sys.stdin.fileno()) if str(path) == str(DASH) else Path(path).stat()
+    except (OSError, ValueError):  # a stream of another kind has no number
+        return None
+    return (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else None
+
+
+def files_of(target: str | None) -> list[str]:
+    """Return where the file of a target may be: ``file.py:name``, ``package.module:name``, a saved model, a module."""
+    if not target:
+        return []
+    place = target.rpartition(":")[0] or target
+    module = place.replace(".", "/")
+    return [target, place, f"{module}.py", f"{module}/__init__.py", f"{module}/__main__.py"]
+
+
+def files_of_environment() -> list[str | None]:
+    """Return the files that variables name in place of a measurement."""
+    return [os.environ.get(name) for name in ("ROOFPROF_CEILINGS", "ROOFPROF_REPLAY_DEVICE")]
 
 
 def check_can_be_written(path: Path) -> None:
@@ -178,6 +222,11 @@ def read_report(path: Path) -> Report:
         raise
     except ValueError as error:
         raise ValueError(f"{_STDIN}: {error}") from None
+
+
+def read_stdin(reports: Iterable[Path]) -> list[Report | Path]:
+    """Return these files, and in place of the standard input its report. Raises as :func:`read_report` does."""
+    return [read_report(path) if path == DASH else path for path in reports]
 
 
 def beside(report: Path, suffix: str) -> Path:

@@ -22,5 +22,5 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and print it."""
-    check_output(arguments)
+    check_output(arguments, [arguments.report])
     return output(read_report(arguments.report), arguments)

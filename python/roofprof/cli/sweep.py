@@ -14,7 +14,8 @@ from roofprof.cli.shared import (
     add_debug,
     add_target_options,
     add_width,
-    check_can_be_written,
+    check_files,
+    files_of,
     print_result,
     width,
     write_result,
@@ -47,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Count at each size, predict and print."""
     batches = _numbers("--batch", arguments.batch)
     sequences = _numbers("--sequence", arguments.sequence) if arguments.sequence else []
-    if arguments.json:
-        check_can_be_written(arguments.json)
+    check_files([*files_of(arguments.target), *files_of(arguments.inputs), arguments.device], arguments.json)
     if bool(arguments.inputs) == bool(arguments.input):
         raise CommandError("give --input or --inputs, one of both: what a call gets")
     from roofprof.cli.profiling import model_of

@@ -12,7 +12,7 @@ import torch
 
 from roofprof import Latency, LatencySweep, RooflineProfiler
 from roofprof.cli.profiling import check_device, inputs_of, model_of
-from roofprof.cli.shared import CommandError, check_can_be_written, print_result, say, write_result
+from roofprof.cli.shared import CommandError, check_files, files_of, print_result, say, write_result
 from roofprof.cli.target import call_inputs, load_inputs
 from roofprof.latency.plan import Batches, Plan, RefusedError
 
@@ -34,9 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> str | list[int]:
     """Whatever can be said to be wrong before the model is built; gives the batches of a sweep, "" for none."""
     check_device(arguments.device)
-    for path in (arguments.json, arguments.plot):
-        if path:
-            check_can_be_written(path)
+    check_files([*files_of(arguments.target), *files_of(arguments.inputs)], arguments.json, arguments.plot)
     Plan(arguments.warmup, arguments.repeat, arguments.seconds, arguments.samples, arguments.tokens)
     if arguments.plot and not arguments.batch:
         raise CommandError("--plot draws a sweep over batch sizes: give --batch too, such as --batch auto")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.as_json import add_json, check_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, read_report, say
+from roofprof.cli.as_json import add_json, write_json
+from roofprof.cli.shared import Commands, add_debug, check_files, read_report, say
 
 FORMATS = (
     ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .svg: a flame graph of time by module; "
@@ -33,25 +33,15 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the file, and write the trace."""
-    check_trace(arguments.output, arguments.report)
-    check_json(arguments.json, arguments.output, arguments.report)
     from roofprof.render.traces.export import writer_for
 
+    check_files([arguments.report], arguments.output, arguments.json)
+    write = writer_for(arguments.output)
     report = read_report(arguments.report)
-    writer_for(arguments.output)(report, arguments.output)
+    write(report, arguments.output)
     say(f"written to {arguments.output}")
     if arguments.json:
         from roofprof.render.traces.time_tree import nested, time_tree
 
         write_json(arguments.json, "time_tree", {"unit": "nanoseconds", "modules": nested(time_tree(report._compiled))})
     return 0
-
-
-def check_trace(path: Path, *others: Path | None) -> None:
-    """Raise ValueError or CommandError for a file that has no format, cannot be written, or is one of the others."""
-    from roofprof.render.traces.export import writer_for
-
-    writer_for(path)
-    check_can_be_written(path)
-    if path in others:
-        raise CommandError(f"the trace would replace '{path}': give it a file of its own")

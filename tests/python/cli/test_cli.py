@@ -348,7 +348,7 @@ def test_a_model_for_meta_is_made_there(shell):
 def test_two_files_of_one_name_are_refused(shell):
     code, out, err = shell(*PROFILE, "--json", "same", "--csv", "same")
     assert (code, out) == (2, "")
-    assert "--json and --csv name the same file 'same'" in err
+    assert "'same' is named for two outputs" in err
     assert not Path("same").exists()
 
 

@@ -409,15 +409,6 @@ def test_options_that_cannot_be_met(run, words, sentence):
     assert sentence in refused(run, "t.json.gz", *words)
 
 
-@pytest.mark.parametrize("option", ["-o", "--json", "--csv"])
-def test_the_trace_is_never_overwritten(run, option):
-    before = Path("t.json.gz").read_bytes()
-    Path("link").symlink_to("t.json.gz")
-    for name in ("t.json.gz", "link"):
-        assert "is the trace, which would be lost" in refused(run, "t.json.gz", option, name)
-    assert Path("t.json.gz").read_bytes() == before
-
-
 # ---- recorded by others on real GPUs
 
 ON_REAL_DEVICES = [] if TRACES is None else sorted(Path(TRACES).rglob("*.json.gz"))

@@ -11,7 +11,6 @@ import torch
 from given_roofs import profiler
 from torch import nn
 
-import roofprof
 from roofprof.cli import main, make_parser
 from roofprof.roofs import published_peaks
 
@@ -96,23 +95,6 @@ def test_published_cards(report, capsys):
     assert main(["ceilings", "--published", "--json", "x.json"]) == 0
     assert stored("cards") == {"cards": published_peaks.names()}
     assert capsys.readouterr().out.split("\n")[1].startswith(published_peaks.names()[0])
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("plot", "r.json", "-o", "r.svg", "--json", "r.json"),
-        ("trace", "r.json", "-o", "r.svg", "--json", "./r.json"),
-        ("html", "r.json", "-o", "x.html", "--json", "x.html"),
-        ("check", "r.json", "--budget", "b.toml", "--json", "b.toml"),
-    ],
-)
-def test_it_replaces_no_file_that_is_read_or_written(report, words, capsys):
-    Path("b.toml").write_text("")
-    assert main(words) == 2
-    assert capsys.readouterr().err.startswith("roofprof: --json would replace")
-    assert roofprof.Report.from_json("r.json") == report
-    assert Path("b.toml").read_text() == ""
 
 
 def test_it_is_refused_before_there_is_work_to_lose(report, capsys):

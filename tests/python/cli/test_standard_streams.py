@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from given_roofs import profiler
+from scaled_reports import scaled_report
 from torch import nn
 
 import roofprof
@@ -36,6 +37,18 @@ def _stdin(monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
     return holds
+
+
+@pytest.fixture
+def of_ranks(monkeypatch):
+    """rank0.json and rank1.json, to be merged; of1.json and of2.json, of one program on so many ranks."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        profiler(nn.Linear(2, 2)).run(torch.rand(1, 2)).to_json(f"rank{rank}.json")
+        scaled_report(rank + 1, 0.1).to_json(f"of{rank + 1}.json")
+    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("WORLD_SIZE")
 
 
 WRITERS = {
@@ -85,17 +98,22 @@ def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbin
         (["predict", "r.json", "--all"], ["predict", "-", "--all"]),
         (["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"]),
         (["trace", "r.json", "-o", "x.svg"], ["trace", "-", "-o", "y.svg"]),
+        (["merge", "rank0.json", "rank1.json"], ["merge", "-", "rank1.json"]),
+        (["merge", "rank1.json", "rank0.json", "--by", "rank"], ["merge", "rank1.json", "-", "--by", "rank"]),
+        (["scaling", "of1.json", "of2.json"], ["scaling", "-", "of2.json"]),
     ],
 )
-def test_a_dash_reads_what_the_file_has(options, dashed, stdin, capsys):
+def test_a_dash_reads_what_the_file_has(options, dashed, stdin, capsys, of_ranks):
+    del of_ranks
     assert main(options) == 0
     of_file = capsys.readouterr().out
-    stdin(Path("r.json").read_bytes())
+    stdin(Path(options[dashed.index("-")]).read_bytes())
     assert main(dashed) == 0
     of_stdin = capsys.readouterr().out
-    if options[0] == "compare":  # names the files
+    if options[0] in ("compare", "scaling"):  # which name the files
         of_file, of_stdin = (
-            [line for line in text.splitlines() if ".json" not in line] for text in (of_file, of_stdin)
+            [line for line in text.splitlines() if ".json" not in line and "report 0" not in line]
+            for text in (of_file, of_stdin)
         )
     assert of_stdin == of_file
     if "-o" in options:
@@ -126,10 +144,12 @@ def test_what_is_wrong_with_the_standard_input_is_one_sentence(content, says, st
     [
         (["compare", "-", "-"], "name a file for the other"),
         (["check", "-", "--budget", "b.toml", "--baseline", "-"], "name a file for the other"),
+        (["merge", "-", "r.json", "-"], "name a file for the other"),
+        (["scaling", "-", "r.json", "-"], "name a file for the other"),
         (["html", "-"], "name the file to write with -o"),
         (["plot", "-"], "name the file to write with -o"),
-        (["show", "r.json", "--json", "-", "--csv", "-"], "give each its own"),
-        (["compare", "r.json", "r.json", "--json", "-", "--html", "-"], "a file of their own"),
+        (["show", "r.json", "--json", "-", "--csv", "-"], "two outputs: give each a file of its own"),
+        (["compare", "r.json", "r.json", "--json", "-", "--html", "-"], "two outputs: give each a file of its own"),
         (["run", "--json", "-", "m.py"], "the program itself prints"),
         (["run", "--csv", "-", "m.py"], "the program itself prints"),
     ],
@@ -141,6 +161,18 @@ def test_what_cannot_be_is_refused(options, says, stdin, capsys):
     assert (out, said.count("\n")) == ("", 1)
     assert says in said
     assert not Path("-").exists()
+
+
+@pytest.mark.usefixtures("of_ranks")
+def test_a_bad_standard_input_is_left_out_as_a_bad_file_is(stdin, capsys):
+    stdin(b"{")
+    assert main(["merge", "rank0.json", "-"]) == 2
+    assert capsys.readouterr().err.startswith("roofprof: standard input: ")
+    stdin(b"{")
+    assert main(["merge", "rank0.json", "-", "--skip-bad"]) == 0
+    out, said = capsys.readouterr()
+    assert said.startswith("roofprof: left out: standard input: ")
+    assert "rank 1 of 2 is missing" in out
 
 
 def test_commands_pipe(report):

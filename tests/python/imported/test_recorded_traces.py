@@ -10,6 +10,7 @@ import csv
 import functools
 import gzip
 import json
+import math
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -154,25 +155,84 @@ REFERENCES = {
     "tracelens/mi300/resnet_act_checkpoint": 0,
 }
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
+CONVOLUTIONS = (
+    "tracelens/h100/Falconsai",
+    "tracelens/h100/facebook_timesformer",
+    "tracelens/mi300/resnet_act_checkpoint",
+)
+
+
+def lines_of(name, ops):
+    """The lines of TraceLens' table of these operators, each with our cost of the same call."""
+    path = path_of(name)
+    table = path.with_name(path.name.removesuffix(".json.gz") + ".reference") / "unified_perf_summary.csv"
+    for line in csv.DictReader(table.open()):
+        if line["name"] not in ops or not line["GFLOPS"]:
+            continue
+        trace = of_one_call(line)
+        op = roofprof.from_trace(trace).by_operator()[line["name"]]
+        trace.unlink()
+        yield line, op
+
+
+def of_tracelens(line):
+    """FLOPs and bytes; the table has bytes in MiB."""
+    return float(line["GFLOPS"]) * 1e9, float(line["Data Moved (MB)"]) * 2**20
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_products_cost_what_tracelens_says(name):
     """FLOPs and bytes of each product that the tables beside the trace have, replayed from the same arguments."""
-    path = path_of(name)
-    table = path.with_name(path.name.removesuffix(".json.gz") + ".reference") / "unified_perf_summary.csv"
-    checked = 0
-    for line in csv.DictReader(table.open()):
-        if line["name"] not in PRODUCTS or not line["GFLOPS"]:
-            continue
-        trace = of_one_call(line)
-        report = roofprof.from_trace(trace)
-        trace.unlink()
-        (op,) = (group for group in report.group("op") if group.keys == [line["name"]] or group.keys == (line["name"],))
-        assert op.flops == pytest.approx(float(line["GFLOPS"]) * 1e9, rel=1e-6)
-        assert op.bytes == pytest.approx(float(line["Data Moved (MB)"]) * 2**20, rel=1e-6)
-        checked += 1
-    assert checked > 0
+    lines = list(lines_of(name, PRODUCTS))
+    assert lines
+    for line, op in lines:
+        assert (op.flops, op.bytes) == pytest.approx(of_tracelens(line), rel=1e-6)
+
+
+def shapes_of(line):
+    """Of a line of a convolution: the elements of its input, weight, bias and output, and its multiply-accumulates."""
+    sizes, given = ast.literal_eval(line["Input Dims"]), ast.literal_eval(line["Concrete Inputs"])
+    if line["name"] == "aten::convolution_backward":
+        output, image, weight = sizes[:3]
+        bias = ()
+    else:
+        image, weight, bias = sizes[:3]
+        stride, padding, dilation = (json.loads(text) for text in given[3:6])
+        places = zip(image[2:], weight[2:], stride, padding, dilation, strict=True)
+        output = (image[0], weight[0], *((size + 2 * pad - d * (k - 1) - 1) // s + 1 for size, k, s, pad, d in places))
+    counts = [math.prod(shape) if shape else 0 for shape in (image, weight, bias, output)]
+    return *counts, math.prod(output) * math.prod(weight[1:])  # weight[1:]: what one output sums over
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_cost_their_closed_form_and_where_tracelens_says_something_else(name):
+    """All in bf16. TraceLens has the same MACs, and differs in three places, where the closed form is ours:
+
+    - A bias is read and added to each output (as in addmm, where TraceLens counts it): it leaves both out.
+    - A backward reads the gradient of the output once, as any argument of an op: TraceLens has it for each of both
+      gradients, as if they were two ops. No FLOPs depend on it.
+    - A backward computes the gradients that its output_mask asks for. Of the images none is asked for, and TraceLens
+      counts one: twice the FLOPs and bytes of the first layer.
+    """
+    whole = 0
+    for line, op in lines_of(name, ("aten::convolution", "aten::convolution_backward")):
+        image, weight, bias, output, macs = shapes_of(line)
+        once = 2 * (image + weight + output)  # bytes
+        if line["name"] == "aten::convolution":
+            ours = (2 * macs + (output if bias else 0), once + 2 * bias)
+            theirs = (2 * macs, once)
+        else:
+            of_image, of_weight, of_bias = json.loads(ast.literal_eval(line["Concrete Inputs"])[-1].lower())
+            assert of_weight
+            assert not of_bias
+            ours = (4 * macs, 2 * once - 2 * output) if of_image else (2 * macs, once)
+            theirs = (4 * macs, 2 * once)
+        assert (op.flops, op.bytes) == ours
+        assert of_tracelens(line) == pytest.approx(theirs, rel=1e-9)
+        whole += int(line["operation_count"]) * ours[0]
+    assert whole > 0
+    of_trace = [group.flops for op, group in read(name).by_operator().items() if "conv" in op]
+    assert sum(of_trace) == whole
 
 
 def of_one_call(line):

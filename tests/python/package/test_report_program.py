@@ -80,6 +80,29 @@ def test_it_refuses_in_a_sentence(words, code, said):
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["show", "merge"])
+@pytest.mark.parametrize("option", ["-o", "--json", "--csv"])
+def test_it_never_writes_what_it_reads(report, tmp_path, command, option):
+    before = Path(report).read_bytes()
+    (tmp_path / "soft").symlink_to(report)
+    (tmp_path / "hard").hardlink_to(report)
+    for name in (report, f"{tmp_path}/../{tmp_path.name}/report.json", tmp_path / "soft", tmp_path / "hard"):
+        refused = run(command, report, option, name)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"'{name}' is read by this command and would be lost" in refused.stderr
+        assert Path(report).read_bytes() == before
+    assert "none.json" in run(command, tmp_path / "none.json", option, tmp_path / "none.json").stderr
+
+
+def test_its_outputs_are_two_files(report, tmp_path):
+    for _ in range(2):
+        refused = run("show", report, "--json", tmp_path / "x", "--csv", f"{tmp_path}/../{tmp_path.name}/x")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "is named for two outputs" in refused.stderr
+        (tmp_path / "x").write_text("of an earlier run")
+    assert run("show", report, "--json", "/dev/null", "--csv", "/dev/null").returncode == 0
+
+
 def test_values_that_make_no_sense_are_refused(report):
     assert "takes a whole number, not 'two'" in run("show", report, "--depth", "two").stderr
     assert "depth must be 0 or more" in run("show", report, "--depth=-1").stderr

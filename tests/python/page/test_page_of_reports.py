@@ -188,7 +188,7 @@ def test_the_command(report, tmp_path, capsys):
     assert cli.main(["html", str(path), "-o", str(tmp_path / "other.html")]) == 0
     assert (tmp_path / "other.html").read_text() == page.read_text()
     assert cli.main(["html", str(path), "-o", str(path)]) == 2
-    assert "would replace the report" in capsys.readouterr().err
+    assert "is read by this command and would be lost" in capsys.readouterr().err
     assert cli.main(["html", str(path), "-o", str(tmp_path / "none" / "r.html")]) == 2
     assert "there is no folder" in capsys.readouterr().err
 

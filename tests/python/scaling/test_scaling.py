@@ -160,8 +160,8 @@ def test_what_is_refused_is_named(files, capsys, monkeypatch):
         (["r1.json", "rank1.json"], "rank1.json is of one rank of 4: merge the reports of all ranks first"),
         (["r1.json", "none.json"], "none.json: not a roofprof report"),
         (["r1.json", "gone.json"], "gone.json"),
-        (["r1.json", "r2.json", "--json", "r1.json"], "give --json, --html and --plot files of their own"),
-        (["r1.json", "r2.json", "-o", "x", "--plot", "x"], "give --json, --html and --plot files of their own"),
+        (["r1.json", "r2.json", "--json", "r1.json"], "is read by this command and would be lost"),
+        (["r1.json", "r2.json", "-o", "x", "--plot", "x"], "is named for two outputs"),
         (["r1.json", "r2.json", "--plot", "x.gif"], "a plot's file ends in .svg, .png or .pdf"),
     ):
         assert main(["scaling", *arguments]) == 2

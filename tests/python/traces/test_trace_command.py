@@ -88,11 +88,11 @@ def test_each_suffix_has_its_format(shell):
     [
         (("trace", "plain.json", "-o", "t.json"), "keeps no events.*keep_events=True.*--trace FILE"),
         (("trace", "events.json", "-o", "t.html"), "'t.html'.*ends in .json, .json.gz, .speedscope.json, .svg"),
-        (("trace", "events.json", "-o", "events.json"), "would replace 'events.json'"),
+        (("trace", "events.json", "-o", "events.json"), "'events.json' is read by this command and would be lost"),
         (("trace", "events.json", "-o", "nowhere/t.json"), "no folder 'nowhere'"),
         (("trace", "absent.json", "-o", "t.json"), "absent.json"),
         ((*PROFILE, "--trace", "t.png"), "'t.png'.*ends in"),
-        ((*PROFILE, "--trace", "t.json", "--json", "t.json"), "would replace 't.json'"),
+        ((*PROFILE, "--trace", "t.json", "--json", "t.json"), "'t.json' is named for two outputs"),
         ((*PROFILE, "--count", "--trace", "t.json"), "--trace needs times"),
     ],
 )

@@ -1,0 +1,188 @@
+"""The files of every command: what it reads stays as it is, and each that it writes is one of its own."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import roofprof
+from roofprof.cli import main, make_parser
+
+PARSERS = next(action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
+
+# A line of each command with all files that it can read, and the options with which it writes. Options come first, as
+# `roofprof run` wants them.
+LINES = {
+    "profile": (
+        "m.py:model --inputs n.py:inputs --loss l.py:loss --ceilings roofs.json --train",
+        "--json --csv --trace",
+    ),
+    "run": ("m.py", "--json --csv"),
+    "time": ("m.py:model --inputs n.py:inputs", "--json --plot"),
+    "show": ("r.json", "--json --csv"),
+    "html": ("r.json", "-o --json"),
+    "plot": ("r.json --before s.json", "-o --json"),
+    "trace": ("r.json", "-o --json"),
+    "import": ("t.json --device roofs.json --model m.py:model --inputs n.py:inputs", "-o --json --csv"),
+    "compare": ("r.json s.json", "--json --html"),
+    "merge": ("r.json s.json", "-o --json --csv"),
+    "scaling": ("r.json s.json", "--json -o --plot"),
+    "check": ("r.json --budget b.toml --baseline s.json", "--json"),
+    "predict": ("r.json --device roofs.json", "--json --csv"),
+    "sweep": ("m.py:model --inputs n.py:inputs --device roofs.json", "--json"),
+    "ceilings": ("", "--json"),
+    "migrate": ("m.py n.py", "--json"),
+    "ops": ("", ""),
+    "doctor": ("", ""),
+    "completion": ("bash", ""),
+}
+# What changes what a command writes, or how it names what it reads.
+FURTHER = [
+    ("profile", "m:model --input 1x3", "--json"),
+    ("profile", "saved.pt2 --input 1x3", "--json"),
+    ("time", "saved.pt2 --input 1x3", "--json"),
+    ("run", "-m m", "--json"),
+    ("run", "-m package.inner", "--csv"),
+    ("predict", "r.json --all", "--json"),
+    ("predict", "r.json --device roofs.json --what-if", "--json"),
+    ("check", "r.json --baseline s.json --write", "--budget"),
+    ("trace", "r.json -o r.svg", "--json"),  # which needs -o
+]
+CASES = [(name, line, option) for name, (line, options) in LINES.items() for option in options.split()]
+CASES.remove(("trace", "r.json", "--json"))
+
+
+@pytest.fixture(name="folder", autouse=True)
+def _folder(tmp_path, monkeypatch):
+    """All files of the lines, in the folder where commands run."""
+    monkeypatch.chdir(tmp_path)
+    roofprof.count(torch.nn.Linear(3, 4), torch.rand(2, 3)).to_json("r.json")
+    Path("s.json").write_bytes(Path("r.json").read_bytes())
+    roofprof.Ceilings.published("L40S").save("roofs.json")
+    Path("m.py").write_text("import torch\n\n\ndef model():\n    return torch.nn.Linear(3, 4)\n")
+    Path("n.py").write_text("import torch\n\n\ndef inputs(*sizes):\n    return torch.rand(2, 3)\n")
+    Path("l.py").write_text("def loss(output):\n    return output.sum()\n")
+    Path("b.toml").write_text('[total]\nmacs = "<= 1 G"\n')
+    Path("package").mkdir()
+    for name in ("t.json", "saved.pt2", "package/inner.py"):
+        Path(name).write_text("what is in it is not looked at")
+    return tmp_path
+
+
+def files():
+    """All that is there, with its bytes."""
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def read_by(line):
+    """The files that the words of a line name."""
+    named = [place for word in line.split() for place in (word.partition(":")[0], f"{word.partition(':')[0]}.py")]
+    return [name for name in named + [place.replace(".", "/", 1) for place in named] if Path(name).is_file()]
+
+
+def other_names(path):
+    """Names of a file besides its own: round about, from the root, links."""
+    soft, hard = (Path(f"{kind}{Path(path).suffix}") for kind in ("soft", "hard"))
+    for link in (soft, hard):
+        link.unlink(missing_ok=True)
+    soft.symlink_to(path)
+    hard.hardlink_to(path)
+    return [f"../{Path.cwd().name}/{path}", str(Path(path).absolute()), str(soft), str(hard)]
+
+
+def refused(words, capsys):
+    """Return the one sentence; nothing was changed or made."""
+    before = files()
+    assert main(words) == 2, words
+    out, said = capsys.readouterr()
+    assert (out, said.count("\n")) == ("", 1), words
+    assert files() == before, words
+    return said
+
+
+def test_every_file_of_every_command_is_in_the_lines():
+    assert set(LINES) == set(PARSERS)
+    for name, parser in PARSERS.items():
+        line, written = LINES[name]
+        takes_files = [one for one in parser._actions if one.type is Path or "FILE" in str(one.metavar)]
+        missing = [one.dest for one in takes_files if not {*one.option_strings} & {*line.split(), *written.split()}]
+        assert all(one.option_strings or read_by(line) for one in takes_files), name
+        assert [dest for dest in missing if f"--{dest}" in parser._option_string_actions] == [], name
+
+
+@pytest.mark.parametrize(("name", "line", "option"), CASES + FURTHER)
+def test_what_is_read_is_never_written(name, line, option, capsys):
+    read = read_by(line)
+    assert bool(read) == (name != "ceilings")
+    for path in read:
+        for spelling in (path, *other_names(path)):
+            said = refused([name, option, spelling, *line.split()], capsys)
+            assert said == (
+                f"roofprof: '{spelling}' is read by this command and would be lost: give the output another name\n"
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "first", "second"),
+    [
+        (name, line, *pair)
+        for name, (line, options) in LINES.items()
+        for pair in itertools.combinations(options.split(), 2)
+    ],
+)
+@pytest.mark.parametrize("new", [True, False], ids=["new", "replaced"])
+def test_each_output_has_a_file_of_its_own(name, line, first, second, new, capsys):
+    if not new:
+        Path("x.svg").write_text("of an earlier run")
+    for spelling in ("x.svg", f"../{Path.cwd().name}/x.svg"):
+        said = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
+        both_are_json = (name, first, second) in {("import", "-o", "--json"), ("merge", "-o", "--json")}
+        assert said == (
+            "roofprof: give -o or --json, not both\n"
+            if both_are_json
+            else f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
+        )
+
+
+def test_a_name_that_is_made_of_the_inputs_is_no_other(capsys):
+    for command, name in (("html", "r.html"), ("plot", "r.svg")):
+        Path("r.json").rename(name)
+        assert "is read by this command" in refused([command, name], capsys)
+        Path(name).rename("r.json")
+
+
+@pytest.mark.parametrize(("name", "options"), [("show", "--json"), ("html", "-o"), ("merge", "-o")])
+def test_what_the_standard_input_comes_from_is_read_too(name, options, capsys, monkeypatch):
+    with Path("r.json").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert "is read by this command" in refused([name, "-", options, "r.json"], capsys)
+
+
+@pytest.mark.parametrize("variable", ["ROOFPROF_CEILINGS", "ROOFPROF_REPLAY_DEVICE"])
+@pytest.mark.parametrize("line", ["profile m.py:model --input 1x3 --json roofs.json", "run --json roofs.json m.py"])
+def test_what_variables_name_is_read_too(variable, line, capsys, monkeypatch):
+    monkeypatch.setenv(variable, os.path.join("..", Path.cwd().name, "roofs.json"))  # noqa: PTH118
+    assert "is read by this command" in refused(line.split(), capsys)
+
+
+def test_roofs_may_be_measured_again_into_the_file_that_a_variable_names(monkeypatch):
+    monkeypatch.setenv("ROOFPROF_CEILINGS", "roofs.json")
+    assert main(["ceilings", "--published", "L4", "--json", "roofs.json"]) == 0
+
+
+def test_what_is_written_last_time_is_replaced_and_devices_hold_nothing(capsys):
+    for _ in range(2):
+        assert main(["show", "r.json", "--json", "x.json", "--csv", "x.csv"]) == 0
+    assert main(["show", "r.json", "--json", os.devnull, "--csv", os.devnull]) == 0
+    assert main(["predict", "r.json", "--device", "L40S", "--json", "L40S"]) == 0  # a card is no file
+    assert capsys.readouterr().err.count("\n") == 7
+
+
+def test_what_is_not_there_is_said_first(capsys):
+    assert "No such file" in refused(["show", "absent.json", "--json", "absent.json"], capsys)
