@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any
 
 from roofprof import _report
@@ -27,7 +26,6 @@ class Measured:
     hosts: int | None  # None: not known
     time: float  # of the slowest rank
     spread: float | None  # (longest - shortest) / median of its steps or runs
-    error: float | None  # relative standard error of `time`, from that spread
     macs: float  # of all ranks
     flops: float
     compute: tuple[float, ...] | None  # of each rank, inside ops that are no collectives
@@ -87,7 +85,7 @@ def measured(of: Read, *, per_step: bool) -> Measured:
     slowest = max(range(len(lines)), key=times.__getitem__)
     if not times[slowest] > 0:
         raise ValueError(f"{of.name} has steps that took no time: there is nothing to compare")
-    spread, count = _spread(of, slowest, per_step=per_step)
+    spread = _spread(of, slowest, per_step=per_step)
     every = of.ranks / len(lines)
 
     def seconds(name: str) -> tuple[float, ...] | None:
@@ -111,7 +109,6 @@ def measured(of: Read, *, per_step: bool) -> Measured:
         hosts=len({line.host for line in lines}) if all(line.host for line in lines) else 1 if alone else None,
         time=times[slowest],
         spread=spread,
-        error=None if spread is None or count < 2 else standard_error(spread, count),
         macs=every * sum(line.macs / n for line, n in zip(lines, steps, strict=True)),
         flops=every * sum(line.flops / n for line, n in zip(lines, steps, strict=True)),
         compute=seconds("compute"),
@@ -122,21 +119,12 @@ def measured(of: Read, *, per_step: bool) -> Measured:
     )
 
 
-def _spread(of: Read, slowest: int, *, per_step: bool) -> tuple[float | None, int]:
-    """Of the times whose median is taken, and how many they are."""
+def _spread(of: Read, slowest: int, *, per_step: bool) -> float | None:
+    """Return (longest - shortest) / median of the times whose median is taken; None where there are less than two."""
     if per_step:
-        return of.lines[slowest].step_spread, of.lines[slowest].steps
+        return of.lines[slowest].step_spread
     runs = of.report.run_times if len(of.lines) == 1 else []
-    return ((max(runs) - min(runs)) / median(runs), len(runs)) if len(runs) > 1 else (None, 0)
-
-
-def standard_error(spread: float, count: int) -> float:
-    """Of the median of `count` times whose range is `spread`, both relative to the median.
-
-    The range of normal values is taken for their deviation (Blom, 1958); a single slow step makes it larger.
-    """
-    expected = 2 * NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
-    return 1.2533 * spread / (expected * math.sqrt(count))
+    return (max(runs) - min(runs)) / median(runs) if len(runs) > 1 else None
 
 
 def roofs_of_compute(of: Read) -> dict[str, Any]:

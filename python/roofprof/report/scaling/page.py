@@ -17,7 +17,7 @@ def as_page(scaling: Scaling) -> str:
     warnings = "\n".join(f'<p class="warning">{escape(text)}</p>' for text in scaling.warnings)
     tables = "\n".join(
         [
-            _table("Speed-up and efficiency", "predicted", *speed_table(scaling)),
+            _table("Speed-up and efficiency", "", *speed_table(scaling)),
             _table("What the loss consists of", "total", *loss_table(scaling)),
         ]
     )
