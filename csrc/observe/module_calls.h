@@ -15,7 +15,7 @@ struct RecordFunction;
 
 namespace roofprof::observe {
 
-// How many passes listen to calls. An unobserved call reads this and does nothing else.
+// The number of passes that listen to calls. An unobserved call reads this and does nothing else.
 extern std::atomic<int> call_listeners;
 
 // Opens the module's frame on this thread if a profile's model has it. False where none was opened, also for a call
@@ -35,7 +35,7 @@ inline void norm_begins(const void* module, const at::Tensor& input) {
 }
 
 struct ThreadState;
-// That operator has ended: if it ends a normalisation, it returns what that returns.
+// Handles the end of that operator: if it ends a normalisation, the normalisation's call returns the operator's result.
 void leave_norm(ThreadState& state, const at::RecordFunction& fn);
 
 using Tensors = std::vector<const at::Tensor*>;
@@ -54,7 +54,7 @@ class ModuleCall {
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
 
-  // Whether somebody wants to know what goes in and comes out.
+  // Returns whether the pass that observes this thread keeps the shapes of inputs and results.
   bool tells() const { return entered_ != nullptr && keeps_shapes(); }
   void takes(const Tensors& inputs);
   void returns(const Tensors& results);

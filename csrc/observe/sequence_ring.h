@@ -1,5 +1,6 @@
 #pragma once
-// Which module ran when an autograd node was made: a ring of fixed size from a thread's sequence numbers to modules.
+// Remembers the module in which each autograd node was made: a ring of fixed size from a thread's sequence numbers to
+// modules.
 
 #include <sys/mman.h>
 

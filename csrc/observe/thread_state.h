@@ -1,5 +1,5 @@
 #pragma once
-// What the observer keeps for one thread: the stack of open frames and the stack of running ops.
+// Holds the observer's state of one thread: the stack of open frames and the stack of running ops.
 //
 // Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in
 // this file is touched by its own thread only, except the bucket table, which has a lock.
@@ -117,8 +117,8 @@ struct ThreadState {
   Ticks last_switch = 0;                     // when the innermost frame last changed
   std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
-  int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
-  LastCall last_call;                   // of a module that was called with no frame around
+  int last_node_task = -1;  // the backward that it was part of; -1: the last node was not of an observed model
+  LastCall last_call;       // of a module that was called with no frame around
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
   // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
@@ -134,14 +134,14 @@ struct ThreadState {
   // Empty where there is none.
   std::optional<ModuleId> close(const void* token);
   void close_all();
-  // What was called before on this thread in that session's pass, with no frame around.
+  // Returns the last call on this thread in that session's pass that had no frame around it.
   LastCall last_call_of(const Session& in) const;
   // The innermost frame is that of another module from now on.
   void move_scope(ModuleId module);
   // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
-  // In a child of a fork: forgets everything, and touches nothing of the session, which is given back.
+  // Forgets everything in a child of a fork. Touches nothing of the session, and returns it.
   std::shared_ptr<Session> leave_to_parent();
 
   // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
@@ -153,13 +153,13 @@ struct ThreadState {
   Owner now() const;
   // The phase of a module that is called now.
   Phase phase_of_call() const;
-  // Whether a profile observes this thread, and it is the one that the frames belong to.
+  // Returns whether an active profile observes this thread, in the pass that the frames belong to.
   bool is_observed() const;
-  // Whether what runs here is part of an op that counts as a whole.
+  // Returns whether what runs here is part of an op that counts as a whole.
   bool in_owned_work() const { return !ops.empty() && owns_nested(ops.back().nested_work); }
 
-  // Who is to know what an op of that key reads. What the optimizer and the user's own code read is no work of a
-  // module.
+  // Returns where to record what an op of that key reads; null: nowhere. What the optimizer and the user's own code
+  // read does not count as a module's read.
   ParameterReads* reads_by(const BucketKey& key) const {
     return key.phase == Phase::forward && key.module != kOutside ? reads : nullptr;
   }
@@ -187,9 +187,10 @@ struct ThreadState {
   void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
   // Work was counted that is not an op's: the ops around it are looked through.
   void note_work(const Work& work);
-  // What was seen so far inside the innermost frame or function of that kind cannot explain what came out of it.
+  // Lists unobserved work: what was seen so far inside the innermost frame or function of that kind cannot explain its
+  // results.
   void note_unobserved(std::string_view name, Unobserved kind) { note_unobserved(name, kind, now().module, 1); }
-  // So many calls of that work, which are the module's.
+  // Lists `calls` calls of that work, which belong to `module`.
   void note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls);
 
  private:

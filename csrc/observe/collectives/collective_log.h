@@ -24,7 +24,7 @@ class CollectiveLog {
  public:
   using Id = std::uint32_t;
   static constexpr Id kNone = 0;
-  // Where an op was counted: the table and the bucket of a thread.
+  // The place where an op was counted: a thread's table and the bucket in it.
   using Place = std::pair<const void*, std::uint32_t>;
 
   // The group of that name, known from now on.
@@ -34,14 +34,15 @@ class CollectiveLog {
   // numbered, not those between two: gloo's own numbers count both, and differ from rank to rank.
   Id begin(std::int64_t group, Ticks begun, bool is_of_all);
   void end(Id id, Ticks ended, bool failed);
-  // Of a backend that does not tell: when poll() finds it completed, or released by whoever waited for it.
+  // Handles the Work of a backend that does not report its end: the call ends when poll() finds it completed, or
+  // released by its waiter.
   void end_when_released(Id id, const c10::intrusive_ptr<c10d::Work>& work);
   // Nobody tells when it ends.
   void never_ends(Id id);
   // The op that made it counted there.
   void count(Id id, std::int64_t group, Place place);
 
-  // Of ops, which ask each time.
+  // Returns whether a call was under way at some time since `start`. Each op asks this, so it takes no lock.
   bool any_since(Ticks start) const {
     return under_way_.load(std::memory_order_relaxed) > 0 || last_end_.load(std::memory_order_relaxed) > start;
   }
@@ -55,7 +56,8 @@ class CollectiveLog {
   // A thread ran code of that module meanwhile.
   void ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end);
 
-  // What was seen so far; what ends later is not in it. `op_of`: the index into Pass::ops, -1 where it is in none.
+  // Returns what was seen so far, without what ends later. `op_of` gives the index into Pass::ops; -1: the op is not in
+  // it.
   PassCollectives collect(const std::function<std::int64_t(Place)>& op_of,
                           const std::function<std::int64_t(Ticks)>& to_ns) const;
 

@@ -42,8 +42,8 @@ constexpr c10::DeviceType type_of(Allocations::Of device) {
   return device == Allocations::Of::cpu ? c10::DeviceType::CPU : c10::DeviceType::Meta;
 }
 
-// In front of the allocator that is there. Storages keep it as theirs, so it is never destroyed and works on when
-// nobody listens.
+// Stands in front of the present allocator. Storages keep it as their allocator, so it is never destroyed and goes on
+// working when nobody listens.
 template <Allocations::Of device>
 class ListeningAllocator final : public c10::Allocator {
  public:
@@ -114,7 +114,7 @@ void uninstall() {
   MetaAllocator::instance().uninstall();
 }
 
-// Those who listen are the parent's.
+// Removes all listeners in a child: they belong to the parent.
 void leave_listeners() {
   hub().listeners.clear();
   hub().count = 0;

@@ -29,7 +29,7 @@ class StorageWatch {
 
   MemoryLedger& ledger() { return ledger_; }
   const MemoryLedger& ledger() const { return ledger_; }
-  // Of storages that were made.
+  // Returns the devices of the storages that were made.
   const std::set<std::string>& devices() const { return devices_; }
   // The size or the place of one that was made is not known.
   bool unknown() const { return unknown_; }
@@ -41,8 +41,8 @@ class StorageWatch {
   };
 
   MemoryLedger ledger_;
-  // By their addresses, which no other storage has while there is a reference. What was there before is kept until the
-  // pass ends: a reference to each parameter and input.
+  // Keyed by address: no other storage has the same one while a reference exists. `before_` keeps a reference to each
+  // parameter and input until the pass ends.
   std::unordered_map<const c10::StorageImpl*, Made> made_;
   std::unordered_map<const c10::StorageImpl*, WeakStorage> before_;
   std::set<std::string> devices_;

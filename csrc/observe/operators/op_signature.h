@@ -1,5 +1,5 @@
 #pragma once
-// From an operator's arguments to the key of its bucket, and, once per bucket, to the OpCall that its cost reads.
+// Turns an operator's arguments into the key of its bucket and, once per bucket, into the OpCall that its cost reads.
 
 #include <ATen/core/ivalue.h>
 
@@ -20,7 +20,7 @@ struct Signature {
 
 // Runs for every op: no allocation for strided tensors. `reads` may be null.
 Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads);
-// For ops whose inputs need no signature.
+// Returns the dispatch path alone, for ops whose inputs need no signature.
 DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads);
 // The inputs' hash with the results mixed in, which show what inputs do not (strides, output sizes, values).
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs);

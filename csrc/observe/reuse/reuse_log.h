@@ -1,5 +1,5 @@
 #pragma once
-// From how far what the ops of one pass moved came, by bucket.
+// Records the reuse distance of the memory that the ops of one pass move, by bucket.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Operand {
 // Threads share it, as they share the largest cache: what one computed, another one finds there.
 class ReuseLog {
  public:
-  // Where an op was counted: the table and the bucket of a thread.
+  // The place where an op was counted: a thread's table and the bucket in it.
   using Place = std::pair<const void*, std::uint32_t>;
 
   // A call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing touches
@@ -62,7 +62,7 @@ class ReuseLog {
   std::map<const void*, std::vector<Reuse>> by_table_;           // by bucket
   std::vector<FirstTouch> first_touches_;                        // in order
   std::size_t op_ = 0;
-  // Of one op; kept for their memory.
+  // Scratch for one op, kept so that its memory is used again.
   std::vector<Moved> moved_;
   std::vector<ReuseTracker::Part> parts_;
 };

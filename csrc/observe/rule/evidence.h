@@ -1,5 +1,6 @@
 #pragma once
-// What was seen inside a module's call or an autograd function's, to tell whether work bypassed the dispatcher there.
+// The evidence that is seen inside a module's call or an autograd function's: it decides if work bypassed the
+// dispatcher.
 
 #include <cstdint>
 
