@@ -14,7 +14,7 @@
 
 namespace roofprof {
 
-// What a region may be called, in bytes: a profile keeps the names, and repeats them in each path below.
+// The longest name of a region, in bytes: a profile keeps the names, and repeats them in each path below.
 inline constexpr std::size_t kLongestName = 1000;
 
 // The region that a range of torch's profiler opens (torch.profiler.record_function): its name, "(data loading)" for a
@@ -35,13 +35,13 @@ class Regions {
   // The path of a region of that name inside of that other; the other itself where it has that name, or is inside of
   // one that has, and where there are too many.
   RegionId find_or_add_path(RegionId around, std::string_view name);
-  // Whether a region of that name is open where that path is.
+  // Returns whether a region of that name is open where that path is.
   bool is_open(RegionId path, std::string_view name) const;
-  // By id.
+  // Returns the regions by id.
   std::vector<Region> all() const;
-  // By id, from 1 on.
+  // Returns the paths by id, from 1 on.
   std::vector<RegionInside> all_paths() const;
-  // There were more than get rows, or paths.
+  // Returns whether some regions got no row or no path, because there were too many.
   bool refused() const;
 
  private:

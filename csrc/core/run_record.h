@@ -23,13 +23,13 @@ struct RegionInside {
   std::string name;
 };
 
-// What a launch with some LaunchId belongs to, as the observer told it.
+// The owner of the launches with one LaunchId, as the observer marked them.
 struct LaunchKey {
   OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
   std::string op;                             // its name; empty: no op, the module itself
 };
 
-// How the calls of a torch::nn model's module become known.
+// The way in which the calls of a torch::nn model's module become known.
 enum class CallSight : std::uint8_t {
   no_module,   // (outside), (optimizer), a region
   container,   // nobody calls it: it only holds other modules
@@ -42,7 +42,7 @@ struct TorchNn {
   bool intercepting = true;       // false: libroofprof_nn is linked in the wrong place, and intercepts nothing
 };
 
-// What is known of a device beside the traces of the passes.
+// The facts about a device that the traces of the passes do not hold.
 struct DeviceFacts {
   bool simulated = false;
   std::string compute_capability;  // "9.0"; empty: not known
@@ -71,7 +71,7 @@ struct RunRecord {
   std::vector<Module> modules;             // the model's
   std::vector<Region> regions;             // by id, behind the modules
   std::vector<RegionInside> region_paths;  // by id, from 1 on
-  bool more_regions = false;               // than get rows, or are told apart
+  bool more_regions = false;               // true: some regions got no row or no path
   std::vector<TokenCalls> token_calls;     // as ProfileData has them
   Pass counting;                           // has the calls and the work
   std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
