@@ -1,5 +1,5 @@
 #pragma once
-// The records in a buffer of CUPTI's activity API, read into values of ours.
+// Reads the records in a buffer of CUPTI's activity API into LaunchRecords and KernelRecords.
 
 #include <cstddef>
 #include <cstdint>

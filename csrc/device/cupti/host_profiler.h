@@ -1,6 +1,6 @@
 #pragma once
-// The host half of CUPTI's profiler: which metrics a chip has, into how many passes they fit, what counter data say.
-// With libcupti 13.0 it needs neither driver nor device; later versions ask for a driver first.
+// The host half of CUPTI's profiler: it knows which metrics a chip has and into how many passes they fit, and reads
+// counter data. With libcupti 13.0 it needs neither driver nor device; later versions ask for a driver first.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,6 @@
 #pragma once
-// Which of a chip's metrics make up each counter: one table, resolved against a chip by pure functions. No CUPTI here.
+// Names the metrics of a chip that make up each counter: one table, which pure functions resolve against a chip. No
+// CUPTI here.
 
 #include <cstdint>
 #include <functional>

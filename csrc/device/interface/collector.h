@@ -1,5 +1,5 @@
 #pragma once
-// What the profiler asks of a device while a model runs on it. No vendor header is needed here.
+// The interface through which the profiler uses a device while a model runs on it. No vendor header is needed here.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace roofprof {
 
-// Which counters are wanted, each kind in passes of its own.
+// Names the counters that are requested; each kind needs separate passes.
 struct CounterRequest {
   bool memory = true;           // DRAM, L2 and L1 bytes and time: one pass
   bool executed_flops = false;  // of CUDA cores and of tensor cores: further passes
@@ -26,9 +26,9 @@ class DeviceCollector {
  public:
   virtual ~DeviceCollector() = default;
 
-  // Whether the device is a fake, as in tests: no hardware ran.
+  // Returns whether the device is a fake, as in tests: no hardware ran.
   virtual bool simulated() const { return false; }
-  // Waits for all that was launched on all devices. Throws CollectorError where a device is lost.
+  // Waits for all launches on all devices. Throws CollectorError where a device is lost.
   virtual void synchronize() = 0;
 
   // Records what devices run from now on. Throws CollectorError if that is not possible (another profiler is at work,
