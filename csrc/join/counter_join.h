@@ -1,5 +1,5 @@
 #pragma once
-// Whose launches the counters' values are.
+// Assigns the counters' values to kernels and modules.
 
 #include <cstddef>
 #include <string>

@@ -23,10 +23,10 @@ void per_input(const OpCall& call, std::int64_t weight, Work& work);
 // Records `macs` multiply-accumulates in `dtype` (2 operations each); complex ones as four real ones.
 void add_macs(Work& work, std::int64_t macs, const TensorDesc& operand);
 void add_operations(Work& work, std::int64_t operations, DType dtype);
-// As add_macs, where a mask leaves only `causal` of the dense `macs` to be done. Operations stay dense.
+// Adds MACs as add_macs does, where a mask leaves only `causal` of the dense `macs` to be done. Operations stay dense.
 void add_causal_macs(Work& work, std::int64_t macs, std::int64_t causal, const TensorDesc& operand);
 
-// Whether the gradient at that position of the scalar `output_mask` is asked for; all are where there is no mask. The
+// Returns whether the scalar `output_mask` asks for the gradient at that position; true where the call has no mask. The
 // line has to declare output_mask.
 bool wants_gradient(const OpCall& call, std::size_t position);
 
@@ -34,10 +34,10 @@ bool wants_gradient(const OpCall& call, std::size_t position);
 // line has to declare both.
 std::int64_t blend_operations(const OpCall& call);
 
-// Whether the call gives that number, and does not leave it None. The line has to declare it.
+// Returns whether the call gives that number, and does not leave it None. The line has to declare it.
 bool gives_number(const OpCall& call, std::string_view argument);
 
-// How often n can be halved: the comparisons of a binary search among n.
+// Returns the number of times that n can be halved: the comparisons of a binary search among n.
 std::int64_t ceil_log2(std::int64_t n);
 
 // Products of sizes saturate, as every count does. An empty product is 1.
@@ -57,10 +57,11 @@ void compulsory_bytes(const OpCall& call, Work& work);
 void no_bytes(const OpCall& call, Work& work);
 // The written argument's old value does not matter: fill_, zero_, copy_, random_.
 void overwriting_bytes(const OpCall& call, Work& work);
-// What is copied is at most what is written, and never more than the input holds: slice_copy, expand_copy.
+// A copy reads at most as much as it writes, and never more than the input holds: slice_copy, expand_copy.
 void part_copied_bytes(const OpCall& call, Work& work);
 
-// For lines with bytes of their own: reads or writes the tensor(s) as held; nothing where absent or repeated.
+// These serve lines with separate functions for bytes: they read or write the tensor(s) as held; nothing where absent
+// or repeated.
 void read(Work& work, const TensorDesc* tensor);
 void read(Work& work, std::span<const TensorDesc> tensors);
 void write_results(const OpCall& call, Work& work);  // results and written arguments, each once
