@@ -49,7 +49,7 @@ class ModuleHooks {
   void hide_script_calls();
   void keep_shapes(const observe::ScriptCallEvent& call);
 
-  // Whose parameters ops read is to be known, from the next pass on; of the parameters that the modules have now.
+  // Records from the next pass on whose parameters ops read; of the parameters that the modules have now.
   void tell_reads();
 
   // Places whose calls returned before their work was done: a generator, a coroutine, a future.
@@ -68,9 +68,9 @@ class ModuleHooks {
   std::vector<Module> modules() const;
 
  private:
-  // Whether a call that begins now on this thread belongs to what is observed.
+  // Returns whether a call that begins now on this thread belongs to what is observed.
   bool is_counted(PyObject* module, ModuleId place);
-  // Whether this thread, whose scopes are none of the session's, is inside a call of the model itself.
+  // Returns whether this thread, on which the session has no frame open, is inside a call of the model itself.
   bool is_in_others_call() const;
   // torch.compile may wrap a module of the tree after the profiler was made.
   bool adopt(PyObject* wrapper);
@@ -87,7 +87,7 @@ class ModuleHooks {
   std::vector<Module> modules_;
   std::set<ModuleId> deferred_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
-  // Of the model, that were left out and have not ended: thread and module. Of one pass.
+  // The model's calls that were left out and have not ended: thread and module. Of one pass.
   std::multiset<std::pair<std::uint64_t, const void*>> others_calls_;
   std::uint64_t others_pass_ = 0;
   pybind11::list wrappers_;  // kept alive, as the tree's objects

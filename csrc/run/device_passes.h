@@ -1,5 +1,5 @@
 #pragma once
-// What a profile's runs do on a device: traced and counted where a collector can, waited for where it cannot. C++'s
+// Runs a profile's passes on a device: traced and counted where a collector can, waited for where it cannot. C++'s
 // profiler and Python's both go through this.
 
 #include <cstdint>
@@ -19,11 +19,12 @@ namespace roofprof {
 // Why calls on that device cannot be timed; empty where they can.
 std::string untimed_on(const std::string& device);
 
-// What a reader must know of the machine to compare a profile's figures; of the GPU too where it ran there.
+// Returns the facts about the machine that a reader needs to compare a profile's figures; about the GPU too where it
+// ran there.
 Environment environment_of(const std::string& device);
 
-// Of one run() or one block. What a collector cannot do is no error: it becomes a note, and the profile has what is
-// left (times without counters, wall times alone).
+// Serves one run() or one block. A failure of the collector is not an error: it becomes a note, and the profile has
+// what is left (times without counters, wall times alone).
 class DevicePasses {
  public:
   // "cuda" and "cuda:0" are traced; with any other device, all of this does what the session does and nothing else.
@@ -41,12 +42,12 @@ class DevicePasses {
   // Why the device is of no use any more, and with it further runs; empty: it is.
   const std::string& lost() const { return lost_; }
 
-  // Counters, in runs of their own after the timed ones: `call` does the same once more, as often as they need passes.
+  // Reads counters in separate runs after the timed ones: `call` does the same once more, as often as they need passes.
   // Throws what it throws.
   void count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
              const std::function<void()>& call);
 
-  // What is known when all passes have ended; empty where the device is not traced.
+  // Returns the facts after all passes have ended; empty where the device is not traced.
   std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
 
  private:

@@ -28,7 +28,7 @@ struct RunSetting {
   bool timed() const { return untimed.empty() && scope != "count"; }
 };
 
-// Where a call runs, and why it cannot be timed there; empty: it can.
+// The device on which a call runs, and why the call cannot be timed there; empty: it can.
 struct Location {
   std::string device;
   std::string untimed;
@@ -86,12 +86,12 @@ class SessionTarget : public RunTarget {
   // One observed call; fills in `pass` once it has begun, also when it throws.
   void observe(const std::function<void()>& call, std::optional<Pass>& pass);
 
-  // A further call as it stands, and the same in the model's scope.
+  // Make a further call: plainly, and in the model's scope.
   virtual void call() = 0;
   virtual void call_in_scope() = 0;
-  // Around all that is observed.
+  // Runs the body, which makes the observed calls, with hooks in place.
   virtual void hooked(const std::function<void()>& body) { body(); }
-  // Around what waits for a device.
+  // Runs a body that waits for a device.
   virtual void waiting(const std::function<void()>& body) { body(); }
 
   ObservedRun& run() { return run_; }

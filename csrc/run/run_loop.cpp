@@ -42,8 +42,8 @@ class FurtherCalls {
   }
 
  private:
-  // What the calls threw, if it is for a note. Throws what is not. (A cancelled thread throws nothing that has an
-  // address: gcc binds the reference to null.)
+  // Returns what the calls threw, if a note can say it; else rethrows it. (A cancelled thread throws nothing that has
+  // an address: gcc binds the reference to null.)
   __attribute__((no_sanitize("null"))) std::optional<std::string> what_raises(
       const std::function<void()>& calls) const {
     try {
@@ -60,7 +60,7 @@ class FurtherCalls {
     }
   }
 
-  // Whether the calls so far and one of `more` take longer than that.
+  // Returns whether the calls so far and one of `more` take longer than the limit.
   bool spent(std::chrono::nanoseconds limit, std::chrono::nanoseconds more = {}) const {
     if (limits_.repeat) return false;
     const std::chrono::duration<double> compiling(target_.compilations().seconds);
@@ -147,7 +147,7 @@ class FurtherCalls {
       return op.kind == Pass::Op::Kind::unobserved_module;  // looked for in the first call alone
     });
     result_.counting->memory = first.memory;  // measured in the first call alone
-    take_reuse(*result_.counting, first);     // likewise
+    take_reuse(*result_.counting, first);     // only the first call tracks it
     result_.first_call = std::move(first);
     if (repeats_ > 1) {
       add(std::move(*unlike_first_));

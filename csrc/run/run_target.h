@@ -1,5 +1,5 @@
 #pragma once
-// What the run loop (run_loop.h) asks of a model. C++'s profiler and Python's each have one.
+// The interface through which the run loop (run_loop.h) calls a model. C++'s profiler and Python's each implement it.
 
 #include <cstdint>
 #include <exception>
@@ -12,7 +12,7 @@
 
 namespace roofprof::run {
 
-// How often a compiler (torch.compile) ran so far, and how long.
+// The number of times that a compiler (torch.compile) ran so far, and their duration.
 struct Compilations {
   std::int64_t count = 0;
   double seconds = 0;
@@ -27,7 +27,7 @@ class RunTarget {
 
   // The counting call, which is the caller's own. Fills in `pass` once the call has begun, also when it throws.
   virtual void count(std::optional<Pass>& pass) = 0;
-  // Why there can be no further calls, as the end of a sentence; empty: there can.
+  // Returns why no further calls can be made, as the end of a sentence; empty: they can.
   virtual std::string why_only_once() const { return {}; }
   // Calls `further`, in which further calls are made. Then everything within reach (state_snapshot.h) is put back as
   // the counting call left it, also when `further` throws. Returns how many tensors could not be put back.
@@ -47,8 +47,8 @@ class RunTarget {
   // TorchScript's executor runs parts of the model. It dispatches other ops than were counted.
   virtual bool by_executor() const { return false; }
   virtual Compilations compilations() const { return {}; }
-  // What a further call threw, for a note: "ValueError: no". Empty where it is to come through as it was thrown. Asked
-  // while it is handled; null: it is no std::exception.
+  // Returns what a further call threw, for a note: "ValueError: no". Empty where the exception must pass as it was
+  // thrown. Called while it is handled; null: it does not derive from std::exception.
   virtual std::optional<std::string> described(const std::exception* error) const = 0;
 };
 

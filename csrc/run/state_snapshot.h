@@ -1,5 +1,5 @@
 #pragma once
-// What calls of a model leave changed, kept so that further calls can be undone.
+// Keeps what calls of a model change, so that further calls can be undone.
 //
 // The list of what is put back, the same behind both front ends:
 // - tensors: the parameters and buffers of the model and the tensors among the arguments, each with its values, its
@@ -30,8 +30,8 @@
 
 namespace roofprof::run {
 
-// What no call was seen to write is kept by value as well, until this much is: torch does not tell of writes to tensors
-// made in inference mode or through variable_data() (`tensor.data` in Python).
+// The limit for keeping tensors by value that no call was seen to write: torch does not report writes to tensors made
+// in inference mode or through variable_data() (`tensor.data` in Python).
 inline constexpr std::int64_t kBytesKept = 1 << 28;
 
 // The random numbers of the CPU and of CUDA devices, the grad mode, and what autocast has cast already.
@@ -65,7 +65,7 @@ class KeptTensors {
   struct Kept {
     at::Tensor tensor;
     at::Tensor alias;   // stays with the storage when set_data() moves the tensor on; undefined: a wrapper
-    at::Tensor values;  // of a format that has no storage of its own
+    at::Tensor values;  // in a format that does not use a storage
     std::optional<std::int64_t> version;
     std::optional<StorageState> state;  // of a dense tensor
     std::optional<at::Tensor> gradient;
@@ -74,7 +74,7 @@ class KeptTensors {
     bool written = false;
   };
   static bool is_written(const Kept& kept);
-  // False where it could not be.
+  // Returns false where the tensor could not be put back.
   bool put_back(Kept& kept) const;
 
   std::vector<Kept> all_;

@@ -1,5 +1,5 @@
 #pragma once
-// What measurements of all kinds of devices share: how their figures are put into words, and what is said of odd ones.
+// Functions that measurements of all kinds of devices share: they put figures into words, and note odd ones.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace roofprof {
 
-// "2024-02-29", of today, here.
+// Returns the local date of today, "2024-02-29".
 std::string local_date();
 
 // Three digits, no unit: "0.123", "12.3", "1234".

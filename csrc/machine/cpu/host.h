@@ -1,5 +1,5 @@
 #pragma once
-// What the operating system says of this host and of what it allows this process.
+// Reads what the operating system knows about this host, and what it allows this process.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ std::optional<std::int64_t> first_number(const std::filesystem::path& path);
 // "key : value" lines, of which the first with each key counts (/proc/cpuinfo, /proc/meminfo).
 std::map<std::string, std::string, std::less<>> key_values(const std::filesystem::path& path);
 
-// How many CPUs a list such as "0-3,8" names; 0 for an empty one.
+// Returns the number of CPUs that a list such as "0-3,8" names; 0 for an empty one.
 int cpu_list_size(std::string_view list);
 
 // The logical CPUs that this process may run on; never empty.

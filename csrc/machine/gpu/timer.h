@@ -1,5 +1,5 @@
 #pragma once
-// How long work takes on a device, and what rate that is.
+// Measures how long work takes on a device, and at what rate it runs.
 
 #include <c10/core/Device.h>
 
@@ -13,10 +13,10 @@ namespace roofprof {
 // Seconds that `calls` calls of a body take on a device, from the beginning of the first to the end of the last.
 using Timer = std::function<double(int calls, const std::function<void()>& body)>;
 
-// By events on the device's current stream where it is an accelerator, by the clock on the CPU.
+// Returns a timer: by events on the device's current stream where it is an accelerator, by the clock on the CPU.
 Timer timer_of(c10::Device device);
 
-// Waits for all that a device was told to do.
+// Waits until the device has done all its work.
 void synchronize(c10::Device device);
 
 // Something to repeat, and how much it does: operations, or bytes moved.

@@ -1,6 +1,6 @@
 #pragma once
-// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}, and in the
-// cache what they were measured on beside them.
+// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}. In the cache
+// the file also holds the key of the machine that was measured.
 
 #include <string>
 

@@ -7,8 +7,8 @@
 
 namespace roofprof::python {
 
-// Asks Python of a call as it begins whether it is one that matters; if so, nothing is asked of the calls inside, and
-// Python is told when it ends. Python's part runs as if torch's compiler were not there, which would compile it too.
+// Asks Python, as a call begins, if the call matters. If it does, nothing is asked of the calls inside, and Python
+// learns when it ends. Python's part runs as if torch's compiler were not there, which would compile it too.
 class OuterCalls {
  public:
   // `begin(module)` says whether the call matters, `end(module)` is called after such a one.

@@ -1,4 +1,4 @@
-// What comparisons of reports compute, for roofprof/report/comparison and roofprof/report/scaling.
+// Binds the statistics of comparisons, for roofprof/report/comparison and roofprof/report/scaling.
 
 #include <pybind11/stl.h>
 

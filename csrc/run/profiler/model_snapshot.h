@@ -1,5 +1,5 @@
 #pragma once
-// What further calls of a C++ model change, put back. What that is: run/state_snapshot.h.
+// Puts back what further calls of a C++ model change; run/state_snapshot.h lists what that is.
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,7 @@ namespace roofprof::detail {
 // Each tensor once, with those that script values hold, and gradients.
 std::vector<at::Tensor> tensors_of(const Reach& reach);
 
-// Where the work may run: the device that is neither the CPU nor meta where one of these is, else "cpu".
+// Returns the device on which the work may run: one that is neither the CPU nor meta if there is one, else "cpu".
 std::string device_of(const std::vector<at::Tensor>& tensors);
 
 // Lets a call be made again and again, and leaves all within reach as its first call left it. Made before the first

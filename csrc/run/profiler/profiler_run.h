@@ -17,9 +17,9 @@
 
 namespace roofprof::detail {
 
-// What was observed, until it is made a report of.
+// Holds a run's record until it becomes a report.
 struct Observation {
-  RunRecord observed;  // what is known beside the run
+  RunRecord observed;  // the facts that `run` does not hold
   std::optional<run::ObservedRun> run;
 };
 
@@ -30,7 +30,7 @@ struct ProfilerState {
   std::optional<MeasuredCeilings> given_roofs;  // empty: this machine's
   std::atomic<bool> in_use = false;
   std::mutex mutex;                       // guards what follows
-  std::unique_ptr<Observation> observed;  // of the last run, where there is no report of it yet
+  std::unique_ptr<Observation> observed;  // of the last run, while it has no report
   std::optional<Report> report;
 
   // Made when it is first asked for: what is not known of the machine's roofs is measured then, never inside a run.
@@ -55,13 +55,13 @@ class ProfilerRun {
   // A step of it has ended.
   void step() { run().step(); }
 
-  // Of what has ended.
+  // Returns the report of the last run or block that ended.
   Report report() { return profiler_->last_report(); }
 
  private:
   // `base` has the ops outside of all modules; without it they are not counted.
   void begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base = {});
-  // What was observed is handed to the profiler, where there is something.
+  // Hands the observation to the profiler, if the run has one.
   void end();
   run::ObservedRun& run() { return *observation_->run; }
   Counted counted() {
