@@ -16,7 +16,7 @@
 
 namespace roofprof {
 
-// The signature of inputs whose shapes share one bucket. A hash has this value once in 2^64.
+// The signature of inputs that are not distinguished. A hash has this value once in 2^64.
 inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
 
 // So many autograd nodes of each thread are remembered; older ones are forgotten.

@@ -143,7 +143,7 @@ void Tracer::begin() {
   Shared& all = shared();
   all.api = &api_;
   all.graphs.clear();
-  watch_graphs();  // first, as its error names other profilers
+  watch_graphs();  // first, as it finds other profilers
   clock_.start(api_);
   inbox.register_callbacks(api_);
   all.ids.begin(api_);
