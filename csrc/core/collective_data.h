@@ -13,9 +13,9 @@
 
 namespace roofprof {
 
-// So many collectives of a run have times of their own; all are counted.
+// The number of collectives of a run that get times; all are counted.
 inline constexpr std::int64_t kCollectivesTimed = 4096;
-// So many stretches of computing are kept for each thread while collectives are under way.
+// The number of stretches of computing that are kept for each thread while collectives are under way.
 inline constexpr std::size_t kComputedKept = 1 << 18;
 
 // Ranks that call collectives together.

@@ -90,7 +90,7 @@ inline constexpr std::tuple kFigures{
                  {.needs = facts::roofs, .limit = Limit::lower}),
     figure_entry("memory_time", "memory time", Unit::nanoseconds, &Figures::memory_time_ns,
                  {.needs = facts::roofs, .limit = Limit::lower}),
-    // Before the bound, which speaks of it.
+    // The legend explains it before the bound, whose sentence mentions it.
     figure_entry("lower_bound_time", "lower bound", Unit::nanoseconds, &Figures::lower_bound_time_ns,
                  {.aliases = {"lower_bound"},
                   .needs = facts::roofs,
@@ -193,7 +193,7 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("built_for", "built for", Unit::text, &KernelRow::built_for, {.aliases = {"arch"}}),
     figure_entry("percent_of_time", "time%", Unit::percent, &KernelRow::percent_of_time,
                  {.legend = {"time%: of the total of all lines"}}),
-    // Before the percentage, which speaks of it.
+    // The legend explains it before the percentage, whose sentence mentions it.
     figure_entry("total", "total", Unit::nanoseconds, &KernelRow::total_ns,
                  {.aliases = {"time"}, .legend = {"total: of all its launches", 0, 0, -1}}),
     figure_entry("instances", "instances", Unit::count, &KernelRow::instances),

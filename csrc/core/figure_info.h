@@ -76,7 +76,7 @@ constexpr bool is_textual(Unit unit) {
 
 constexpr std::string_view suffix_of(Unit unit) { return unit == Unit::nanoseconds ? "_ns" : ""; }
 
-// Under which JSON and CSV have a figure: times are integer nanoseconds there.
+// Returns the key under which JSON and CSV have a figure: times are integer nanoseconds there.
 inline std::string key_of(std::string_view name, Unit unit) { return std::string(name) + std::string(suffix_of(unit)); }
 
 // Facts about a report. A figure needs some of them, and so does a sentence of the legend. The legend explains things
@@ -129,7 +129,7 @@ struct FigureInfo {
   Sentence legend = {};                // explains the figure: below every table of a report that can fill it
   std::array<Sentence, 3> hints = {};  // explain what else its column may hold
 
-  // The same of a row's figure, or of its self figure.
+  // These return the name and the key of a row's figure, or of its self figure.
   std::string name_in(bool of_self) const { return std::string(of_self ? kSelf : "").append(name); }
   std::string key_in(bool of_self) const { return name_in(of_self).append(suffix_of(unit)); }
   // Returns whether `wanted` is one of the names that people write: the name, or the key in JSON and CSV.

@@ -19,7 +19,7 @@ namespace roofprof {
 // The signature of inputs that are not distinguished. A hash has this value once in 2^64.
 inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
 
-// So many autograd nodes of each thread are remembered; older ones are forgotten.
+// The number of autograd nodes of each thread that are remembered; older ones are forgotten.
 inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
 
 // All calls of one operator in one module, phase and region with one signature. Equal in all passes of a process.
@@ -88,7 +88,7 @@ struct Pass {
     std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
 
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
-    // It did something, or nobody knows.
+    // Returns true where the op did something, or where nothing is known of it.
     bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
     OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
   };
@@ -120,7 +120,7 @@ struct Pass {
   std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
 };
 
-// The same ops with the same calls: one pass is a repeat of the other.
+// Returns whether both passes have the same ops with the same calls: one is a repeat of the other.
 bool same_work(const Pass& a, const Pass& b);
 
 bool ran_compiled_code(const Pass& pass);

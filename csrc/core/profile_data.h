@@ -42,7 +42,8 @@ struct Module {
   bool parameters_read = false;   // ops read its own parameters, wherever they ran; unknown in C++
   bool inferred = false;
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
-  // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
+  // Set where the module ran inside the compiled region of this module, whose row has the time of both; -1: its row has
+  // its time.
   ModuleId compiled_region = -1;
   bool params_known = true;  // false: a trace was read, which does not tell them
   // Sums over the subtree, tied parameters once.
@@ -175,7 +176,7 @@ struct ModuleCounters {
   bool operator==(const ModuleCounters&) const = default;
 };
 
-// So many steps of a block have times of their own; all are counted.
+// The number of steps of a block that get times; all are counted.
 inline constexpr std::size_t kStepsTimed = 10'000;
 
 struct Runs {
@@ -189,7 +190,7 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
-// So many events of a run are kept where they are requested, and as many launches.
+// The number of events of a run that are kept where they are requested; as many launches are kept.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
 enum class EventKind : std::uint8_t {

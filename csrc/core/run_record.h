@@ -17,7 +17,7 @@ struct Region {
   std::string name;
 };
 
-// The same by the region around it.
+// A region by the region around it.
 struct RegionInside {
   RegionId parent = kNoRegion;
   std::string name;
@@ -51,10 +51,10 @@ struct DeviceFacts {
   std::vector<Note> notes;  // of what could not be collected
 };
 
-// Calls of a run's model that somebody else made while the run's own were observed. They are left out.
+// Counts calls of a run's model that other code made while the run's own were observed. They are left out.
 struct OtherCalls {
   std::int64_t calls = 0;
-  bool inferred = false;  // told by calls of the model's modules on threads that the run is not known to have started
+  bool inferred = false;  // found by calls of the model's modules on threads that the run is not known to have started
   std::int64_t unclear = 0;  // calls of modules that may have been the run's own
   bool helped = false;       // modules were counted on threads that the run is not known to have started
   bool mixed = false;        // modules were counted on threads that may have worked for these calls
@@ -87,7 +87,7 @@ struct RunRecord {
   Ceilings ceilings;
   Environment environment;
   std::vector<Note> notes;           // of what came before
-  std::vector<Note> notes_on_model;  // told after everything else
+  std::vector<Note> notes_on_model;  // they come after all other notes
 };
 
 }  // namespace roofprof

@@ -14,11 +14,11 @@
 
 namespace roofprof::observe {
 
-// The same id for a key in all passes and threads of a session. A key without an op means the module itself; the
+// Gives a key the same id in all passes and threads of a session. A key without an op means the module itself; the
 // signature is that of the op's inputs.
 class LaunchRegistry {
  public:
-  // Distinct ones; further inputs of an op share an id.
+  // The number of distinct ids; further inputs of an op share one.
   static constexpr std::size_t kMost = 1 << 14;
 
   LaunchId id_of(BucketKey key);

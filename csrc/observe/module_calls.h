@@ -18,9 +18,9 @@ namespace roofprof::observe {
 // The number of passes that listen to calls. An unobserved call reads this and does nothing else.
 extern std::atomic<int> call_listeners;
 
-// Opens the module's frame on this thread if a profile's model has it. False where none was opened, also for a call
-// inside the module's own frame (LSTM's forward calls its forward_helper): that is the same call, unless a mark in the
-// source meets itself.
+// Opens the module's frame on this thread if a profile's model has it. Returns false where it opened none, also for a
+// call inside the module's own frame (LSTM's forward calls its forward_helper): that is the same call, unless a mark in
+// the source meets itself.
 bool enter_module(const void* module, CallMark mark);
 void leave_module(const void* module) noexcept;
 
@@ -28,7 +28,7 @@ inline bool call_begins(const void* module, CallMark mark = {}) {
   return call_listeners.load(std::memory_order_relaxed) > 0 && enter_module(module, mark);
 }
 
-// The same for a call whose end is not seen: it ends with the next batch or instance normalisation.
+// Opens the frame of a call whose end is not seen: it ends with the next batch or instance normalisation.
 void enter_norm(const void* module, const at::Tensor& input);
 inline void norm_begins(const void* module, const at::Tensor& input) {
   if (call_listeners.load(std::memory_order_relaxed) > 0) enter_norm(module, input);

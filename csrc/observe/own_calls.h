@@ -1,6 +1,6 @@
 #pragma once
-// Who calls: a run makes its calls on one thread, a block is on one, and what these start on other threads works for
-// them. Every other call of the same model is somebody else's.
+// Knows who calls. A run makes its calls on one thread, a block is on one, and what these start on other threads works
+// for them. Every other call of the same model is another caller's.
 
 #include <pthread.h>
 

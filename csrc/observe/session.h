@@ -156,12 +156,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
   std::shared_ptr<SequenceRing> ring_of_this_thread();
 
-  // An op ran on a thread that no session has a frame open on.
+  // Notes that an op ran on a thread that no session has a frame open on.
   static void note_op_elsewhere();
-  // So did one on a thread that works for this session's run.
+  // Notes the same of a thread that works for this session's run.
   void note_own_op_elsewhere() { own_op_elsewhere_.store(true, std::memory_order_relaxed); }
 
-  // Sessions with an active pass, for autograd threads that must find their own.
+  // Returns the sessions with an active pass, for autograd threads that must find their own.
   static std::vector<std::shared_ptr<Session>> active_sessions();
 
  private:

@@ -183,9 +183,10 @@ struct ThreadState {
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
-  // An op counted there, whose inputs are in `operands`; `work` as for count(). Where reuse is tracked.
+  // Notes the reuse of an op that was counted there, whose inputs are in `operands`; `work` as for count(). Called
+  // where reuse is tracked.
   void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
-  // Work was counted that is not an op's: the ops around it are looked through.
+  // Notes that work was counted which is not an op's: the ops around it count as transparent.
   void note_work(const Work& work);
   // Lists unobserved work: what was seen so far inside the innermost frame or function of that kind cannot explain its
   // results.
@@ -195,7 +196,7 @@ struct ThreadState {
 
  private:
   void forget_open();
-  // Under the table's lock.
+  // The caller holds the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
   void begin_region(Frame& frame, std::uint16_t id);

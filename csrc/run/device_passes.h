@@ -35,11 +35,12 @@ class DevicePasses {
 
   // Starts a pass once the device stands still, traced where that is possible. Throws what Session::start throws.
   void start(observe::Session& session, std::optional<ModuleId> base);
-  // Ends it when the device has done its part, so that the pass's wall time has both; where the model raised, at once.
+  // Ends the pass when the device has done its part, so that the pass's wall time has both; where the model raised, at
+  // once.
   Pass stop(observe::Session& session, bool raised = false);
-  // Around what a clock times.
+  // Waits for the device; called around what a clock times.
   void synchronize();
-  // Why the device is of no use any more, and with it further runs; empty: it is.
+  // Returns why the device, and with it further runs, cannot be used any more; empty: they can.
   const std::string& lost() const { return lost_; }
 
   // Reads counters in separate runs after the timed ones: `call` does the same once more, as often as they need passes.

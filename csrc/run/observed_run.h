@@ -36,8 +36,8 @@ struct Location {
 
 class ObservedRun {
  public:
-  // `otherwise`: tensors with data and without are within reach, so the setting is a guess; what the counting call
-  // computed on tells, and this is where it ran if it was not as guessed.
+  // `otherwise` is set where tensors with data and without are within reach, so that the setting is a guess. The
+  // counting call shows which of them it computed on; if the guess was wrong, it ran at `otherwise`.
   ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting,
               std::optional<Location> otherwise = std::nullopt);
 
@@ -48,18 +48,19 @@ class ObservedRun {
   RunResult& result() { return result_; }
   const RunResult& result() const { return result_; }
 
-  // A block: one pass, which is counted, and timed unless the setting says otherwise. In a child that was forked inside
-  // of it, its end gives nothing.
+  // A block is one pass, which is counted, and timed unless the setting says otherwise. In a child that was forked
+  // inside of it, its end gives nothing.
   void start_block();
   void stop_block(bool raised);
-  // A step of it has ended.
+  // Notes that a step of the block has ended.
   void step() { result_.steps.step(); }
-  // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
+  // A run is the counting call alone, and then further ones where they can be timed. These throw as the loop's
+  // functions do.
   void count(RunTarget& target);
   void repeat(RunTarget& target, const RunLimits& limits);
 
  private:
-  // After the counting call or the block: makes the setting one of what ran.
+  // Replaces a guessed setting by what ran, after the counting call or the block.
   void settle();
 
   std::shared_ptr<observe::Session> session_;

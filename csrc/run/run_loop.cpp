@@ -13,11 +13,11 @@
 namespace roofprof::run {
 namespace {
 
-// Without a wish of the caller's.
+// The number of repeats where the caller gives none.
 constexpr std::size_t kRepeats = 10;
-// Calls that compile are not timed, but a model that compiles in each call is, after so many.
+// Calls that compile are not timed. After this number of them, they are: the model compiles in each call.
 constexpr std::size_t kCompilingCalls = 16;
-// After so many, TorchScript's executor has made up its mind.
+// The number of calls after which TorchScript's executor does not change its code any more.
 constexpr std::size_t kCallsOfExecutor = 3;
 
 class FurtherCalls {

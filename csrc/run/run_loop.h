@@ -16,7 +16,7 @@ namespace roofprof::run {
 struct RunLimits {
   std::int64_t warmup = 3;               // calls that are not timed
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
-  // Without a wish for `repeat` only; half of it is for the warm-up. Compilations do not count.
+  // The time limit where `repeat` is not given; half of it is for the warm-up. Compilations do not count.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
   std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;  // tests put another in its place
 };

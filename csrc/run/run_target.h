@@ -25,7 +25,7 @@ class RunTarget {
   RunTarget(const RunTarget&) = delete;
   RunTarget& operator=(const RunTarget&) = delete;
 
-  // The counting call, which is the caller's own. Fills in `pass` once the call has begun, also when it throws.
+  // Makes the counting call, which is the caller's own. Fills in `pass` once the call has begun, also when it throws.
   virtual void count(std::optional<Pass>& pass) = 0;
   // Returns why no further calls can be made, as the end of a sentence; empty: they can.
   virtual std::string why_only_once() const { return {}; }
@@ -33,18 +33,18 @@ class RunTarget {
   // the counting call left it, also when `further` throws. Returns how many tensors could not be put back.
   virtual std::int64_t undoing(const std::function<void()>& further) = 0;
 
-  // Before each further call: gives it what the first one got.
+  // Gives a further call what the first one got.
   virtual void prepare() = 0;
-  // A further call without any observer: its wall time in ns, with the device's part.
+  // Makes a further call without any observer, and returns its wall time in ns, with the device's part.
   virtual std::int64_t bare() = 0;
-  // A further call that is observed.
+  // Makes a further call that is observed.
   virtual Pass observed() = 0;
-  // After the timed calls: hardware counters, which need further calls of their own, each of them prepared.
+  // Reads hardware counters after the timed calls. They need separate further calls, each of them prepared.
   virtual void read_counters(const std::vector<Pass>& timed) = 0;
 
-  // The device is of no use any more, and further calls are not either.
+  // Returns true where the device cannot be used any more, so that further calls cannot be made either.
   virtual bool device_lost() const { return false; }
-  // TorchScript's executor runs parts of the model. It dispatches other ops than were counted.
+  // Returns whether TorchScript's executor runs parts of the model. It dispatches other ops than were counted.
   virtual bool by_executor() const { return false; }
   virtual Compilations compilations() const { return {}; }
   // Returns what a further call threw, for a note: "ValueError: no". Empty where the exception must pass as it was

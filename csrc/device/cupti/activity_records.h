@@ -11,10 +11,10 @@
 
 namespace roofprof::cupti {
 
-// Ours among the kinds of external ids. torch's profiler uses CUSTOM0 and CUSTOM1.
+// The kind of external ids that roofprof uses. torch's profiler uses CUSTOM0 and CUSTOM1.
 inline constexpr CUpti_ExternalCorrelationKind kOurIds = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// Under which launch id the call with this correlation id was made.
+// The launch id under which the call with this correlation id was made.
 struct LaunchRecord {
   std::uint32_t correlation = 0;
   LaunchId launch = kNoLaunch;

@@ -55,7 +55,7 @@ class Configuration {
   const std::vector<std::string>& metrics() const { return metrics_; }
   std::span<const std::uint8_t> image() const { return image_; }
   std::size_t passes() const { return passes_; }
-  // The same as CUPTI takes them, which asks for names that could be changed, and leaves them.
+  // Returns the metrics' names in the form that CUPTI takes: pointers that it could change, but does not.
   const char** names() const { return names_.data(); }
 
   // The metrics' values in one range of a counter data image; not a number where one could not be collected. values has

@@ -72,7 +72,7 @@ class RangeSession {
   CUptiResult push(const char* name) noexcept;
   CUptiResult pop() noexcept;
 
-  // After the last pass.
+  // These are called after the last pass.
   std::size_t decode();             // returns how many ranges found no room
   std::size_t range_count() const;  // how many did
   std::string range_name(std::size_t range) const;

@@ -19,9 +19,9 @@ ClockUnit clock_unit(const Api& api);  // throws CuptiError
 // Keeps CUPTI's timestamps in nanoseconds from start() to end().
 class TraceClock {
  public:
-  // Before any kind of record is enabled. A counter of ticks is replaced by CLOCK_REALTIME, which works while CUPTI's
-  // own clock is left alone: with a clock of a client's, some versions write records without a start. Throws
-  // CollectorError where the timestamps are nothing known, or stay ticks.
+  // Call it before any kind of record is enabled. It replaces a counter of ticks by CLOCK_REALTIME, and leaves CUPTI's
+  // own clock alone: with a client's clock in its place, some versions write records without a start. Throws
+  // CollectorError where the timestamps are in no known unit, or stay ticks.
   void start(const Api& api);
   // Returns whether they still are nanoseconds. Asked when a trace ends: records are converted then, all by the clock
   // that is in place.

@@ -25,8 +25,8 @@ class Tracer {
   void start();
   // Null while nothing is traced.
   LaunchMarker* marker();
-  // Waits for the devices. Errors become notes, and what was recorded is returned all the same. Throws CollectorError
-  // where its times are not to be trusted; the trace has ended then.
+  // Waits for the devices and returns the records. Errors become notes. Throws CollectorError where the times are not
+  // to be trusted; the trace has ended then.
   DeviceTrace stop();
 
  private:

@@ -100,7 +100,7 @@ class PrimaryContext {
   Context context_ = nullptr;
 };
 
-// Indices of the devices whose primary context somebody in this process uses.
+// Returns the indices of the devices whose primary context is in use in this process.
 std::vector<int> active_devices(const Driver& driver);
 
 // Waits for all launches on the active devices. Throws CollectorError, which names the device and the driver's error,

@@ -38,8 +38,8 @@ std::string to_json(const RecordedData& data);
 // nothing ends before it starts, no count is negative.
 RecordedData recorded_from_json(std::string_view text);
 
-// The same with files, written whole or not at all. Throw RecordedDataError, naming the file, also where it cannot be
-// read or written.
+// These write and read files, whole or not at all. They throw RecordedDataError, naming the file, also where it cannot
+// be read or written.
 void write_recorded_file(const RecordedData& data, const std::string& path);
 RecordedData read_recorded_file(const std::string& path);
 

@@ -38,7 +38,7 @@ class BackgroundLoad {
   // (ROOFPROF_SHARED_MACHINE=1).
   static std::optional<Note> note(std::optional<double> share, const std::string& meanwhile);
 
-  // Above it, measured times say more of the other load than of the machine.
+  // Above this share, measured times depend more on the other load than on the machine.
   static constexpr double kBusy = 0.1;
 
  private:

@@ -29,7 +29,7 @@ Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::siz
   std::vector<double> shares;
   const auto is_busy = [](double share) { return share > BackgroundLoad::kBusy; };
   const auto quiet = [&] { return shares.size() - static_cast<std::size_t>(std::ranges::count_if(shares, is_busy)); };
-  // Without time there are still two, for their spread, unless the first has shown that they will not be kept.
+  // Two rounds are made even without time, for their spread, unless the first has shown that they will not be kept.
   const auto needs_another = [&] { return shares.size() < kFewestQuietRounds && quiet() == shares.size(); };
   while (quiet() < kQuietRounds && (needs_another() || has_time())) {
     auto [round, share] = measure(quiet(), shares.size());

@@ -10,7 +10,7 @@
 
 namespace roofprof::observe {
 
-// Who listens, and the lock of all ledgers: taken per allocation, and only while somebody listens.
+// Holds the listeners, and the lock of all ledgers: taken for each allocation, and only while there are listeners.
 struct AllocationHub {
   ForkMutex mutex;
   std::vector<Allocations*> listeners;
@@ -26,7 +26,7 @@ struct AllocationHub {
     allocations->allocated(device, block, static_cast<std::int64_t>(bytes), op);
   }
 
-  // Before the block is given back, as another thread may get it next.
+  // Called before the block is given back, as another thread may get it next.
   void freed(Allocations::Of device, const void* block) {
     if (count.load(std::memory_order_relaxed) == 0) return;
     const std::lock_guard lock(mutex);

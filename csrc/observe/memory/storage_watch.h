@@ -20,18 +20,19 @@ using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 // Not thread-safe: allocations.h locks.
 class StorageWatch {
  public:
-  // An op reads it: if it is not known yet, it was there before, and stays out of the ledger.
+  // Notes that an op reads the storage: if it is not known yet, it was there before, and stays out of the ledger.
   void was_read(const WeakStorage& storage);
-  // An op that ended gave it, or made it for itself: unless it was there before, it is in the ledger from now on.
+  // Notes that an op that ended returned the storage, or made it for itself: unless it was there before, it is in the
+  // ledger from now on.
   void was_given(const WeakStorage& storage);
-  // Takes what nobody holds any more out of the ledger.
+  // Takes storages that are no longer held out of the ledger.
   void look();
 
   MemoryLedger& ledger() { return ledger_; }
   const MemoryLedger& ledger() const { return ledger_; }
   // Returns the devices of the storages that were made.
   const std::set<std::string>& devices() const { return devices_; }
-  // The size or the place of one that was made is not known.
+  // Returns true where the size or the place of a storage that was made is not known.
   bool unknown() const { return unknown_; }
 
  private:

@@ -33,10 +33,10 @@ class ModuleIndex {
     places_[object].push_back(place);
   }
 
-  // A container whose own calls are not seen calls the module at `before` just before the one at `place`. `seen`:
-  // the former is seen whenever it is called. One that stands there several times may follow several.
+  // Notes that a container whose own calls are not seen calls the module at `before` just before the one at `place`.
+  // `seen`: the former is seen whenever it is called. A module that stands there several times may follow several.
   void set_order(ModuleId place, ModuleId before, bool seen) { orders_[place].before.push_back({before, seen}); }
-  // It calls the one at `place` first.
+  // Notes that such a container calls the module at `place` first.
   void set_first(ModuleId place) { orders_[place].is_first = true; }
 
   // Returns the place of that module, which is called now while these frames are open, the innermost last. Candidates
@@ -59,7 +59,7 @@ class ModuleIndex {
     return by_order(found->second, last);
   }
 
-  // The same where all calls are seen.
+  // Returns the place where all calls are seen.
   template <class Frames>
   std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
     const auto call = place_of(object, frames, LastCall{});

@@ -55,14 +55,14 @@ struct OpInfo : OpClass {
   std::vector<bool> result_written;      // the result is a written argument (in-place, out=)
 };
 
-// The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
-// range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process; an
-// operator whose cost changes gets another one.
+// Returns the operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd
+// function's range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the
+// process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
-// The same of an operator that has a schema.
+// Returns the same pointer for an operator that has a schema.
 OpInfo* op_info(const c10::OperatorHandle& op);
 
-// The operator of work that is none of torch's, by a name of the user's: declared work, or unobserved work.
+// Returns the operator of work that is not torch's, by a name of the user's: declared work, or unobserved work.
 OpInfo* named_op(std::string_view name, Unobserved unobserved);
 
 // Returns whether an operator of that name may be an extension's: its namespace is not one of torch's own, whose

@@ -48,7 +48,7 @@ void for_each_tensor_value(const c10::IValue& value, Visit&& visit, std::size_t 
   }
 }
 
-// The same, with visit(tensor impl, position).
+// Calls visit(tensor impl, position) for each of these values.
 template <typename Visit>
 void for_each_tensor(const c10::IValue& value, Visit&& visit) {
   for_each_tensor_value(

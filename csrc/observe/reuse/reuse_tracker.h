@@ -25,7 +25,7 @@ struct TouchedMemory {
 class ReuseTracker {
  public:
   static constexpr std::int64_t kNever = -1;
-  // So many intervals are remembered; where there are more, those that were touched longest ago are forgotten.
+  // The number of intervals that are remembered; beyond it, those that were touched longest ago are forgotten.
   static constexpr std::size_t kMost = 1 << 14;
 
   // A part of what was looked up; `distance` is kNever where it was not touched before.

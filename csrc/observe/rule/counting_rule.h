@@ -25,7 +25,7 @@ struct OpClass {
   bool composite_explicit = false;
   // Its derivatives are those of what it dispatches.
   bool composite_implicit = false;
-  bool of_extension = false;  // none of torch's own: it may have a kernel that dispatches nothing
+  bool of_extension = false;  // not of torch's namespaces: it may have a kernel that dispatches nothing
 };
 
 // The path of a call to the kernel that does its work.
@@ -43,15 +43,16 @@ constexpr bool is_handed_on(const OpClass& op, const DispatchPath& path) {
   return path.wrapped || (path.dual && op.composite_implicit);
 }
 
-// A wrapper (DTensor) asks fake tensors for the shapes of its result, before it does the work on its own ones.
-// `wrapper`: the path of the innermost wrapped op around it; null: there is none.
+// Returns whether an op only computes shapes: a wrapper (DTensor) dispatches ops on fake tensors for the shapes of its
+// result, before it does the work on its own tensors. `wrapper`: the path of the innermost wrapped op around it; null:
+// there is none.
 constexpr bool asks_for_shapes(const DispatchPath& path, const DispatchPath* wrapper) {
   return path.fake && wrapper != nullptr && !wrapper->fake;
 }
 
 // Names the owner of the work of an op's nested ops.
 enum class NestedWork : std::uint8_t {
-  transparent,           // each its own: the op is looked through
+  transparent,           // each op's own: the outer op is transparent
   owned,                 // the op's
   owned_below_autograd,  // the op's, except tangents, which are computed above autograd
   owned_but_hooks,  // the op's, except a user's hooks on saved tensors, which run above autograd with grad mode off
@@ -63,7 +64,7 @@ constexpr NestedWork nested_work(const OpClass& op, const DispatchPath& path, bo
   return path.dual ? NestedWork::owned_below_autograd : NestedWork::owned;
 }
 
-// The same where a user's hooks are handed what the op saves for its backward.
+// Returns the owner where a user's hooks get what the op saves for its backward.
 constexpr NestedWork with_saved_tensor_hooks(NestedWork nested) {
   return nested == NestedWork::owned ? NestedWork::owned_but_hooks : nested;
 }

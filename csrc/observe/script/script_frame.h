@@ -40,7 +40,7 @@ struct KnownScriptPlace {
   };
   std::vector<std::string> lines;
   std::vector<Step> steps;
-  std::size_t certain = 0;  // so many lines always mean the same module; further ones do not alone
+  std::size_t certain = 0;  // the lines that always mean the same module; further ones need the place of the call, too
 };
 
 }  // namespace roofprof::observe

@@ -23,11 +23,12 @@ namespace roofprof::observe {
 
 class ScriptPlaces {
  public:
-  // The module at `place` of the tree and all below it.
+  // Adds the module at `place` of the tree and all below it.
   void add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree);
 
-  // The same for a module that is none of the tree's but has some of them below it, as the parent of the profiled model
-  // has: modules around the tree have numbers of their own. Null where it has none. Kept: it is asked at each call.
+  // Returns the places around the tree, for a module that is not in the tree but has modules of the tree below it, such
+  // as the parent of the profiled model. Modules around the tree have other numbers. Null where the module has none of
+  // the tree's below it. The result is kept, as each call asks for it.
   std::shared_ptr<const ScriptPlaces> around(const torch::jit::Module& module) const;
   // Returns the number that around() gives to the module that it was called with.
   ModuleId root() const { return kNoModule - 1; }

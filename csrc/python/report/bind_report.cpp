@@ -205,7 +205,7 @@ void bind_ranks(py::module_& module) {
            [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
-// An accessor of a report that somebody keeps; of one that nobody does there is another.
+// Returns the accessor of a report that is kept alive; a report that is a temporary has another one.
 template <class Value>
 auto kept(const Value& (Report::*accessor)() const&) {
   return [accessor](const Report& self) -> const Value& { return (self.*accessor)(); };

@@ -51,17 +51,17 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual observe::ModelTree tree() const = 0;
   virtual Reach reach() const = 0;
-  // Before a session's first pass.
+  // Called before a session's first pass.
   virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
   // Adds what the model knows about its modules' calls, and notes about it.
   virtual void describe(RunRecord& observed) const = 0;
-  // A call of its forward with TorchScript's values; null where it takes none.
+  // Returns a call of its forward with TorchScript's values; null where it takes none.
   virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
     return nullptr;
   }
 };
 
-// TorchScript's executor calls no modules: what it ran is known, but not how often.
+// Marks calls as not visible: TorchScript's executor calls no modules, so what it ran is known, but not how often.
 void hide_script_calls(const Counted& counted);
 
 // `module` outlives what is made of it.

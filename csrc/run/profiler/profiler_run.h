@@ -33,7 +33,8 @@ struct ProfilerState {
   std::unique_ptr<Observation> observed;  // of the last run, while it has no report
   std::optional<Report> report;
 
-  // Made when it is first asked for: what is not known of the machine's roofs is measured then, never inside a run.
+  // Returns the report, which is made when it is first requested: roofs of the machine that are not known yet are
+  // measured then, never inside a run.
   Report last_report();
 };
 
