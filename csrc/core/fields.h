@@ -244,7 +244,7 @@ void for_each_kernel_field(Visitor&& visit) {
   for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 
-// All that a RooflineRow, GroupRow or KernelRow has, in the order of CSV: visit(info, of_self, value_of), where
+// Visits all fields of a RooflineRow, GroupRow or KernelRow, in the order of CSV: visit(info, of_self, value_of), where
 // value_of(row) is the value. `of_self`: it is a row's self figure.
 template <class Row, class Visitor>
 void for_each_field(Visitor&& visit) {

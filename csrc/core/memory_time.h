@@ -22,7 +22,7 @@ struct LevelShare {
   }
 };
 
-// Bytes of a bucket that come from equally far, all calls together.
+// Bytes of a bucket that have the same distance, all calls together.
 struct MemoryPart {
   MemoryTraffic traffic;
   std::int64_t working_set_bytes = 0;  // the distance of their last touch; where it is not known, one call's footprint

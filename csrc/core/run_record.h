@@ -1,5 +1,5 @@
 #pragma once
-// All that is known when a run or a block has ended: what the join makes a profile of.
+// Holds all that is known when a run or a block has ended: the join makes a profile of it.
 
 #include <cstdint>
 #include <optional>

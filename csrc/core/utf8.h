@@ -8,7 +8,8 @@
 
 namespace roofprof {
 
-// Bytes of the valid sequence at the front of `text`; 0 where it is none (stray, truncated, overlong, surrogate).
+// Returns the number of bytes of the valid sequence at the front of `text`; 0 where it is not valid (stray, truncated,
+// overlong, surrogate).
 std::size_t utf8_sequence(std::string_view text);
 
 // Appends the code point, which must not be a surrogate.

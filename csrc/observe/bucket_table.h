@@ -79,8 +79,8 @@ struct Owner {
   auto operator<=>(const Owner&) const = default;
 };
 
-// Held by the owning thread for each update and by a collecting thread once per pass: practically never contended. Only
-// the owning thread changes buckets, so it reads them without the lock.
+// The owning thread holds it for each update, a collecting thread once per pass: it is practically never contended.
+// Only the owning thread changes buckets, so it reads them without the lock.
 class SpinLock {
  public:
   void lock() {
@@ -97,14 +97,15 @@ class BucketTable {
  public:
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
-  // Distinct shapes kept apart per operator, module and phase; further ones share the bucket "other shapes".
+  // The number of distinct shapes that are kept apart per operator, module and phase; further ones share the bucket
+  // "other shapes".
   static constexpr std::size_t kMaxShapes = 64;
   // The number of distinct inputs that the table remembers; it describes further ones again in each call.
   static constexpr std::size_t kMaxInputs = 1 << 14;
 
-  // The bucket of that key; kNone where it has to be described first.
+  // Returns the bucket of that key; kNone where it has to be described first.
   Index find(const BucketKey& key) const;
-  // The bucket for a call whose key find() does not know: a new one, or that of the other shapes. `inputs`: the
+  // Adds the bucket for a call whose key find() does not know: a new one, or that of the other shapes. `inputs`: the
   // signature without the results.
   Index add(const BucketKey& key, std::uint64_t inputs, const Costed& costed);
 
@@ -118,7 +119,7 @@ class BucketTable {
   LaunchId launch_of(const BucketKey& key) const;
   void keep_launch(const BucketKey& key, LaunchId id);
 
-  // The bucket for calls of that operator that could not be described.
+  // Adds the bucket for calls of that operator that could not be described.
   Index add_uncosted(BucketKey key);
 
   Bucket& operator[](Index index) { return buckets_[index]; }
@@ -126,7 +127,7 @@ class BucketTable {
 
   ModuleClock& clock(const Owner& owner);
   void count_call(const Owner& owner);
-  // Adds all clocks of this table to those, by (module, phase, region).
+  // Adds all clocks of this table to `to`, by (module, phase, region).
   void add_clocks(std::map<Owner, ModuleClock>& to) const;
   std::map<RegionId, RegionClock>& regions() { return regions_; }
   // Returns whether the module was called in this pass, on the threads that the table was lent to.

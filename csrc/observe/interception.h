@@ -9,7 +9,7 @@
 
 namespace roofprof::observe {
 
-// The classes whose calls are intercepted; set by libroofprof_nn when it is loaded.
+// Registers the classes whose calls are intercepted; libroofprof_nn calls this when it is loaded.
 void register_intercepted(std::span<const std::type_info* const> classes);
 
 // Returns whether an intercepted call arrives here; it tries one call, once.
@@ -18,7 +18,7 @@ bool interception_works();
 // Returns whether calls of modules of exactly that class are intercepted.
 bool is_intercepted(const std::type_info& type);
 
-// A call of a module that no profile knows: it may be the trial call.
+// Notes a call of a module that no profile knows: it may be the trial call.
 void note_unknown_call(const void* module);
 
 }  // namespace roofprof::observe

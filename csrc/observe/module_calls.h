@@ -39,11 +39,11 @@ struct ThreadState;
 void leave_norm(ThreadState& state, const at::RecordFunction& fn);
 
 using Tensors = std::vector<const at::Tensor*>;
-// All tensors that the call whose frame is the innermost here returned (null: they are not known), and the sizes of
-// those that it took. Nothing happens where that frame is not of that token, or this pass keeps no shapes.
+// Reports all tensors that the call of the innermost frame here returned (null: they are not known), and the sizes of
+// those that it took. Does nothing where that frame has another token, or this pass keeps no shapes.
 void tell_results(const void* token, CallShapes call, const Tensors* results);
 
-// A call that lasts as long as this.
+// Reports a call that lasts as long as this.
 class ModuleCall {
  public:
   explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { announce_call(module); }
@@ -66,7 +66,7 @@ class ModuleCall {
   std::optional<CallShapes> shapes_;
 };
 
-// An optimizer's step, where a profile observes this thread; as long as this.
+// Reports an optimizer's step that lasts as long as this, where a profile observes the thread.
 class OptimizerStep {
  public:
   explicit OptimizerStep(const void* optimizer);

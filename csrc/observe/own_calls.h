@@ -23,8 +23,8 @@ struct OwnCallData {
   std::uint64_t number = 0;     // of all calls of all runs
 };
 
-// A run's thread, from before its first call to after its last: also what the profiler does between them is not
-// others'.
+// Marks a run's thread, from before its first call to after its last: the profiler's work between them is the run's,
+// too.
 class OwnThread {
  public:
   explicit OwnThread(const Session& session);
@@ -36,7 +36,7 @@ class OwnThread {
   const Session* outer_;
 };
 
-// A call that a run makes, observed or not, on this thread; as long as this.
+// Marks a call that a run makes on this thread, observed or not, for as long as this lives.
 class OwnCall {
  public:
   // `of_model`: the run calls the model itself; else it calls code around the model.
@@ -50,8 +50,8 @@ class OwnCall {
   const OwnCallData* outer_;
 };
 
-// Code around a model that is observed as it is, a block: as long as this. Its thread is known by the frames that are
-// open there.
+// Marks a block, code around a model that is observed as it is, for as long as this lives. The block's thread is known
+// by the frames that are open there.
 class OwnBlock {
  public:
   explicit OwnBlock(const std::shared_ptr<Session>& session);
@@ -63,10 +63,10 @@ class OwnBlock {
   std::shared_ptr<const OwnCallData> call_;
 };
 
-// The call or block that the calling thread works for; null: none.
+// Returns the call or block that the calling thread works for; null: none.
 std::shared_ptr<const OwnCallData> call_of_this_thread();
 
-// This thread was started by that call or block, and works for it as long as this.
+// Marks this thread as started by that call or block: it works for it as long as this lives.
 class WorksFor {
  public:
   explicit WorksFor(const std::shared_ptr<const OwnCallData>& call);
@@ -77,12 +77,12 @@ class WorksFor {
 
 enum class Caller : std::uint8_t {
   own,      // makes the call that this session's run makes now, or was started by it
-  another,  // that of another session's run
+  another,  // makes or works for a call of another session's run
   earlier,  // was started by an earlier call of the same model: a pool that the model made
   unknown
 };
 
-// Who the calling thread is to that session.
+// Returns who the calling thread is to that session.
 Caller caller_for(const Session& session);
 
 // Notes an op that ran on this thread outside of all frames: in the session whose run's call it belongs to, else in all
@@ -103,7 +103,7 @@ void note_other_runs(Session& session);
 // Returns whether another run calls the same model now.
 bool is_called_by_other_runs(const Session& session);
 
-// Around pthread_create: a thread that a run's call starts works for that call.
+// Surrounds pthread_create, so that a thread that a run's call starts works for that call.
 class ThreadStart {
  public:
   ThreadStart();

@@ -21,8 +21,8 @@ void check_name(std::string_view name);
 class Session;
 struct RegionInfo;
 
-// One thread's open regions, handed over to the threads that torch starts work on from there: those of autograd's
-// engine and of TorchScript's forks.
+// Hands one thread's open regions over to the threads that torch starts work on from there: those of autograd's engine
+// and of TorchScript's forks.
 class RegionHandover {
  public:
   void begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region);
@@ -36,8 +36,8 @@ class RegionHandover {
   std::vector<std::shared_ptr<RegionInfo>> open_;
 };
 
-// The region of that session's pass that was open where the calling thread's work was started; kNoRegion: none is
-// known.
+// Returns the region of that session's pass that was open where the calling thread's work was started; kNoRegion: none
+// is known.
 std::uint16_t region_handed_over(const Session& session);
 
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().

@@ -40,14 +40,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
-  // The model's modules by their addresses, so that their calls are found (module_calls.h). To be given before the
-  // first pass.
+  // Takes the model's modules by their addresses, so that their calls are found (module_calls.h). Must be called before
+  // the first pass.
   void know(ModuleIndex modules, ParameterOwners owners);
   const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
-  // Null where no op has to be attributed by its parameters.
+  // Returns null where no op has to be attributed by its parameters.
   const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
 
-  // The object whose calls are those of the model; null where there is none. Before the first pass.
+  // Sets the object whose calls are those of the model, before the first pass; null where no object is.
   void set_model(const void* model) { model_ = model; }
   const void* model() const { return model_; }
   // Leaves out calls of the model that the run does not make, from the next pass on (own_calls.h).
@@ -69,17 +69,17 @@ class Session : public std::enable_shared_from_this<Session> {
   // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
   Pass stop();
   bool active() const { return active_.load(std::memory_order_acquire); }
-  // This process was forked since the pass began: it is the parent's, which alone sees it end. Nothing is observed
-  // here.
+  // Returns whether this process was forked since the pass began. Then the pass is the parent's, which alone sees it
+  // end, and nothing is observed here.
   bool is_of_parent() const { return process_ != forks_so_far(); }
 
-  // Frames on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
+  // Opens a frame on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
   bool enter(ModuleId module, const void* token, FrameKind kind = FrameKind::module);
-  // The module whose frame was left; empty where none of that token was open.
+  // Closes the frame and returns its module; empty where none with that token was open.
   std::optional<ModuleId> leave(const void* token);
   // Counts a call of that module if this pass has seen none on this thread: what ran under its name was one.
   void count_if_uncalled(ModuleId module);
-  // An op computed, on tensors that hold data or without (meta, fake).
+  // Notes that an op computed, on tensors that hold data or without (meta, fake).
   void note_computed(bool without_data) {
     auto& seen = without_data ? computed_without_data_ : computed_with_data_;
     if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the evidence seen inside the frame of that token. kWorkSeen where that frame is not the innermost one here,
   // or an op owns what runs in it.
   Evidence evidence_inside(const void* token) const;
-  // The module of that type whose frame is the innermost here did work that bypassed the dispatcher.
+  // Notes that the module of that type whose frame is the innermost here did work that bypassed the dispatcher.
   void note_unobserved_module(std::string_view type, Unobserved kind = Unobserved::module);
   // Returns the memory that came in from outside during that frame, after a tensor had been read out there. Empty where
   // that frame is not the innermost one.
@@ -99,12 +99,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // Stops observing this thread until resume(): what it does is not the model's work, and its time goes to (outside).
   void pause();
   void resume();
-  // The optimizer's step runs on this thread.
+  // Opens the frame of an optimizer's step on this thread.
   bool enter_optimizer(const void* token);
-  // The closure that a step was given: what it does is work as outside of the step.
+  // Opens the frame of the closure that a step was given: its work counts as outside of the step.
   bool enter_closure(const void* token);
 
-  // The module that ran when that autograd node was made.
+  // Returns the module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
   const Regions& regions() const { return regions_; }
@@ -134,26 +134,27 @@ class Session : public std::enable_shared_from_this<Session> {
   ParameterReads* parameter_reads() const { return parameter_reads_.get(); }
   LaunchRegistry& launches() { return launches_; }
   const LaunchRegistry& launches() const { return launches_; }
-  // Null while no device is traced.
+  // Returns null while no device is traced.
   LaunchMarker* marker() const { return marker_.load(std::memory_order_relaxed); }
-  // Other observers would lose the ops that muting hides.
+  // Returns whether ops may be muted: other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
   // Keeps the begin and end of single ops and frames from the next pass on: Pass::events.
   void keep_events() { keeps_events_ = true; }
   // Returns null where events are not kept.
   EventIds* event_ids() { return keeps_events_ ? &event_ids_ : nullptr; }
-  // When the pass began.
+  // Returns when the pass began.
   Ticks started() const { return started_; }
 
-  // Counts the passes started so far.
+  // Returns the number of passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
-  // Tables are lent for as long as a thread has frames open: their number follows the threads at work at the same time,
-  // not all that ever were.
+  // Lends a table for as long as a thread has frames open: the number of tables follows the threads at work at the same
+  // time, not all that ever were.
   BucketTable* lend_table();
   void return_table(BucketTable* table);
-  // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
+  // Returns a ring that outlives the thread, because autograd may run its nodes later. The oldest go when threads come
+  // and go.
   std::shared_ptr<SequenceRing> ring_of_this_thread();
 
   // Notes that an op ran on a thread that no session has a frame open on.

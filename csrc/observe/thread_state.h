@@ -125,18 +125,18 @@ struct ThreadState {
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
   // here is abandoned first, so `in` may be this thread's own session.
   bool open(Session& in, ModuleId module, Phase phase, FrameKind kind, const void* token);
-  // A region on an observed thread, as a frame of `row`, or of the module that runs where it has none. `id` is its
-  // path; where that is open already, the row alone is opened.
+  // Opens a region on an observed thread, as a frame of `row`, or of the module that runs where it has no row. `id` is
+  // its path; where that is open already, only the row is opened.
   void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
-  // The innermost frame is a module's call that has just begun: it is a region of that path from its beginning.
+  // Makes the innermost frame, a module's call that has just begun, a region of that path from its beginning.
   void name_call(std::uint16_t id);
-  // Closes the innermost frame of that token, and whatever was left open above it, and returns its module.
-  // Empty where there is none.
+  // Closes the innermost frame of that token, and whatever was left open above it. Returns its module, or nothing where
+  // none has that token.
   std::optional<ModuleId> close(const void* token);
   void close_all();
   // Returns the last call on this thread in that session's pass that had no frame around it.
   LastCall last_call_of(const Session& in) const;
-  // The innermost frame is that of another module from now on.
+  // Moves the innermost frame to another module from now on.
   void move_scope(ModuleId module);
   // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
@@ -147,11 +147,11 @@ struct ThreadState {
   // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
   void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
   bool is_paused() const { return !frames.empty() && frames.back().kind == FrameKind::pause; }
-  // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
+  // Returns whether autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
-  // The module, phase and region of an op that starts now.
+  // Returns the module, phase and region of an op that starts now.
   Owner now() const;
-  // The phase of a module that is called now.
+  // Returns the phase of a module that is called now.
   Phase phase_of_call() const;
   // Returns whether an active profile observes this thread, in the pass that the frames belong to.
   bool is_observed() const;
@@ -164,21 +164,21 @@ struct ThreadState {
     return key.phase == Phase::forward && key.module != kOutside ? reads : nullptr;
   }
 
-  // While a device is traced: launches until the op ends belong to it, except those of ops inside that say otherwise.
+  // Marks the op while a device is traced: launches until it ends belong to it, except those of inner ops with a mark.
   void mark(RunningOp& running) {
     if (!marks.wanted()) return;
     running.mark = marks.push(with_event(launch_of(running.key), running.event), LaunchLevel::op);
   }
 
-  // The id of an op or frame that begins now; 0: it is not kept.
+  // Returns the id of an op or frame that begins now; 0: it is not kept.
   std::uint32_t next_event() { return event_ids == nullptr ? 0 : event_ids->next(); }
-  // An op that counts took from its start to `end`.
+  // Keeps the event of an op that counts, from its start to `end`.
   void keep_op(const RunningOp& running, BucketTable::Index bucket, Ticks end) {
     if (event_ids != nullptr) {
       keep({.id = running.event, .bucket = bucket, .begin = running.start, .end = end});
     }
   }
-  // One that does not count, but was marked for launches.
+  // Keeps the event of an op that does not count, but was marked for launches.
   void keep_looked_through(const RunningOp& running, Ticks end);
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.

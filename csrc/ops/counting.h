@@ -12,12 +12,12 @@ namespace roofprof::ops {
 
 // ---- operations (CountOperations)
 
-// No arithmetic: copies, fills, views.
+// Counts no arithmetic: for copies, fills, views.
 void no_operations(const OpCall& call, std::int64_t weight, Work& work);
-// weight x elements of the first result (of all results' elements where the call takes lists). Here and below the
-// elements of sparse tensors are those they store.
+// Counts weight x elements of the first result (of all results' elements where the call takes lists). Here and below
+// the elements of sparse tensors are those they store.
 void per_output(const OpCall& call, std::int64_t weight, Work& work);
-// weight x elements of the first tensor argument.
+// Counts weight x elements of the first tensor argument.
 void per_input(const OpCall& call, std::int64_t weight, Work& work);
 
 // Records `macs` multiply-accumulates in `dtype` (2 operations each); complex ones as four real ones.
@@ -30,8 +30,8 @@ void add_causal_macs(Work& work, std::int64_t macs, std::int64_t causal, const T
 // line has to declare output_mask.
 bool wants_gradient(const OpCall& call, std::size_t position);
 
-// Operations per output of beta * self + alpha * product: factors of 1 cost nothing, and beta 0 leaves self out. The
-// line has to declare both.
+// Returns the operations per output of beta * self + alpha * product: factors of 1 cost nothing, and beta 0 leaves self
+// out. The line has to declare both.
 std::int64_t blend_operations(const OpCall& call);
 
 // Returns whether the call gives that number, and does not leave it None. The line has to declare it.
@@ -40,22 +40,23 @@ bool gives_number(const OpCall& call, std::string_view argument);
 // Returns the number of times that n can be halved: the comparisons of a binary search among n.
 std::int64_t ceil_log2(std::int64_t n);
 
-// Products of sizes saturate, as every count does. An empty product is 1.
+// Return products of sizes, which saturate, as every count does. An empty product is 1.
 std::int64_t product(std::span<const std::int64_t> factors);
 std::int64_t product(std::initializer_list<std::int64_t> factors);
 
-// The weight of a layer is (Cout, Cin/groups, kernel...), transposed (Cin, Cout/groups, kernel...): all but the first
-// dimension is what one output element (transposed: one input element) is multiplied with.
+// Returns the weights that one output element (transposed: one input element) is multiplied with. The weight of a layer
+// is (Cout, Cin/groups, kernel...), transposed (Cin, Cout/groups, kernel...): these are all dimensions but the first.
 std::int64_t taps(const TensorDesc& weight);
 
 // ---- bytes (CountBytes)
 
-// The general rule: each distinct input once as it is held (expanded dimensions once), results once. An argument that
-// is written is read too, unless it is out=; a result that is a written argument (marked written) is not written twice.
+// Counts by the general rule: each distinct input once as it is held (expanded dimensions once), results once. An
+// argument that is written is read too, unless it is out=; a result that is a written argument (marked written) is not
+// written twice.
 void compulsory_bytes(const OpCall& call, Work& work);
-// Nothing is moved: views, metadata.
+// Counts no bytes: for views and metadata.
 void no_bytes(const OpCall& call, Work& work);
-// The written argument's old value does not matter: fill_, zero_, copy_, random_.
+// Counts by the general rule, but not the written argument's old value: for fill_, zero_, copy_, random_.
 void overwriting_bytes(const OpCall& call, Work& work);
 // A copy reads at most as much as it writes, and never more than the input holds: slice_copy, expand_copy.
 void part_copied_bytes(const OpCall& call, Work& work);

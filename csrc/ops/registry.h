@@ -41,8 +41,8 @@ bool lists_scalar(std::string_view declared, std::string_view name);
 
 // ---- lookup
 
-// The line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay where
-// they are for the life of the process, so that equal pointers mean the same cost.
+// Returns the line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay
+// where they are for the life of the process, so that equal pointers mean the same cost.
 const OpCost* find_cost(std::string_view op, std::string_view overload = "");
 // All families, for listings and tests.
 struct Family {
@@ -53,16 +53,17 @@ std::span<const Family> families();
 
 // ---- the user's own (own_costs.cpp)
 
-// The user's line for exactly that operator, or null.
+// Returns the user's line for exactly that operator, or null.
 const OpCost* find_own_cost(std::string_view op, std::string_view overload);
 // Returns all of them by name; listings show them together with families().
 std::vector<OpCost> own_costs();
-// Rises with each change of the user's costs: what was found before has to be looked up again.
+// Returns a number that rises with each change of the user's costs: lines that were found before must be looked up
+// again then.
 std::uint64_t cost_generation();
 
 // ---- evaluation
 
-// Declared to move and compute nothing: views, allocations, questions.
+// Returns whether the line declares that the operator moves and computes nothing: views, allocations, questions.
 bool is_free(const OpCost& line);
 // Returns whether the operator does arithmetic: not for a copy, fill or view.
 bool computes(const OpCost& line);

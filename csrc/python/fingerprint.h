@@ -17,7 +17,7 @@ class Fingerprint {
  public:
   explicit Fingerprint(pybind11::handle module);
 
-  // False also where not all could be read (TorchScript keeps its modules elsewhere).
+  // Returns false also where not all could be read (TorchScript keeps its modules elsewhere).
   bool operator==(const Fingerprint& other) const { return complete_ && other.complete_ && words_ == other.words_; }
 
  private:

@@ -19,7 +19,7 @@
 
 namespace roofprof::python {
 
-// A model's tree, as all sessions of it use it: made once for as long as the tree stands.
+// The model's tree for all sessions of it: made once for as long as the tree stays as it is.
 struct PlacedModules {
   // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
   // `forwards`: the code of the model's own forward.
@@ -31,7 +31,8 @@ struct PlacedModules {
   pybind11::list forwards;
 };
 
-// Opens and closes a session's scopes as the model's modules are called, and keeps the sizes of what went in and out.
+// Opens and closes a session's frames as the model's modules are called, and keeps the sizes of their inputs and
+// outputs.
 class ModuleHooks {
  public:
   explicit ModuleHooks(std::shared_ptr<const PlacedModules> tree);
@@ -40,25 +41,25 @@ class ModuleHooks {
   // `arguments` and `keywords` may be null, `output` None where the module raised.
   void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
 
-  // A call of `wrapper` is one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
+  // Makes a call of `wrapper` one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
   void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);
 
-  // TorchScript at `place`, whose modules call no hooks; before the first pass.
+  // Adds TorchScript at `place`, whose modules call no hooks; before the first pass.
   void add_script(ModuleId place, const torch::jit::Module& script);
-  // Its executor calls no modules: what it ran is known, but not how often.
+  // Hides the calls of TorchScript's modules: its executor calls none, so what it ran is known, but not how often.
   void hide_script_calls();
   void keep_shapes(const observe::ScriptCallEvent& call);
 
   // Records from the next pass on whose parameters ops read; of the parameters that the modules have now.
   void tell_reads();
 
-  // Places whose calls returned before their work was done: a generator, a coroutine, a future.
+  // Returns places whose calls returned before their work was done: a generator, a coroutine, a future.
   std::set<ModuleId> deferred() const;
 
-  // Type and sizes as they are now: lazy modules get theirs in their first call.
+  // Sets type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
 
-  // Callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
+  // Return callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);
 
@@ -72,7 +73,7 @@ class ModuleHooks {
   bool is_counted(PyObject* module, ModuleId place);
   // Returns whether this thread, on which the session has no frame open, is inside a call of the model itself.
   bool is_in_others_call() const;
-  // torch.compile may wrap a module of the tree after the profiler was made.
+  // Adds a wrapper of a module of the tree: torch.compile may make one after the profiler was made.
   bool adopt(PyObject* wrapper);
   void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
   void note_outputs(PyObject* module, PyObject* output);

@@ -16,7 +16,7 @@
 
 namespace roofprof {
 
-// Why calls on that device cannot be timed; empty where they can.
+// Returns why calls on that device cannot be timed; empty where they can.
 std::string untimed_on(const std::string& device);
 
 // Returns the facts about the machine that a reader needs to compare a profile's figures; about the GPU too where it
@@ -27,7 +27,7 @@ Environment environment_of(const std::string& device);
 // what is left (times without counters, wall times alone).
 class DevicePasses {
  public:
-  // "cuda" and "cuda:0" are traced; with any other device, all of this does what the session does and nothing else.
+  // Traces "cuda" and "cuda:0"; with any other device, all of this does what the session does and nothing else.
   DevicePasses(std::string device, Counters counters);
   ~DevicePasses();
   DevicePasses(const DevicePasses&) = delete;
@@ -43,8 +43,8 @@ class DevicePasses {
   // Returns why the device, and with it further runs, cannot be used any more; empty: they can.
   const std::string& lost() const { return lost_; }
 
-  // Reads counters in separate runs after the timed ones: `call` does the same once more, as often as they need passes.
-  // Throws what it throws.
+  // Reads counters in separate runs after the timed ones: `call` makes the same call once more, as often as they need
+  // passes. Throws what it throws.
   void count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
              const std::function<void()>& call);
 

@@ -72,7 +72,7 @@ class ObservedRun {
   std::optional<observe::OwnBlock> own_block_;
 };
 
-// Calls observed by a run's session and on its device; how a call is made is the door's.
+// Makes calls that a run's session observes on its device; a subclass decides how a call is made.
 class SessionTarget : public RunTarget {
  public:
   std::int64_t bare() final;
@@ -84,7 +84,7 @@ class SessionTarget : public RunTarget {
  protected:
   // `of_model`: its calls are calls of the model itself, and others' calls of it are left out.
   SessionTarget(ObservedRun& run, bool of_model);
-  // One observed call; fills in `pass` once it has begun, also when it throws.
+  // Makes one observed call. Fills in `pass` once it has begun, also when it throws.
   void observe(const std::function<void()>& call, std::optional<Pass>& pass);
 
   // Make a further call: plainly, and in the model's scope.

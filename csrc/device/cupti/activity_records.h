@@ -28,7 +28,8 @@ struct ParsedBuffer {
   bool readable = true;         // to its end; else this is what came before the first broken record
 };
 
-// All that is copied is: neither the buffer nor the names that it points to are needed afterwards.
+// Reads the buffer's records. It copies everything: neither the buffer nor the names that it points to are needed
+// afterwards.
 ParsedBuffer parse_records(const Api& api, std::uint8_t* buffer, std::size_t valid_bytes);
 
 }  // namespace roofprof::cupti

@@ -18,7 +18,7 @@
 
 namespace roofprof::cupti {
 
-// A call of CUPTI's that failed: which, with which code, what that means for the user, and what to do.
+// Reports a failed call of CUPTI's: the function, its code, what that means for the user, and what to do.
 class CuptiError : public CollectorError {
  public:
   CuptiError(std::string_view function, int code);

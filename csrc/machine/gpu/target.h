@@ -16,10 +16,10 @@ namespace roofprof {
 // where the device does not exist or torch cannot use it.
 c10::Device usable_gpu(const std::string& device);
 
-// The driver's facts about a device; empty where it gives none.
+// Returns the driver's facts about a device; empty where it gives none.
 std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device);
 
-// Bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
+// Returns the bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
 std::int64_t free_bytes(c10::Device device);
 
 // Gives back what torch's allocators have cached since this was made: all that they cache, as they cannot tell it

@@ -33,11 +33,11 @@ struct Rate {
   int repeats = 0;
 };
 
-// The rate of a trial: a call for warm-up, then up to seven repeats, at least three, each of as many calls as fill its
-// part of the budget.
+// Returns the rate of a trial: it makes a call for warm-up, then up to seven repeats, at least three, each of as many
+// calls as fill its part of the budget.
 Rate measured_rate(const Trial& trial, const Timer& timer, std::chrono::duration<double> budget);
 
-// All of them, each with an equal part of the budget, best first.
+// Measures all trials, each with an equal part of the budget. Returns their rates, best first.
 std::vector<Rate> measured_rates(const std::vector<Trial>& trials, const Timer& timer,
                                  std::chrono::duration<double> budget);
 

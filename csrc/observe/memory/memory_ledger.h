@@ -22,14 +22,14 @@ class MemoryLedger {
   void resized(const void* block, std::int64_t bytes);
   void freed(const void* block);
 
-  // A module's call begins. What it keeps is asked of calls in the forward alone.
+  // Begins a module's call. `keeps`: what it keeps is measured, which is done in the forward alone.
   CallId enter(ModuleId module, bool keeps);
   // Notes that the call returns these blocks. Without this, what it keeps is unknown.
   void returns(CallId call, const std::vector<const void*>& blocks);
-  // The call ends, whichever others are open.
+  // Ends the call, whichever others are open.
   void leave(CallId call);
 
-  // Bytes allocated and not freed.
+  // Returns the bytes that are allocated and not freed.
   std::int64_t live() const { return live_; }
   PassMemory result() const;
 

@@ -15,11 +15,11 @@
 
 namespace roofprof::observe {
 
-// The sizes of tensors: of as many as people read.
+// Collects the sizes of tensors: of as many as people read.
 class TensorShapes {
  public:
   void add(const at::Tensor& tensor);
-  // All tensors in any nest of containers.
+  // Adds all tensors in any nest of containers.
   void add(const c10::IValue& value);
   const std::vector<std::vector<std::int64_t>>& all() const { return shapes_; }
   // Returns nothing where no tensor was added, or where the sizes of one do not give its bytes.
@@ -40,7 +40,7 @@ struct CallShapes {
   void write_to(Module& row) const;
 };
 
-// The shapes of the last call at each place, as the calls themselves tell them.
+// Keeps the shapes of the last call at each place, as the calls report them.
 class LastShapes {
  public:
   // The run decides which passes listen.

@@ -31,14 +31,14 @@ class ReuseLog {
   // The place where an op was counted: a thread's table and the bucket in it.
   using Place = std::pair<const void*, std::uint32_t>;
 
-  // A call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing touches
-  // nothing.
+  // Counts a call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing
+  // touches nothing.
   void count(Place place, std::span<const Operand> operands, const Work& work);
-  // A call of which nothing is known but its operands.
+  // Touches the operands of a call of which nothing else is known.
   void touch(std::span<const Operand> operands);
 
-  // The pass is over: sets Pass::Op::reuse. `op_of`: the index of a bucket's op; -1: it is none of them. What was
-  // touched first in the pass was touched last in the one before, which did the same.
+  // Sets Pass::Op::reuse when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them.
+  // What was touched first in the pass was touched last in the one before, which did the same.
   void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
 
  private:

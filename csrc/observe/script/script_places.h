@@ -35,7 +35,7 @@ class ScriptPlaces {
   // Returns whether code around the tree called modules of it: then their number of calls is unknown.
   bool called_from_around() const { return called_from_around_.load(std::memory_order_relaxed); }
 
-  // The place of that object, called now on a thread in `state`.
+  // Returns the place of that object, which is called now while these frames are open.
   template <class Frames>
   std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
     return index_ ? index_->place_of(object, frames) : std::nullopt;
@@ -45,11 +45,11 @@ class ScriptPlaces {
   // returns whether that holds for all.
   bool is_frozen(ModuleId place) const { return frozen_.contains(place); }
   bool are_frozen() const { return frozen_.size() == modules_.size(); }
-  // The only module that the interpreter is entered with by that line; empty where there are several or none.
+  // Returns the only module that the interpreter is entered with by that line; empty where several or none fit.
   std::optional<ModuleId> root_of(const std::string& line) const;
 
-  // The place of the op that runs now on this thread in that frame, by the lines of
-  // torch::jit::currentModuleHierarchy(). `known` is that of the op before, in the same frame.
+  // Returns the place of the op that runs now on this thread in that frame, by the lines of
+  // torch::jit::currentModuleHierarchy(). `known` belongs to the op before, in the same frame.
   ModuleId find(ScriptFrame& frame, std::vector<std::string> lines, KnownScriptPlace& known) const;
 
  private:

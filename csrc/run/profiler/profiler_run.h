@@ -46,14 +46,14 @@ class ProfilerRun {
   ProfilerRun(const ProfilerRun&) = delete;
   ProfilerRun& operator=(const ProfilerRun&) = delete;
 
-  // One call counts; as requested, further ones warm up and are timed. `inputs` is what the arguments hold; `first`
-  // makes the counting call.
+  // Makes one call that counts; as requested, further ones warm up and are timed. `inputs` is what the arguments hold;
+  // `first` makes the counting call.
   void calls(Call& call, Reach inputs, RunMode wish, const std::function<void(const Counted&)>& first);
-  // A block is run once: counted, and timed as requested.
+  // Runs a block once: counted, and timed as requested.
   void block(const std::function<void()>& body, RunMode wish = RunMode::times);
   void open_block(RunMode wish = RunMode::times);
   void close_block(bool raised);
-  // A step of it has ended.
+  // Notes that a step of the block has ended.
   void step() { run().step(); }
 
   // Returns the report of the last run or block that ended.
