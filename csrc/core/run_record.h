@@ -1,5 +1,5 @@
 #pragma once
-// Holds all that is known when a run or a block has ended: the join makes a profile of it.
+// Holds what a run or a block observed when it has ended: the join makes a profile of it.
 
 #include <cstdint>
 #include <optional>

@@ -20,7 +20,7 @@ constexpr std::string_view kTimesOnly = "kernel times work without them: counter
 constexpr std::array kErrors = {
     ErrorText{CODE(SUCCESS), "", ""},
     ErrorText{
-        CODE(ERROR_INVALID_PARAMETER), "CUPTI refuses a parameter of roofprof's call",
+        CODE(ERROR_INVALID_PARAMETER), "CUPTI refuses what it was asked",
         "its version may be one that roofprof does not know: `roofprof doctor` shows it, ROOFPROF_CUPTI_LIB chooses "
         "another"},
     ErrorText{CODE(ERROR_INVALID_DEVICE), "CUPTI does not know the device", kReport},

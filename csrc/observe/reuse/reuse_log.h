@@ -37,8 +37,8 @@ class ReuseLog {
   // Touches the operands of a call of which nothing else is known.
   void touch(std::span<const Operand> operands);
 
-  // Sets Pass::Op::reuse when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them.
-  // What was touched first in the pass was touched last in the one before, which did the same.
+  // Sets Pass::Op::reuse when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them. The
+  // pass before did the same, so it gives the last touch of memory that this pass touched for the first time.
   void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
 
  private:
