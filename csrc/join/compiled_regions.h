@@ -1,5 +1,5 @@
 #pragma once
-// Puts compiled code on rows. It dispatches few ops and calls no modules.
+// Puts compiled code on rows: it dispatches few ops and calls no modules.
 
 #include "join/host_profile.h"
 

@@ -25,7 +25,7 @@ struct Count {
   Count operator*(double times) const { return {multiplications * times, additions * times}; }
 };
 
-// Splits a source's count in half, where the source gives only the sum of both.
+// Splits a source's count in half, where the source gives only the sum of multiplications and additions.
 Count half_of_each(double operations) { return {operations / 2, operations / 2}; }
 
 // LAPACK Working Note 41, named as the routines there. m x n matrices, k reflectors.

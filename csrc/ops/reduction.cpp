@@ -114,7 +114,7 @@ void loss_backward(const OpCall& call, std::int64_t weight, Work& work) {
   per_output(call, weight + (call.find_tensor("weight") != nullptr ? 1 : 0), work);
 }
 
-// The loss reads only the target's score.
+// The loss reads only the target's score in each row of scores.
 void nll(const OpCall& call, std::int64_t weight, Work& work) {
   const std::int64_t each = weight + (call.find_tensor("weight") != nullptr ? 1 : 0);
   add_operations(work, saturating_multiply(each, call.tensor("target").numel()), call.tensor("self").dtype);
