@@ -1,4 +1,4 @@
-"""What the replacements share: how users write arguments, and the paths of modules."""
+"""The helpers that all replacements share: they read the users' arguments and name the paths of modules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torc
 
 
 def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
-    """What is called: the model, or its ``generate``."""
+    """Return the callable of a mode: the model, or its ``generate``."""
     if mode not in {"forward", "generate"}:
         raise ValueError(f'the mode is "forward" or "generate", not {mode!r}')
     generate: Callable[..., Any] | None = getattr(model, "generate", None)
@@ -83,13 +83,16 @@ def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
 
 
 def evaluating(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
-    """Eval mode; each module's own mode comes back."""
+    """Put the model into eval mode; at the end each module gets its own mode back."""
     return in_mode(model, training=False)
 
 
 @contextlib.contextmanager
 def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
-    """Training or eval mode, likewise. An exported graph has the mode that it was exported in."""
+    """Put the model into training or eval mode; at the end each module gets its own mode back.
+
+    An exported graph keeps the mode that it was exported in.
+    """
     modes = [(module, module.training) for module in model.modules()]
     try:
         with contextlib.suppress(NotImplementedError):  # torch's word for an exported graph
@@ -150,14 +153,14 @@ def eager() -> Iterator[None]:
 
 
 def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """What is called in here leaves the model as it was; a lazy one gets its sizes and keeps them."""
+    """Undo at the end what the calls in here change in the model; a lazy model gets its sizes and keeps them."""
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         return contextlib.nullcontext()
     return StateSnapshot(model, args, kwargs).undoing()
 
 
 def path_in_report(path: str) -> str:
-    """The path that reports have for a place: torch.compile's wrappers are no modules there."""
+    """Return the path that reports have for a place: they leave out torch.compile's wrappers."""
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 

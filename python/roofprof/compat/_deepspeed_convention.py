@@ -1,4 +1,4 @@
-"""How DeepSpeed's profiler counts, and calflops after it, as data: FLOPs of one operator in one module.
+"""The convention of DeepSpeed's profiler, which calflops took over, as data: FLOPs of one operator in one module.
 
 Two for each multiply-accumulate, one for each bias of a convolution and none for that of a linear layer, and a fixed
 weight for each element of the operators named here. All others have their multiply-accumulates alone.

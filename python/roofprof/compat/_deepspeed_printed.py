@@ -1,4 +1,4 @@
-"""What DeepSpeed's profiler prints: the summary, the largest modules at each depth, the model with its figures."""
+"""The text of DeepSpeed's profiler: the summary, the largest modules at each depth, the model with its figures."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _expert_tensor_parallelism(model: nn.Module, engine: Any) -> int:
 
 
 def expert_tensor_parallelism_enabled(model: nn.Module) -> bool:
-    """What the first of DeepSpeed's MoE layers says."""
+    """Return True when a DeepSpeed MoE layer of the model has expert tensor parallelism enabled."""
     deepspeed_moe = sys.modules.get("deepspeed.moe.layer")
     kind: Any = getattr(deepspeed_moe, "MoE", ())
     layers = (module for module in model.modules() if isinstance(module, kind))

@@ -55,7 +55,9 @@ class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def user_formulas(custom_mapping: Mapping[Any, Formula]) -> dict[Any, Formula]:
-    """By operator: what ``register_flop_formula`` was given by others than torch, and ``custom_mapping``."""
+    """Return the formulas by operator: those of ``custom_mapping``, and those that others than torch gave to
+    ``register_flop_formula``.
+    """
     registered = {
         key: formula
         for key, formula in torchs.flop_registry.items()
@@ -84,5 +86,5 @@ def operator_key(name: str) -> Any:
 
 
 def from_formula(operator: str) -> tuple[bool, str]:
-    """Whether a formula declared this operator's work, and the operator's own name."""
+    """Split an operator's name: True where a formula declared its work, and the operator's own name."""
     return operator.endswith(_FORMULA), operator.removesuffix(_FORMULA)

@@ -39,7 +39,7 @@ def _line(name: str, flops: int, total: int, scale: int) -> Line:
 
 
 def _laid_out(rows: list[Line]) -> str:
-    # As tabulate lays it out.
+    # The layout is tabulate's.
     widths = [max(len(title) + 2, *(len(row[column]) for row in rows)) for column, title in enumerate(_HEADER)]
     rule = "  ".join("-" * width for width in widths)
 

@@ -57,7 +57,7 @@ def _under_one_name(counts: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Statistics:
-    """By canonical module name; a module that runs inside TorchScript has no entry."""
+    """Figures by canonical module name; a module that runs inside TorchScript has no entry."""
 
     counts: dict[str, OperatorCounter] = field(default_factory=dict)
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
@@ -152,18 +152,18 @@ class Analysis:
         return self
 
     def clear_op_handles(self) -> Self:
-        """Count multiply-accumulates alone: no operator has a handle of its own."""
+        """Remove the handles of all operators, so that only multiply-accumulates count."""
         self._handles = {}
         self._statistics = None
         return self
 
     def unsupported_ops_warnings(self, enabled: bool) -> Self:
-        """Whether unsupported operators are logged."""
+        """Switch the log of unsupported operators on or off."""
         self._warn_unsupported = enabled
         return self
 
     def uncalled_modules_warnings(self, enabled: bool) -> Self:
-        """Whether uncalled modules are logged."""
+        """Switch the log of uncalled modules on or off."""
         self._warn_uncalled = enabled
         return self
 
@@ -195,13 +195,13 @@ class Analysis:
     # ---- the call
 
     def _count(self, op: Observed) -> float | None:
-        """What an operator without a handle counts for; None where the convention has nothing for it."""
+        """Return the count of an operator without a handle; None where the convention has none."""
         raise NotImplementedError
 
     def _known(self, module_name: str) -> str:
         name = self.canonical_module_name(module_name)
         if name not in self._analyze().counts:
-            raise KeyError(f"'{module_name}' has no figures of its own: it runs inside a TorchScript module")
+            raise KeyError(f"roofprof has no separate figures of '{module_name}': it runs inside a TorchScript module")
         return name
 
     def _counts_of(self, module_name: str) -> OperatorCounter:

@@ -104,7 +104,7 @@ def flop_count_str(flops: Analysis, activations: Analysis | None = None) -> str:
 
 
 def _silenced(analyses: dict[str, Analysis]) -> dict[str, Analysis]:
-    """As fvcore does: an analysis that is printed logs no more warnings."""
+    """Switch off the warnings of analyses that are printed: fvcore logs no more of them either."""
     for analysis in analyses.values():
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
     return analyses
@@ -135,7 +135,7 @@ def _children(names: Iterable[str], prefix: str) -> list[str]:
 
 
 def _without_zeros(columns: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """By path, in order of appearance: what has a figure, or something below it that has one; and the model."""
+    """Return the rows by path, in order of appearance, of the model and of each module with a figure at or below it."""
     rows: dict[str, dict[str, float]] = {}
     for column, values in columns.items():
         for path, value in values.items():

@@ -32,12 +32,12 @@ class AtenCounts:
 
     @property
     def total(self) -> int:
-        """All that the model does."""
+        """Return the MACs of the whole model."""
         return sum(self._by_module[_GLOBAL].values())
 
     def count(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Of one call in eval mode."""
-        # The mode takes operators apart, as ptflops' own does, so that what is observed are those below autograd.
+        """Count one call in eval mode."""
+        # The mode decomposes operators, as ptflops' own does, so that the observer sees the operators below autograd.
         mode = _Dispatch(self._custom)
         with evaluating(model), unfused(), mode:
             report = roofprof.count(model, *args, **kwargs)
@@ -95,7 +95,7 @@ class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _name(operator: Any) -> str:
-    """As "aten::convolution" of ``torch.ops.aten.convolution``."""
+    """Return the name "aten::convolution" for ``torch.ops.aten.convolution``."""
     return str(operator).replace(".", "::", 1)
 
 

@@ -1,4 +1,4 @@
-"""How ptflops counts, as data: what it calls MACs of one operator in one module.
+"""The convention of ptflops, as data: the MACs, in its words, of one operator in one module.
 
 One for each multiply-accumulate and each bias, and a fixed weight for each element of the operators named here. All
 others have their multiply-accumulates alone.
@@ -30,7 +30,7 @@ def aten_macs(op: Observed) -> int:
 
 
 def _with_bias(op: Observed) -> int:
-    """Of our FLOPs, 2 for each MAC and 1 for each bias, the MACs are taken once."""
+    """Return 1 for each MAC and each bias: roofprof's FLOPs are 2 for each MAC and 1 for each bias."""
     return max(op.figures.macs, op.figures.flops - op.figures.macs)
 
 

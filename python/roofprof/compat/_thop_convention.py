@@ -1,4 +1,5 @@
-"""How thop counts, as data: multiply-accumulates, and for some types of modules an extra for each element or step.
+"""The convention of thop, as data: multiply-accumulates, and for some types of modules an extra for each element or
+step.
 
 Only exact types have an extra, as in thop. Every other module counts the MACs that it does.
 """
@@ -14,7 +15,7 @@ from torch import nn
 
 from roofprof import GroupRow
 
-# What a call of a module adds to its MACs: f(module, inputs, output).
+# A rule f(module, inputs, output) returns what thop adds to the MACs of a module's call.
 Extra = Callable[[Any, tuple[Any, ...], Any], float]
 
 
@@ -44,7 +45,7 @@ def _softmax(module: Any, inputs: tuple[Any, ...], _: Any) -> int:
     return int(3 * x.numel() - (x.numel() // x.size(dim) if x.numel() else 0))
 
 
-# For each output element; trilinear, area and the exact nearest count nothing.
+# The weights are for each output element; trilinear, area and the exact nearest count nothing.
 _INTERPOLATION = {"nearest": 1, "linear": 5, "bilinear": 11, "bicubic": 224 + 35}
 
 
@@ -52,8 +53,8 @@ def _upsample(module: Any, _: tuple[Any, ...], output: Any) -> int:
     return int(output.numel()) * _INTERPOLATION.get(module.mode, 0)
 
 
-# Of one step of one cell, for each hidden unit: (gates, element-wise operations beside their MACs). A gate adds 1 for
-# the sum of its two products, and 2 with biases.
+# One step of one cell, for each hidden unit: (gates, element-wise operations apart from the gates' MACs). A gate adds 1
+# for the sum of its two products, and 2 with biases.
 _RECURRENT = {
     nn.RNNCell: (1, 0),
     nn.GRUCell: (3, 4),  # r * (...), (1 - z) * n + z * h
@@ -125,10 +126,10 @@ def rule_of(module: nn.Module) -> str | None:
 
 
 def first_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """A call's inputs as the rules take them: keyword arguments stand behind the others."""
+    """Return a call's inputs in the order of the rules: keyword arguments follow the others."""
     return (*args, *kwargs.values())
 
 
 def as_number(value: Any) -> float:
-    """What a custom rule left in ``total_ops``: a number or a tensor of one."""
+    """Return the ``total_ops`` of a custom rule, which is a number or a tensor of one."""
     return float(value.item() if isinstance(value, torch.Tensor) else value)

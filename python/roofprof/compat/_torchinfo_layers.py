@@ -15,9 +15,9 @@ Size = list[int]
 
 
 class LayerInfo:
-    """What a line says of its module, under torchinfo's names.
+    """The data of a line about its module, under torchinfo's names.
 
-    ``macs`` are the call's mult-adds: of a module with modules inside, those of its own ops. Bytes are bytes.
+    ``macs`` are the call's mult-adds; a module with modules inside has only those of its own ops. Bytes are bytes.
     """
 
     def __init__(self, var_name: str, module: nn.Module, depth: int, parent_info: LayerInfo | None = None) -> None:
@@ -67,7 +67,7 @@ class LayerInfo:
 
     @property
     def trainable(self) -> str:
-        """Whether its parameters are trainable: "True", "False", "Partial", or "--" without any."""
+        """Return "True", "False" or "Partial" for parameters that can be trained, or "--" without parameters."""
         if self.num_params == 0:
             return "--"
         if self.trainable_params == 0:
@@ -75,7 +75,7 @@ class LayerInfo:
         return "True" if self.trainable_params == self.num_params else "Partial"
 
     def get_layer_name(self, show_var_name: bool, show_depth: bool) -> str:
-        """The line's name: "Conv2d (conv1): 1-1"."""
+        """Return the line's name: "Conv2d (conv1): 1-1"."""
         name = f"{self.class_name} ({self.var_name})" if show_var_name and self.var_name else self.class_name
         if not show_depth or not self.depth:
             return name
@@ -189,8 +189,8 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 def additions(layer: LayerInfo, macs: int) -> int:
-    """What torchinfo adds to a call's MACs: one for each bias that is added, and for norms and the like one for each
-    parameter and sample.
+    """Return torchinfo's additions to a call's MACs: one for each bias that is added, and for norms and the like one
+    for each parameter and sample.
     """
     module, output = layer.module, layer.output_size
     if not layer.is_leaf_layer or not layer.executed or not output or isinstance(module, _LOOKUPS):

@@ -20,7 +20,7 @@ class Mode(str, Enum):
 
 @unique
 class RowSettings(str, Enum):
-    """What a line's name shows."""
+    """The settings of a line's name."""
 
     DEPTH = "depth"
     VAR_NAMES = "var_names"
@@ -54,7 +54,7 @@ class Units(str, Enum):
 
 @unique
 class Verbosity(IntEnum):
-    """How much is printed."""
+    """The amount of text that is printed."""
 
     QUIET, DEFAULT, VERBOSE = 0, 1, 2
 
@@ -75,7 +75,7 @@ _INDENT = 5  # characters a level
 
 @dataclass
 class FormattingOptions:
-    """How a summary is laid out; may be changed before it is printed again."""
+    """The layout of a summary; users may change it before they print it again."""
 
     max_depth: int
     verbose: int
@@ -136,7 +136,7 @@ class FormattingOptions:
 
 
 class ModelStatistics:
-    """What :func:`roofprof.compat.torchinfo.summary` gives: the lines, their sums, and the table by ``str()``.
+    """The result of :func:`roofprof.compat.torchinfo.summary`: the lines, their sums, and the table by ``str()``.
 
     total_params, trainable_params: distinct ones of the model. total_mult_adds: of all lines. total_input,
     total_output_bytes, total_param_bytes: bytes; outputs are twice those of the layers with parameters.
@@ -196,7 +196,7 @@ class ModelStatistics:
 
     @staticmethod
     def format_output_num(num: int, units: Units) -> str:
-        """What follows a total's name: " (G): 1.81"."""
+        """Return the text after a total's name: " (G): 1.81"."""
         unit, value = ModelStatistics.to_readable(num, units)
         shown = f"{int(value):,d}" if float(value).is_integer() else f"{value:,.2f}"
         return ("" if unit == Units.NONE else f" ({unit.value})") + f": {shown}"

@@ -1,4 +1,4 @@
-"""How torchstat counts, as data: for each type of layer MAdd, Flops and what it reads and writes, by elements."""
+"""The convention of torchstat, as data: MAdd, Flops and the elements read and written, for each type of layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class LayerWork:
-    """What was observed of all calls of one layer."""
+    """The observed work of all calls of one layer."""
 
     module: Any
     calls: int
@@ -23,12 +23,12 @@ class LayerWork:
 
     @property
     def params(self) -> int:
-        """Elements of the layer's own parameters."""
+        """Return the number of elements of the layer's own parameters."""
         return sum(parameter.numel() for parameter in self.module.parameters(recurse=False))
 
     @property
     def has_bias(self) -> bool:
-        """Whether it has one."""
+        """Return True when the layer has a bias."""
         return getattr(self.module, "bias", None) is not None
 
 
@@ -46,18 +46,18 @@ class Rule(NamedTuple):
 
 
 def _conv_madd(work: LayerWork) -> int:
-    """A product and an addition for each MAC; the first addition is the bias, or none."""
+    """Return a product and an addition for each MAC; the first addition is the bias, or none."""
     return 2 * work.macs - (0 if work.has_bias else work.outputs)
 
 
 def _transposed_madd(work: LayerWork) -> int:
-    """As for a convolution, by the positions of the input."""
+    """Return the count of a convolution; without a bias, 1 less for each position of the input and output channel."""
     positions = work.inputs // work.module.in_channels
     return 2 * work.macs - (0 if work.has_bias else positions * work.module.out_channels)
 
 
 def _conv_flops(work: LayerWork) -> int:
-    """The products, and the bias."""
+    """Return the products and the additions of the bias."""
     return work.macs + (work.outputs if work.has_bias else 0)
 
 

@@ -8,7 +8,7 @@ a multiply-accumulate, 1 for each bias of a convolution, none for a linear layer
 norms                                              5, 4 without a weight; BatchNorm in eval mode 2 and 1
 ReLU and its kin, SiLU, GELU, softmax, poolings    1 for each input element
 interpolation, additions, multiplications          1 for each output element
-everything else                                    0 beside its MACs
+everything else                                    its MACs alone
 =================================================  =====================================================================
 
 What differs:
@@ -85,7 +85,7 @@ __all__ = [
     "params_to_string",
 ]
 
-_NOT_STARTED = "there are no figures: call start_profile() before the forward, and ask before end_profile()"
+_NOT_STARTED = "FlopsProfiler has no figures: call start_profile() before the forward, and ask before end_profile()"
 _FORWARD_ALONE = (
     "deepspeed's total flops and MACs are those of the forward alone, though a backward ran as well: "
     "roofprof.RooflineProfiler(model).run_step(step) counts all phases"
@@ -114,7 +114,10 @@ class FlopsProfiler:
     # ---- begin and end
 
     def start_profile(self, ignore_list: Collection[type[nn.Module]] | None = None) -> None:
-        """Begin anew. ignore_list: exact types of modules whose own work counts for the module above them."""
+        """Begin with empty figures.
+
+        ignore_list: exact types of modules whose own work counts for the module above them.
+        """
         self.stop_profile()
         self._figures = Figures(self.model, ignore_list)
         self.started = True
@@ -205,7 +208,7 @@ class FlopsProfiler:
         return _as(params_to_string, self._known().params(self.model), as_string)
 
     def is_expert_tensor_parallelism_enabled(self) -> bool:
-        """What the model's MoE layers say."""
+        """Return True when one of the model's MoE layers has expert tensor parallelism enabled."""
         return expert_tensor_parallelism_enabled(self.model)
 
     # ---- printed

@@ -21,7 +21,7 @@ ran before; so is one through a module that was made after the first call of a m
 
 What roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
 counted here too; of a block without a model in "Global" alone. ``profile`` makes several calls: one of them counts
-here. Other threads are not counted, as with torch: each may have a counter of its own.
+here. Other threads are not counted, as with torch: each may open its own counter.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OPEN = threading.local()  # .blocks: this thread's, outer before inner
 
 
 class _Observer(roofprof.RooflineProfiler):
-    """What a FlopCounterMode observes with. Others make way by :meth:`FlopCounterMode._alone`."""
+    """The observer of a FlopCounterMode. Other observers make way by :meth:`FlopCounterMode._alone`."""
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -208,7 +208,7 @@ class FlopCounterMode:
                 self._count(name, key, flops)
 
     def _open(self) -> None:
-        # Of the host, so that a GPU is not traced: nothing here is a time.
+        # Observe the host's ops alone: nothing here is a time, so no GPU needs to be traced.
         profiler = _Observer(self._modules.together(), device="cpu", counters="off", ceilings=roofprof.Ceilings())
         profiler.__enter__()
         self._profiler = profiler

@@ -4,7 +4,7 @@ The convention is thop's: what it calls MACs are multiply-accumulates, and an ex
 exactly these types (:mod:`roofprof.compat._thop_convention` is the table):
 
 =====================================  ============================================================================
-type                                   beside its MACs
+type                                   added to its MACs
 =====================================  ============================================================================
 BatchNorm, LayerNorm, InstanceNorm     2 for each input element, 4 with weight and bias
 Softmax                                3 for each element, less 1 for each row
@@ -109,7 +109,7 @@ def _clever(number: float, template: str) -> str:
 
 
 class _Tally:
-    """What each module counts by itself: the MACs of its own ops and what thop's convention adds to each call."""
+    """The count of each module by itself: the MACs of its own ops and thop's extra for each call."""
 
     def __init__(self, model: nn.Module, custom: Mapping[type[nn.Module], CustomOp]) -> None:
         self._custom = custom
@@ -143,7 +143,7 @@ class _Tally:
                 self._own[id(module)] += convention.extra_in_torchscript(operator, group)
 
     def layer(self, module: nn.Module) -> tuple[float, float, LayerInfo]:
-        """MACs, parameters and layers of a subtree. A module that was listed before counts nothing."""
+        """Return the MACs, parameters and layers of a subtree. A module that was listed before counts nothing."""
         if id(module) in self._modules_seen:
             return 0.0, 0.0, {}
         self._modules_seen.add(id(module))
@@ -156,7 +156,7 @@ class _Tally:
         if type(module) not in self._custom:
             return macs, params, info
         replaced = self._replaced.get(id(module), 0.0)
-        # As in thop, a rule for a container stands beside those of what it contains.
+        # thop adds a container's rule to those of the modules inside it; any other rule replaces them.
         if isinstance(module, (nn.Sequential, nn.ModuleList)):
             return macs + replaced, params, info
         return replaced, params, {}
@@ -171,11 +171,11 @@ class _Tally:
 
 
 def _custom_ops_of(rule: CustomOp, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> float:
-    """What a custom rule adds to ``module.total_ops``, which is there for as long as the rule runs."""
+    """Return the number that a custom rule adds to ``module.total_ops``, an attribute for as long as the rule runs."""
     names = ("total_ops", "total_params")
     if any(hasattr(module, name) for name in names):
         raise ValueError(
-            f"{type(module).__name__} has a total_ops or total_params of its own, which its custom rule would overwrite"
+            f"{type(module).__name__} has a total_ops or total_params, which its custom rule would overwrite"
         )
     vars(module).update({name: torch.zeros(1, dtype=torch.float64) for name in names})
     try:

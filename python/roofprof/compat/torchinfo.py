@@ -152,7 +152,7 @@ def _check(input_data: Any, input_size: Any, columns: tuple[ColumnSettings, ...]
 
 
 def _target(model: nn.Module, device: torch.device | str | None, *, has_data: bool) -> torch.device | None:
-    """Where the call runs; None: wherever the arguments and the model are."""
+    """Return the device of the call; None leaves the arguments and the model where they are."""
     if device is not None:
         return torch.device(device)
     parameter = next(model.parameters(), None)
@@ -160,7 +160,7 @@ def _target(model: nn.Module, device: torch.device | str | None, *, has_data: bo
 
 
 def _sizes(input_size: Any) -> list[Any]:
-    """``input_size`` as a list of shapes."""
+    """Return ``input_size`` as a list of shapes."""
     if not isinstance(input_size, (list, tuple)):
         raise TypeError(f"input_size must be a shape or a list of shapes, not {input_size!r}")
     if not input_size or any(size <= 0 for size in _flat(input_size)):
@@ -217,7 +217,7 @@ def _mapped(data: Any, change: Any) -> Any:
 
 
 def _bytes(data: Any) -> int:
-    """Of all tensors and arrays in containers."""
+    """Return the bytes of all tensors and arrays in containers."""
     if isinstance(data, Mapping):
         return _bytes(list(data.values()))
     if isinstance(data, (list, tuple)) and not isinstance(data, nn.utils.rnn.PackedSequence):

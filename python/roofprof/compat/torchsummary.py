@@ -1,7 +1,8 @@
 """torchsummary's ``summary`` on roofprof's observer: ``from roofprof.compat.torchsummary import summary``.
 
-A line for each call of a module, as the calls end, with what it returns and the parameters of its own; the sizes in MB
-are MiB, and "Forward/backward pass size" is twice what all lines return. It differs where torchsummary is wrong:
+The summary has a line for each call of a module, as the calls end, with its outputs and its own parameters; the sizes
+in MB are MiB, and "Forward/backward pass size" is twice the outputs of all lines. It differs where torchsummary is
+wrong:
 
 ==============================================  ==================================  ==================================
 what the model does                             torchsummary                        here
