@@ -38,7 +38,7 @@ def type_name(module: torch.nn.Module) -> str:
 
 
 def is_part_of_export(module: torch.nn.Module) -> bool:
-    """Whether torch.export put the module there to check the inputs."""
+    """Return True for a module that torch.export added to check the inputs."""
     return type(module).__module__ == "torch.export._unlift" and type(module).__name__ == "GuardsFn"
 
 
@@ -88,7 +88,7 @@ class GraphScopes:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """In here, the graphs' modules run a forward that reports where each node came from."""
+        """Replace in here the forwards of the graphs' modules by forwards that report the module of each node."""
         if self._forwards is None:
             self._forwards = [(module, self._observed(module, places)) for module, places in self._graphs]
         before = [vars(module).get("forward") for module, _ in self._forwards]
@@ -113,7 +113,7 @@ class GraphScopes:
 
         graph = copy.deepcopy(module.graph)
         for call in _calls_in(graph, places):
-            # Of calls that begin or end at one node, the outer one comes first, and is to stand outside.
+            # Calls may begin or end at one node: the outer one comes first, and must enclose the others.
             with graph.inserting_before(call.nodes[0]):
                 graph.call_function(roofprof_enter, (call.place,))
             last, inputs, outputs = call.nodes[-1], call.inputs, call.outputs

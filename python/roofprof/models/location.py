@@ -1,4 +1,4 @@
-"""Where the work runs, and whether its time can be taken there."""
+"""The device on which the work runs, and the reason if calls on it cannot be timed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Location(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether all tensors hold data."""
+        """Return True when all tensors hold data."""
         return self.holds_data and self.otherwise is None
 
 
 def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], requested: str | None = None) -> Location:
-    """The requested device; without a wish that of a parameter or an input which is not on the CPU; else the CPU."""
+    """Return the requested device; without a request that of a parameter or an input off the CPU; else the CPU."""
     held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
     inputs = Contents(args, kwargs).tensors
     tensors = Contents(held, inputs).tensors

@@ -54,7 +54,9 @@ def _work_for(call: _C.OwnCall, function: Callable[..., Any]) -> Callable[..., A
 @SharedChange
 @contextlib.contextmanager
 def starts_are_known() -> Iterator[None]:
-    """In here, what a thread that is observed starts, or submits to a pool, is its own."""
+    """Attribute in here threads that an observed thread starts, and work that it submits to a pool, to its call or
+    block.
+    """
     original, submitted = threading.Thread.start, ThreadPoolExecutor.submit
 
     def start(thread: threading.Thread) -> None:

@@ -1,4 +1,4 @@
-"""Which calls of a language model are prefill, and which decode, told from the cache that they are given."""
+"""The calls of a language model that are prefill and those that are decode; the cache that they get decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from roofprof.models.tree import ModelTree
 
 PHASES = ("prefill", "decode")
-# As transformers and those who follow it name the parameters of a forward; of an encoder and a decoder, the decoder's.
-# "cache" is transformers' name since 5.24; others call anything so, but have no `use_cache` beside it.
+# transformers and its followers name the parameters of a forward so; with an encoder and a decoder, the decoder's.
+# "cache" is transformers' name since 5.24; others give other parameters that name, but then have no `use_cache`.
 _CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
 _TOKENS = ("decoder_input_ids", "input_ids")
 _EMBEDDINGS = ("decoder_inputs_embeds", "inputs_embeds")
@@ -30,7 +30,9 @@ class Model(NamedTuple):
 
 
 def models_with_cache(tree: ModelTree) -> dict[int, Model]:
-    """By identity the outermost modules whose forward takes a cache; without what torch.compile wraps."""
+    """Return by identity the outermost modules whose forward takes a cache; without the modules that torch.compile
+    wraps.
+    """
     wrapped = {id(module) for _, module, _ in tree.wrappers}
     found: dict[int, Model] = {}
     inside: set[int] = set()  # places of these modules, and of all below them
@@ -60,7 +62,7 @@ def _signature(module: torch.nn.Module) -> inspect.Signature | None:
 
 
 class TokenCalls:
-    """The calls of one run or block; :meth:`hook` is told of each call of a module as it begins."""
+    """The calls of one run or block; torch calls :meth:`hook` as each call of a module begins."""
 
     def __init__(self, session: _C.ModuleHooks, models: Mapping[int, Model], tree: ModelTree) -> None:
         self._session = session
@@ -69,11 +71,11 @@ class TokenCalls:
         self._counted: dict[str, dict[str, Any]] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is a model to ask about."""
+        """Return True when a model takes a cache."""
         return bool(self._models)
 
     def counted(self) -> list[dict[str, Any]]:
-        """What was counted of each phase, in the order of their first calls."""
+        """Return the counts of each phase, in the order of their first calls."""
         return list(self._counted.values())
 
     def hook(self, module: torch.nn.Module, args: tuple[Any, ...]) -> None:
@@ -108,7 +110,7 @@ class TokenCalls:
 
 
 class Call(NamedTuple):
-    """What a call of a language model is given: so many new tokens of so many sequences."""
+    """The size of a language model's call: the number of new tokens of a number of sequences."""
 
     sequences: int
     new: int
