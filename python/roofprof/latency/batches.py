@@ -15,7 +15,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def arguments_of(value: Any) -> Arguments:
-    """What a callable that makes inputs returned, as arguments of the model.
+    """Return the model's arguments for the result of a callable that makes inputs.
 
     A pair of a tuple and a dict is positional arguments and keywords, another tuple is positional arguments, anything
     else is the one argument.
@@ -30,9 +30,9 @@ def arguments_of(value: Any) -> Arguments:
 
 
 def samples_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int | None, str]:
-    """How many samples one call has, and where that is from; or None, and why.
+    """Return the number of samples of one call and its source, or None and the reason.
 
-    It is the leading dimension of the tensors among the inputs, if all that have dimensions agree in it.
+    The number is the leading dimension of the input tensors, if all that have dimensions agree in it.
     """
     sizes = sorted({_leading(tensor) for tensor in _inputs(args, kwargs) if tensor.dim()})
     if not sizes:

@@ -1,4 +1,4 @@
-"""What takes the time of a call: the host's clock on a CPU, events on a GPU with the host's clock beside them."""
+"""The clocks that time a call: the host's clock on a CPU; on a GPU device events, and the host's clock as well."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HostClock:
     name = "perf_counter"
 
     def call(self, model: Model, arguments: Arguments) -> tuple[int, int]:
-        """Return a call's nanoseconds by this clock, twice: there is no other."""
+        """Return a call's nanoseconds by this clock, twice: it is the only one."""
         args, kwargs = arguments
         begin = time.perf_counter_ns()
         model(*args, **kwargs)

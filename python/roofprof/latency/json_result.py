@@ -37,7 +37,7 @@ class Stored(Result):
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """What :meth:`to_dict` gave. Raises ValueError where it is something else."""
+        """Return the result that :meth:`to_dict` wrote. Raises ValueError where ``stored`` is something else."""
         if not isinstance(stored, dict) or stored.get("schema") != cls.SCHEMA:
             raise ValueError(f"this is no {cls.SCHEMA}: it has no such 'schema'")
         if stored.get("schema_version") != SCHEMA_VERSION:
@@ -64,13 +64,13 @@ class Stored(Result):
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:
-        """A field's value from JSON's."""
+        """Return a field's value from JSON's."""
         if name == "notes":
             return tuple(_report.Note(note["code"], note["text"], note["where"]) for note in value)
         return tuple(value) if isinstance(value, list) else value
 
     def _figures(self) -> dict[str, Any]:
-        """What follows from the fields, for other readers."""
+        """Return the figures that follow from the fields, for other readers."""
         raise NotImplementedError
 
 

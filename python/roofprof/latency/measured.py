@@ -1,4 +1,4 @@
-"""What was timed: the latency of one call, and from it the throughput."""
+"""The measured latency of one call, and the throughput that follows from it."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Latency(Stored):
     warmup: int
     """Calls before them that were not timed, the first one included."""
     samples: int | None
-    """In one call: its batch."""
+    """The batch: the number of samples in one call."""
     samples_from: str
-    """Where that is known from; where it is None, why."""
+    """The source of that number; where it is None, the reason."""
     tokens: int | None
-    """In one call, where they were given."""
+    """The number of tokens in one call, where the user gave it."""
     user_ns: int
-    """Of this process, all its threads, while the timed calls ran."""
+    """User time of this process, of all its threads, while the timed calls ran."""
     system_ns: int
     processors: float
-    """How many it may use at once, by its affinity and its control groups."""
+    """The number of processors that the process may use at once, by its affinity and its control groups."""
     gc_collections: int = 0
-    """Of Python's garbage collector while the calls were timed; their time is in the latencies."""
+    """Collections by Python's garbage collector while the calls were timed; their time is in the latencies."""
     queued_calls: int = 0
     """On a GPU: calls made back to back, without waiting for the one before."""
     queued_ns: int = 0
@@ -138,7 +138,7 @@ class Latency(Stored):
 
     @property
     def queued_tokens_per_second(self) -> float | None:
-        """Likewise of tokens."""
+        """Throughput of calls that do not wait for one another, in tokens. On a GPU alone."""
         return self._queued(self.tokens)
 
     def _queued(self, of_a_call: int | None) -> float | None:
@@ -176,7 +176,7 @@ class Latency(Stored):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether device events took the times."""
+        """Return True when device events took the times."""
         return self.clock != "perf_counter"
 
     # ---- what is missing

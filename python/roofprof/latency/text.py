@@ -35,7 +35,7 @@ def percent_text(value: float | None) -> str:
 
 
 def latency_text(latency: Latency) -> str:
-    """What ``print(latency)`` shows."""
+    """Return the text of ``print(latency)``."""
     lines = [*_attention(latency.notes), *_header(latency.model, latency.device, latency.environment)]
     lines += _block("", _calls_words(latency))
     lines += ["", *_latency_table(latency), ""]
@@ -55,7 +55,7 @@ def latency_text(latency: Latency) -> str:
 
 
 def sweep_text(sweep: LatencySweep) -> str:
-    """What ``print(sweep)`` shows."""
+    """Return the text of ``print(sweep)``."""
     first = sweep.points[0]
     notes = _notes_of(sweep)
     calls = sorted({len(point.times_ns) for point in sweep.points})
@@ -210,6 +210,6 @@ def _notes(notes: Iterable[_report.Note]) -> list[str]:
 
 
 def _block(label: str, text: str) -> list[str]:
-    """A label, and beside it as many lines as the text needs."""
+    """Return the lines of a text that is wrapped to the right of its label."""
     lines = textwrap.wrap(text, WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     return [f"{label if number == 0 else '':{_LABEL}}{line}" for number, line in enumerate(lines)]

@@ -28,7 +28,7 @@ QUEUED_CALLS = 50  # at most
 
 @dataclass(frozen=True)
 class Subject:
-    """What is timed: a model, and the device that its user named (None: where it is)."""
+    """The model that is timed, and the device that its user named (None: the model's)."""
 
     model: Callable[..., Any]
     device: str | None = None
@@ -156,7 +156,9 @@ class _Calls:
         self._queue()
 
     def _spent(self, share: float, more: float = 0.0) -> bool:
-        """Whether that share of the time limit is over, or will be so much later. Compilations do not count."""
+        """Return True when that share of the time limit is over, or will be after ``more`` seconds. Compilations do not
+        count.
+        """
         if self._plan.seconds is None:
             return False
         spent = time.perf_counter() - self._began - self._target.compilations.seconds

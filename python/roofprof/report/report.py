@@ -65,7 +65,8 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def advice(self) -> list[_report.Advice]:
-        """What to do where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
+        """The advice for the modules with the most time, most first: a sentence for each rule of docs/advice.md that
+        clearly holds.
 
         Empty without times or roofs.
         """
@@ -116,7 +117,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def language_model(self) -> list[_report.TokenPhase]:
-        """Prefill and decode, told apart by the cache that calls were given; empty where none was."""
+        """Prefill and decode, which are recognized by the cache that calls were given; empty where none was."""
         return self._compiled.language_model
 
     @property
@@ -138,7 +139,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def coverage(self) -> _report.Coverage:
-        """What the figures leave out."""
+        """The parts of the run that the figures leave out."""
         return self._compiled.coverage
 
     @property
@@ -158,17 +159,17 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def device(self) -> str:
-        """Where it ran."""
+        """The device on which it ran."""
         return self._compiled.device
 
     @property
     def partial(self) -> bool:
-        """Whether an exception ended the run or block, so that only what ran before is in here."""
+        """True when an exception ended the run or block: the report has only what ran before."""
         return self._compiled.partial
 
     @property
     def steps(self) -> int | None:
-        """How many steps of a block ``prof.step()`` marked; None where it marked none.
+        """The number of steps of a block that ``prof.step()`` marked; None where it marked none.
 
         Rows and total are those of the whole block: a step's mean is their share, ``total.macs / steps``.
         """
@@ -255,7 +256,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return plot(self, path, by, kind, before, expand=expand)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the roofline where there is one, and the table. Without scripts."""
+        """Return the HTML for a notebook: the roofline where there is one, and the table. Without scripts."""
         return html(self)
 
     # ---- written and read
@@ -292,7 +293,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         import io
 
         text = self.to_csv(by=by)
-        # In text nothing means missing: the model's path is "", and a module may be called "nan".
+        # An empty cell of a text column is a value: the model's path is "", and a module may be called "nan".
         columns = fields.of("kernel" if by == "kernel" else "row").values()
         texts = [field.key for field in columns if field.is_text]
         numbers = [field.key for field in columns if not field.is_text]
@@ -341,7 +342,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
 
 def parsed(text: str | bytes) -> Report:
-    """What is no report raises ValueError."""
+    """Return the report in a JSON text. Raises ValueError for any other text."""
     try:
         return Report(_report.report_from_json(text))
     except RuntimeError as error:

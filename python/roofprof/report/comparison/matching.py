@@ -1,4 +1,4 @@
-"""Which rows of two reports are the same module: by path, else by place in the tree and equal work."""
+"""The pairs of rows in two reports that are the same module: by path, else by place in the tree and equal work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matche
 
 
 def _parents(rows: Sequence[_report.Row]) -> list[int]:
-    """The index of each row's parent; -1 of the model and what stands beside it."""
+    """Return the index of each row's parent; -1 for the rows at the top level, such as the model."""
     parents, above = [], list[int]()
     for index, row in enumerate(rows):
         del above[row.depth :]
@@ -62,7 +62,9 @@ def _pair_children(
     pairs: dict[int, int],
     ambiguous: set[int],
 ) -> bool:
-    """Whether any was found: rows without a partner, below partners, of equal name below them or of equal work."""
+    """Pair rows that have no partner but a paired parent, by equal name or else by equal work; return True if any pair
+    was found.
+    """
     taken = set(pairs.values())
     found = False
     for key_of in (_name, _work):
@@ -91,7 +93,7 @@ def _name(row: _report.Row) -> str:
 
 
 def _pair_moved(before: Sequence[_report.Row], after: Sequence[_report.Row], pairs: dict[int, int]) -> None:
-    """What has gone to another place: only where one row alone does such work, on either side."""
+    """Pair rows that are in another place now, only where on either side a single row does such work."""
     taken = set(pairs.values())
     left, right = defaultdict[Hashable, list[int]](list), defaultdict[Hashable, list[int]](list)
     for index, row in enumerate(before):

@@ -51,7 +51,7 @@ _CELLS = (
 
 
 def heading(comparison: Comparison) -> str:
-    """What is compared with what."""
+    """Return the names of the two sides, with model, device and number of runs."""
     sides = [
         f"{name} ({report.model} on {report.device}, {len(report.run_times)} timed runs)"
         for report, name in zip((comparison.before, comparison.after), comparison.names, strict=True)
@@ -60,7 +60,7 @@ def heading(comparison: Comparison) -> str:
 
 
 def said_first(comparison: Comparison) -> list[str]:
-    """What else is not the same; a sentence where nothing is."""
+    """Return the other differences; one sentence where there are none."""
     return [str(difference) for difference in comparison.differences] or [
         "nothing: machine, torch, threads, device, dtype, inputs and roofs are the same"
     ]

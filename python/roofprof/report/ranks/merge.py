@@ -18,8 +18,8 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
     ``time_median``, ``time_max`` and ``slowest_rank`` are of its time on one rank. The rank is the one that torchrun
     told when the report was made. Files are read one after the other, and only what is merged is kept.
 
-    skip_bad: warn of what is no report, or does not fit those before it, and merge the rest. Raises ValueError or
-    OSError for it otherwise, and where nothing is left.
+    skip_bad: warn of a source that cannot be read as a report, or does not fit those before it, and merge the rest.
+    Without it such a source raises ValueError or OSError, as does a merge with nothing left.
     """
     merger = _report.RankMerger()
     sources: dict[int, Report | str | Path] = {}

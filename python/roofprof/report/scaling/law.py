@@ -19,7 +19,7 @@ LEVEL = 0.8  # of intervals
 
 
 class Interval(NamedTuple):
-    """Of a throughput: the curve's own value, and the ends of the interval; None where nothing tells them."""
+    """The throughput by the curve, and the ends of its interval; None where they are not known."""
 
     value: float
     low: float | None
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """What was fitted. Throughputs are in the unit of those that were given."""
+    """The fitted curve. Throughputs are in the unit of the given ones."""
 
     single: float  # throughput of one rank
     sigma: float  # contention: the share of work that does not get faster with ranks
@@ -38,7 +38,7 @@ class Law:
 
     @property
     def from_residuals(self) -> bool:
-        """Whether the uncertainty comes from the residuals; else from the spread of steps."""
+        """Return True when the uncertainty comes from the residuals, False when it comes from the spread of steps."""
         return self.fitted.from_residuals
 
     @property
@@ -47,11 +47,11 @@ class Law:
         return math.sqrt(max(1 - self.sigma, 0) / self.kappa) if self.kappa > 0 else None
 
     def throughput(self, ranks: float) -> float:
-        """Of the curve."""
+        """Return the throughput by the curve."""
         return self.single * ranks / (1 + self.sigma * (ranks - 1) + self.kappa * ranks * (ranks - 1))
 
     def interval(self, ranks: float) -> Interval:
-        """The curve's throughput, and where it lies in 80% of the draws."""
+        """Return the curve's throughput, and the range of 80% of the draws."""
         low, high = self.fitted.interval(ranks, LEVEL) or (None, None)
         return Interval(self.throughput(ranks), low, high)
 

@@ -1,4 +1,4 @@
-"""What scaling reads of the report of one number of ranks: the time of a step, its work, and where the time went."""
+"""The data that scaling takes from the report of one number of ranks: the time of a step, its work and its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.report.report import Report
 
-# As csrc/analysis/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
+# These prefixes mark collectives, as in csrc/analysis/ranks/rank_line.cpp: their bytes are not the model's work.
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::")
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel"}
 
@@ -48,12 +48,12 @@ class Read:
 
     @property
     def has_steps(self) -> bool:
-        """Whether every rank marked its steps."""
+        """Return True when every rank marked its steps."""
         return all(line.steps > 0 and line.step is not None for line in self.lines)
 
     @property
     def model(self) -> str:
-        """The type of what was wrapped to run on several ranks."""
+        """Return the type of the model that was wrapped to run on several ranks."""
         if self.report.model in _WRAPPERS:
             return next((row.type for row in self.report.rows if row.path == "module"), self.report.model)
         return re.sub("^FSDP(?=[A-Z])", "", self.report.model)  # as fully_shard names what it shards
@@ -123,7 +123,7 @@ def measured(of: Read, *, per_step: bool) -> Measured:
 
 
 def _spread(of: Read, slowest: int, *, per_step: bool) -> tuple[float | None, int]:
-    """Of the times whose median is taken, and how many they are."""
+    """Return the spread of the times whose median is taken, and their number."""
     if per_step:
         return of.lines[slowest].step_spread, of.lines[slowest].steps
     runs = of.report.run_times if len(of.lines) == 1 else []
@@ -131,7 +131,7 @@ def _spread(of: Read, slowest: int, *, per_step: bool) -> tuple[float | None, in
 
 
 def standard_error(spread: float, count: int) -> float:
-    """Of the median of `count` times whose range is `spread`, both relative to the median.
+    """Return the standard error of the median of `count` times whose range is `spread`, both relative to the median.
 
     The range of normal values is taken for their deviation (Blom, 1958); a single slow step makes it larger.
     """
@@ -140,7 +140,7 @@ def standard_error(spread: float, count: int) -> float:
 
 
 def roofs_of_compute(of: Read) -> dict[str, Any]:
-    """Those that hold ops which are no collectives: the network's are another for each number of ranks."""
+    """Return the roofs for all ops but collectives: the network's roof differs for each number of ranks."""
     roofs = of.report.ceilings.to_dict()
     return {key: value for key, value in roofs.items() if key not in {"device", "network"}}
 

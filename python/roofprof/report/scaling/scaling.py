@@ -1,4 +1,4 @@
-"""Reports of one program on different numbers of ranks, beside each other."""
+"""The comparison of one program's reports on different numbers of ranks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ScalingPrediction:
 
 @dataclass(frozen=True, repr=False)
 class Scaling(Result):
-    """What :func:`scaling` found."""
+    """The result of :func:`scaling`."""
 
     model: str
     device: str
@@ -75,7 +75,7 @@ class Scaling(Result):
     warnings: tuple[str, ...]
 
     def table(self, width: int = 120) -> str:
-        """As text: speed-up and efficiency, the loss and its parts, the fitted curve and what it predicts."""
+        """Return the text: speed-up and efficiency, the loss and its parts, the fitted curve and its predictions."""
         from roofprof.report.scaling.text import as_text
 
         return as_text(self, width)
@@ -137,7 +137,7 @@ class Scaling(Result):
 
     @property
     def uncertainty(self) -> str | None:
-        """Where the intervals come from: "residuals", "spread of steps", "forms of the law"; None without intervals."""
+        """The source of the intervals: "residuals", "spread of steps", "forms of the law"; None without intervals."""
         if self.law.interval(self.points[0].ranks).low is None:
             return None
         if self.law.from_residuals:
@@ -146,12 +146,12 @@ class Scaling(Result):
 
 
 def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
-    """How one program scales: merged reports, or their files, of different numbers of ranks.
+    """Return the scaling of one program, from merged reports, or their files, of different numbers of ranks.
 
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
     the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of, and how the
-    curve is fitted. Raises ValueError or OSError, naming the report, for what is no report, has no times, is of one of
-    several ranks or of another model, and for two of the same number of ranks.
+    curve is fitted. Raises ValueError or OSError, naming the report, for a file that is not a report, for a report that
+    has no times, is of one of several ranks or of another model, and for two of the same number of ranks.
     """
     reads = [read(report, position) for position, report in enumerate(reports)]
     _check(reads)

@@ -39,13 +39,13 @@ def as_text(scaling: Scaling, width: int) -> str:
 
 
 def heading(scaling: Scaling) -> str:
-    """What scales, and how it was made larger."""
+    """Return the model, the ranks and the kind of scaling."""
     first, last = scaling.points[0].ranks, scaling.points[-1].ranks
     return f"{scaling.model} on {scaling.device}, {first} to {last} ranks; {_KINDS[scaling.kind]}"
 
 
 def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """Columns, rows of cells, and the first row that is a prediction."""
+    """Return columns, rows of cells, and the first row that is a prediction."""
     columns = ["ranks", scaling.per, f"{scaling.unit}/s", "speed-up", "efficiency", "spread", "hosts", "AI"]
     rate, intensity = fields["achieved_flops"], fields["intensity"]
     rows = [
@@ -86,7 +86,7 @@ def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
 
 
 def explained(scaling: Scaling) -> list[tuple[str, str]]:
-    """What the tables mean and what follows: pairs of label and text."""
+    """Return explanations of the tables, and conclusions from them: pairs of label and text."""
     parts = scaling.points[0].parts
     meanings = "; ".join(f"{part}: {MEANINGS[part]}" for part in parts)
     first = scaling.points[0].ranks
@@ -115,7 +115,7 @@ def _largest(scaling: Scaling) -> str:
 
 
 def _compute(scaling: Scaling) -> list[tuple[str, str]]:
-    """What makes ops slower: intensities, and who shares a host."""
+    """Return the causes of slower ops: intensities, and the ranks that share a host."""
     first, last = scaling.points[0], scaling.points[-1]
     said = []
     if first.intensity is not None and last.intensity is not None:
@@ -128,7 +128,7 @@ def _compute(scaling: Scaling) -> list[tuple[str, str]]:
 
 
 def law_words(scaling: Scaling) -> str:
-    """Which curve, its parameters, and how many points they come from."""
+    """Return the name of the curve, its parameters, and the number of points that they come from."""
     law = scaling.law
     known = f"sigma = {law.sigma:.3g}, kappa = {law.kappa if law.kappa > _KAPPA else 0:.3g}"
     text = (
@@ -151,7 +151,7 @@ def law_words(scaling: Scaling) -> str:
 
 
 def predicted_words(scaling: Scaling) -> str:
-    """What a prediction assumes, and what its interval knows."""
+    """Return the assumptions of a prediction, and the sources of its interval."""
     text = (
         "no measurement: the curve continued, as if hosts, network and the split of the work stayed alike; what begins "
         "beyond the measured ranks, such as a second host, is not in it"
@@ -170,17 +170,17 @@ def predicted_words(scaling: Scaling) -> str:
 
 
 def seconds(value: float) -> str:
-    """With its sign."""
+    """Return seconds with their sign."""
     return ("-" if value < 0 else "") + fields.of("row")["time"].text(abs(value))
 
 
 def percent(share: float) -> str:
-    """Of a share of 1."""
+    """Return a share of 1 as a percentage."""
     return f"{100 * share:.1f}%"
 
 
 def between(low: float | None, high: float | None, *, percents: bool = False) -> str:
-    """The ends of an interval in brackets; nothing where they are not known."""
+    """Return the ends of an interval in brackets; nothing where they are not known."""
     if low is None or high is None:
         return ""
     return f" ({100 * low:.1f}-{100 * high:.1f}%)" if percents else f" ({low:.2f}-{high:.2f})"
