@@ -1,4 +1,6 @@
-"""What modules hold, read where torch keeps it: the user's class may have methods of its own that list it."""
+"""The tensors and children of modules, read where torch keeps them: a user's class may override the methods that list
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ _attributes = vars(torch.nn.Module)["__dict__"].__get__
 
 
 def tensors_of_modules(model: torch.nn.Module) -> list[torch.Tensor]:
-    """The parameters and buffers of a module and of all below it, in the order of its tree; some may come twice."""
+    """Return the parameters and buffers of a module and of all below it, in the order of its tree; some may come
+    twice.
+    """
     found: list[torch.Tensor] = []
     pending = [model]
     seen: set[int] = set()

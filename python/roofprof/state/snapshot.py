@@ -1,4 +1,4 @@
-"""What calls of a model leave changed, kept so that further calls can be undone."""
+"""The state that calls of a model change, kept so that further calls can be undone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from roofprof import _C
 from roofprof.state.state_roots import Contents, is_lazy, used_by
 
-# Of what no call was seen to write: torch does not tell of all writes, nor numpy of any.
+# State that no call was seen to write is kept too, up to this size: torch does not report all writes, and numpy none.
 _BYTES_KEPT = _C.BYTES_KEPT
 
 
@@ -108,7 +108,9 @@ def _resetter(read: Callable[[], Any], write: Callable[[Any], Any]) -> Callable[
 
 
 def _generator_resetter(generator: Any) -> Callable[[], None]:
-    """By the methods of the class that the state is of: those of the user's subclass are theirs."""
+    """Return the function that restores a generator by the methods of torch's, Python's or numpy's class: a user's
+    subclass may override them.
+    """
     kind = type(generator)
     if issubclass(kind, random.Random):
         return _resetter(lambda: random.Random.getstate(generator), partial(random.Random.setstate, generator))

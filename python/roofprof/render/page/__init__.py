@@ -20,5 +20,5 @@ def write_page(report: _report.Report, viewed: ViewedReport, path: str | Path) -
 
 
 def page_content(report: _report.Report, viewed: ViewedReport) -> dict[str, Any]:
-    """What the page of a report shows, as plain data; ``viewed`` is the same report for its rooflines."""
+    """Return the content of a report's page, as plain data; ``viewed`` is the same report for its rooflines."""
     return content(report, {by: roofline_view(viewed, by) for by in BY})

@@ -1,4 +1,4 @@
-"""What a page shows of a report, as plain data. Every text and figure is the report's; nothing is computed here."""
+"""The content of a report's page, as plain data. Every text and figure is the report's; nothing is computed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as a page embeds them: columns of texts, as tables print them, beside the raw values that they sort by."""
+"""The tables of a page: columns of texts, as tables print them, and the raw values that they sort by."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def kernels(report: _report.Report) -> dict[str, Any] | None:
 
 
 def hotspots(report: _report.Report) -> dict[str, Any] | None:
-    """What stands below tables as "most waste in"; None where no waste is known."""
+    """Return the list that tables print as "most waste in"; None where no waste is known."""
     rows = report.most_wasting()
     if not rows:
         return None
@@ -115,7 +115,7 @@ def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) 
 
 
 def _raw(field: _report.Field, row: AnyRow) -> int | float | str | None:
-    """As JSON has it: times in nanoseconds. Of texts, what tables show."""
+    """Return a value as JSON has it: times in nanoseconds. A text is the one that tables show."""
     value = getattr(row, field.name)
     if value is None:
         return None
@@ -127,7 +127,7 @@ def _raw(field: _report.Field, row: AnyRow) -> int | float | str | None:
 
 
 def exact(value: float) -> int | float | str | None:
-    """A number that JavaScript reads as it is; None for what is no number."""
+    """Return a number that JavaScript reads without loss, as a string if need be; None for infinity and NaN."""
     if not math.isfinite(value):
         return None
     if value == int(value):

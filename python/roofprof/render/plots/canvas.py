@@ -32,7 +32,7 @@ Place: TypeAlias = tuple[float, float, float]  # x, y and area in square points 
 
 
 class Canvas:
-    """What is drawn first, the axes and their limits, says where labels may go."""
+    """A figure to draw on. The axes and their limits are drawn first: they decide where labels may go."""
 
     def __init__(self, title: str, subtitle: str, kinds: Sequence[str], remarks: Sequence[str]) -> None:
         lines = [line for remark in remarks for line in textwrap.wrap(remark, REMARK_WIDTH)]
@@ -91,12 +91,12 @@ class Canvas:
 
     @property
     def room(self) -> Room:
-        """What is free inside the axes."""
+        """The room inside the axes that labels may take."""
         assert self._room is not None, "set_axes comes first"
         return self._room
 
     def pixel(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the axes is."""
+        """Return the pixel at a point of the axes."""
         at = self.axes.transData.transform((x, y))
         return float(at[0]), float(at[1])
 
@@ -126,7 +126,7 @@ class Canvas:
     # ---- labels
 
     def label_dot(self, text: str, x: float, y: float, area: float) -> None:
-        """A label beside a dot, and a line to it where it had to go further."""
+        """Draw a label next to a dot, and a line to it where it had to go further."""
         width, height = self._size(text, TEXT)
         anchor = self.pixel(x, y)
         places = list(around(anchor, self._radius(area), width, height))
@@ -229,7 +229,7 @@ def durations() -> Formatter:
 
 
 def area_of(time: float, longest: float) -> float:
-    """Of a dot in square points: in proportion to its time, and never too small to be seen."""
+    """Return the area of a dot in square points: in proportion to its time, and never too small to be seen."""
     return max(320 * time / longest if longest > 0 else 0, 9)
 
 

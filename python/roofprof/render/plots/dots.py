@@ -1,4 +1,4 @@
-"""What all pictures do with dots: their size by time, the names of the worst, arrows from before to after."""
+"""The drawing of dots in all pictures: their size by time, the names of the worst, arrows from before to after."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NEAR = 4  # pixels: what moved less has no arrow
 
 
 def kinds_in(view: RooflineView) -> list[str]:
-    """In the order of the palette."""
+    """Return the kinds of the dots, in the order of the palette."""
     present = {dot.kind for dot in view.dots}
     return [kind for kind in STYLES if kind in present]
 
 
 def moved(view: RooflineView, before: RooflineView | None) -> list[tuple[Dot, Dot]]:
-    """The dots that both have, as they were and as they are."""
+    """Return the dots that both have, as they were and as they are."""
     earlier = {dot.key: dot for dot in before.dots} if before else {}
     return [(earlier[dot.key], dot) for dot in view.dots if dot.key in earlier]
 

@@ -21,7 +21,7 @@ DIRECTIONS = 16
 
 
 def box_around(center: Point, width: float, height: float, angle: float = 0) -> Box:
-    """Of a text whose baseline has that angle in degrees."""
+    """Return the box of a text whose baseline has that angle in degrees."""
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     corners = ((-1, -1), (1, -1), (1, 1), (-1, 1))
     a, b, c, d = (
@@ -60,7 +60,7 @@ def _apart(one: Box, other: Box, axis: Point) -> bool:
 
 @dataclass
 class Room:
-    """What is taken of the picture."""
+    """The places of a picture, and those that are taken."""
 
     left: float
     bottom: float
@@ -72,7 +72,7 @@ class Room:
     dots: list[tuple[float, float, float]] = field(default_factory=list)  # centre and radius
 
     def is_free(self, box: Box) -> bool:
-        """Whether a label may lie there."""
+        """Return True when a label may lie there."""
         inside = all(self.left <= x <= self.right and self.bottom <= y <= self.top for x, y in box)
         return inside and not any(overlap(box, taken) for taken in (*self.labels, *self.ways))
 
@@ -112,7 +112,7 @@ class Room:
 
 
 def around(anchor: Point, radius: float, width: float, height: float) -> Iterator[Box]:
-    """Places for a label beside a dot, the nearest first."""
+    """Yield places for a label around a dot, the nearest first."""
     for distance in DISTANCES:
         reach = radius + distance
         for step in range(DIRECTIONS):
@@ -136,11 +136,11 @@ def along(start: Point, end: Point, width: float, height: float) -> Iterator[Box
 
 
 def moved_up(box: Box, up: float) -> Box:
-    """The same box, higher."""
+    """Return the same box, higher."""
     a, b, c, d = ((x, y + up) for x, y in box)
     return a, b, c, d
 
 
 def center_of(box: Box) -> Point:
-    """Of its four corners."""
+    """Return the mean of the box's four corners."""
     return sum(x for x, _ in box) / 4, sum(y for _, y in box) / 4

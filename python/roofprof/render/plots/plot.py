@@ -31,7 +31,7 @@ def plot(
     *,
     expand: bool = False,
 ) -> Figure:
-    """As :meth:`roofprof.Report.plot`."""
+    """Draw a report: :meth:`roofprof.Report.plot`."""
     check(path, by, kind)
     if isinstance(before, (str, os.PathLike)):
         raise TypeError(f"before is a report, not a file: roofprof.Report.from_json({os.fspath(before)!r})")
@@ -61,7 +61,9 @@ def plot(
 def views_of(
     report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
 ) -> tuple[RooflineView, RooflineView | None]:
-    """What both reports fold alike is folded: the rest is matched module by module."""
+    """Return the views of both reports. They fold what both reports fold alike; all else is matched module by
+    module.
+    """
     if before is None:
         return roofline_view(report, by, expand=expand), None
     folds, earlier = ({}, {}) if expand or by != "module" else in_both(folds_of(report), folds_of(before))

@@ -18,7 +18,7 @@ _SMALL = 8  # points
 
 
 class Curve(NamedTuple):
-    """Of a fit: its speed-up at numbers of ranks, and the ends of its interval; None where they are not known."""
+    """The speed-up of a fit at numbers of ranks, and the ends of its interval; None where they are not known."""
 
     ranks: Sequence[float]
     values: Sequence[float]

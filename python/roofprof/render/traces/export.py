@@ -65,7 +65,9 @@ _BY_SUFFIX: dict[str, _Writer] = {
 
 
 def writer_for(path: str | os.PathLike[str]) -> _Writer:
-    """The method that writes what a file's name asks for. Raises ValueError, listing the suffixes, where none does."""
+    """Return the method that writes the format of a file's name. Raises ValueError, listing the suffixes, for
+    others.
+    """
     name = Path(path).name.lower()
     for suffix, write in _BY_SUFFIX.items():
         compressed = suffix.endswith(".json") and name.endswith(f"{suffix}.gz")
@@ -76,7 +78,7 @@ def writer_for(path: str | os.PathLike[str]) -> _Writer:
 
 
 def needs_events(path: str | os.PathLike[str]) -> bool:
-    """Whether what the name asks for is made of single events."""
+    """Return True when the format of the file's name is made of single events."""
     return writer_for(path) is not WritesTraces.to_flame_graph
 
 

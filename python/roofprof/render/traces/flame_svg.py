@@ -105,7 +105,7 @@ def _color(percent_of_roof: float | None) -> str:
 
 
 def _text(text: str) -> str:
-    """As text of an XML document, which has no place for some characters, however they are written."""
+    """Return a text for an XML document, which cannot have some characters, not even escaped: they are replaced."""
     return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
 
 

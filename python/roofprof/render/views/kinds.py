@@ -40,11 +40,11 @@ STYLES = {
 
 
 def kinds_of(ops: Iterable[str]) -> dict[str, str]:
-    """The family of each operator's cost, as ``roofprof ops`` lists it: "aten::conv2d" is a "convolution"."""
-    # Users' costs come last: torch's own operators stay what they are.
+    """Return the family of each operator's cost, as ``roofprof ops`` lists it: "aten::conv2d" is a "convolution"."""
+    # Users' costs come last, so that they do not change the family of torch's own operators.
     families = {cost["op"].partition(".")[0]: cost["family"] for cost in reversed(_report.op_costs())}
     families[COMPILED] = COMPILED
-    # As costs are found: a line stands for the in-place form too.
+    # A line stands for the in-place form too, as in the search for costs.
     return {op: families.get(op) or families.get(op.removesuffix("_")) or _kind_by_tags(op) for op in ops}
 
 
@@ -65,7 +65,7 @@ def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[s
 
 
 def _kind_by_tags(op: str) -> str:
-    """Of the operators that need no line, because torch says what they are."""
+    """Return the kind of an operator without a line: torch's tags give it."""
     import torch
 
     namespace, _, name = op.partition("::")

@@ -1,6 +1,6 @@
 """A report as a roofline: the machine's roofs, and a dot for each module, operator or kernel.
 
-Every figure is the report's own. What has no place among the dots is told with its reason.
+Every figure is the report's own. Rows that cannot be dots are listed with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Roof:
 
     @property
     def unit(self) -> str:
-        """Of the rate."""
+        """The unit of the rate."""
         if self.kind == "memory":
             return "B/s"
         return "FLOP/s" if self.name.startswith(("fp", "bf", "tf")) else "op/s"
@@ -41,7 +41,9 @@ class Roof:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Where the slope of a level meets the roof of a dtype: work of fewer operations per byte is bound by memory."""
+    """The point where the slope of a level meets the roof of a dtype: memory limits work of fewer operations per
+    byte.
+    """
 
     compute: str
     memory: str
@@ -82,7 +84,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class RooflineView:
-    """What a roofline shows; the dots in the report's order."""
+    """The content of a roofline; the dots in the report's order."""
 
     by: str
     roofs: tuple[Roof, ...]
@@ -155,7 +157,7 @@ def _roofs(report: ViewedReport) -> tuple[Roof, ...]:
 
 
 def _origin(of: _report.Provenance) -> tuple[str, str]:
-    """Where a roof comes from, in brief and in full."""
+    """Return the origin of a roof, in brief and in full."""
     source = f"{of.source} {of.date}".strip()
     spread = f"spread {100 * of.spread:.2g}%" if of.spread is not None else ""
     return source, ", ".join(part for part in (source, of.method, spread) if part)
@@ -285,7 +287,7 @@ class _Places:
             self.dots.append(_dot(source))
 
     def told(self) -> tuple[LeftOut, ...]:
-        """What takes most time first."""
+        """Return the rows left out by reason, the longest time first."""
         told = [LeftOut(reason, count, time) for reason, (count, time) in self._left_out.items()]
         return tuple(sorted(told, key=lambda left: -left.time))
 
@@ -296,12 +298,12 @@ def _levels(source: _Source) -> tuple[tuple[str, float], ...]:
 
 
 def _intensity(source: _Source) -> float | None:
-    """By the bytes of DRAM where they were measured, else by those of the shapes."""
+    """Return the intensity by the bytes of DRAM where they were measured, else by those of the shapes."""
     return source.figure("dram_intensity") or source.figure("intensity")
 
 
 def _why_no_place(source: _Source) -> str:
-    """The first thing that is missing; empty where nothing is."""
+    """Return the first thing that is missing; empty where nothing is."""
     of_kernel = isinstance(source.row, _report.KernelRow)
     if isinstance(source.row, _report.KernelRow) and source.row.kind != "kernel":
         return "copies and memsets: no FLOPs"
