@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __version__ = _build_info.VERSION
 
 cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
-"""Where CMake finds this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
+"""The folder for CMake to find this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
 
 __all__ = [
     "Ceilings",

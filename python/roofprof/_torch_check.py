@@ -1,4 +1,4 @@
-"""Whether the extension fits the torch that is there; asked without loading torch, which takes seconds."""
+"""A check that the extension fits the installed torch, without loading torch, which takes seconds."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _split(parser: argparse.ArgumentParser, line: str) -> tuple[list[str], str]:
 
 
 class _Magic:
-    """What the magics of one shell do."""
+    """The magics of one shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -176,7 +176,7 @@ class _Magic:
     # ---- the report
 
     def _keep(self, window: Window, arguments: argparse.Namespace) -> Report | None:
-        """In its variable and files; None where nothing was profiled."""
+        """Keep the report in its variable and files, and return it; None where nothing was profiled."""
         report = window.report()
         if report is not None:
             self._shell.user_ns[arguments.output] = report

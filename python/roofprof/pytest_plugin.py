@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Roofprof:
-    """What the fixture gives."""
+    """The object that the fixture returns."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -42,13 +42,13 @@ class Roofprof:
 
         budget, baseline: files, from pytest's root folder on; or a dict such as ``{"total": {"time": "<= 20 ms"}}``,
         and a report. Returns the report. Raises AssertionError that lists the broken limits, BudgetError for what is
-        wrong with the budget, TypeError for arguments beside a report.
+        wrong with the budget, TypeError for a model's arguments together with a report.
         """
         __tracebackhide__ = True
         from roofprof import Report
         from roofprof.budget import Budget
 
-        # A budget that is wrong is told before the model is run.
+        # Budget errors are raised before the model runs.
         limits = Budget.of(budget) if isinstance(budget, Mapping) else Budget.load(self._root / budget)
         before = baseline if isinstance(baseline, Report | None) else Report.from_json(self._root / baseline)
         if isinstance(model, Report) and (args or kwargs):

@@ -97,14 +97,16 @@ class StepWindow:
         return report
 
     def fail(self, error: BaseException) -> None:
-        """Training raised: leave nothing behind. Whoever asks for :meth:`report` gets what ran before."""
+        """Training raised: leave nothing behind. :meth:`report` then returns the steps before the exception."""
         if self.is_open:
             assert self._profiler is not None
             self._failed = self._done = True
             self._profiler.__exit__(type(error), error, error.__traceback__)
 
     def report(self) -> Report | None:
-        """Of the window; marked partial after an exception; None before its end, and where it never opened."""
+        """Return the window's report; marked partial after an exception; None before its end, and where it never
+        opened.
+        """
         return self._profiler.report() if self._profiler is not None and not self.is_open else None
 
     def warn_if_empty(self) -> None:

@@ -19,10 +19,10 @@ try:
 except ImportError:
     raise ImportError("this callback needs transformers: run `pip install 'roofprof[huggingface]'`") from None
 
-# What the training loop runs in: an exception passes through the first that it leaves. The private one is there in
-# transformers 5; without it the optimizer's exceptions end the window when the training begins again.
+# The training loop runs in these methods: an exception passes through the first that it leaves. transformers 5 has the
+# private one; without it the optimizer's exceptions end the window when the training begins again.
 _GUARDED = ("_run_epoch", "training_step")
-# What is no training, and may be asked for by any callback at any time.
+# These methods do not train, and any callback may call them at any time.
 _EVALUATING = ("evaluate", "predict")
 
 
@@ -48,7 +48,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def report(self) -> Report | None:
-        """Of the window, once it is over; marked partial where training raised in it."""
+        """The window's report, once the window is over; marked partial where training raised in it."""
         return self._window.report()
 
     # ---- what the trainer calls
@@ -74,7 +74,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             self._close(args, state, control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """An evaluation may follow, which is no training."""
+        """Close the window before an evaluation, which does not train."""
         if control.should_evaluate:
             self._close(args, state, control)
 
@@ -87,7 +87,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     # ---- the end of the window
 
     def _end_step(self) -> bool:
-        """Whether it was the window's last. A step that an evaluation ended has ended already."""
+        """Return True when the window's last step ended. A step that an evaluation ended has ended already."""
         ended, self._in_step = self._in_step, False
         return ended and self._window.end_step()
 
@@ -154,7 +154,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _trainer_above() -> Trainer | None:
-    """Whose callback is being called: trainers give callbacks everything but themselves."""
+    """Return the trainer whose callback is being called: trainers give callbacks everything but themselves."""
     frame = sys._getframe(1)
     while frame is not None:
         found = frame.f_locals.get("self")

@@ -16,7 +16,9 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _callback_class() -> Any:
-    """Of the package that the program has imported, or else of the first that is there."""
+    """Return the Callback class of the package that the program has imported, or else of the first that is
+    installed.
+    """
     for name in (*(name for name in _PACKAGES if name in sys.modules), *_PACKAGES):
         try:
             return importlib.import_module(name).Callback
@@ -52,7 +54,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
 
     @property
     def report(self) -> Report | None:
-        """Of the window, once it is over; marked partial where training raised in it."""
+        """The window's report, once the window is over; marked partial where training raised in it."""
         return self._window.report()
 
     # ---- what the trainer calls
@@ -78,7 +80,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
             self._close(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Which is no training."""
+        """Close the window before a validation, which does not train."""
         self._close(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002

@@ -102,7 +102,8 @@ Tracker = TensorBoard | MLflow | WandB
 
 
 def tracker_of(writer_or_run: Any) -> Tracker | None:
-    """What logs there; None where it is none of those that are known. Told by their methods, as no package is loaded.
+    """Return the tracker that logs there; None for an unknown one. Methods identify it, so no package is imported for
+    that.
 
     Raises RuntimeError for ``mlflow`` without an active run.
     """

@@ -51,7 +51,7 @@ class Observer:
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
-        """In here the session is told of every call of a module."""
+        """Report every call of a module in here to the session."""
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
         with global_hooks(self.session, self.tokens, self.compilations.kept_from), self._graphs.opened():
@@ -59,7 +59,7 @@ class Observer:
 
     @contextlib.contextmanager
     def recording_shapes(self) -> Iterator[None]:
-        """In here the sizes of what goes into modules and comes out of them are kept."""
+        """Keep in here the sizes of the modules' inputs and outputs."""
         self.session.record_shapes = True
         try:
             yield
@@ -68,7 +68,7 @@ class Observer:
 
 
 class Target:
-    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here.
+    """A call ``model(*args, **kwargs)``, counted and made again. The run loop uses every public method here.
 
     of_model: it is a call of the model itself; else of the user's code around that, whose own work is (outside)'s, and
     TorchScript is counted as its executor runs it: that differentiates what it fuses.
@@ -164,6 +164,6 @@ class Target:
             self.notes.append(_C.Note("deferred-work", f"the call returned {kind}: {done}"))
 
     def hooked(self, body: Callable[[], None]) -> None:
-        """What is observed happens in here."""
+        """Observe ``body``."""
         with _C.Uninterrupted(self._observer.hooked()):
             body()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Predicts:
-    """What a report says of devices that are not at hand (docs/prediction.md)."""
+    """The predictions of a report for other devices (docs/prediction.md)."""
 
     _compiled: _report.Report
 
@@ -44,7 +44,7 @@ class Predicts:
         return ranked(self._compiled, devices, options)
 
     def what_if(self, device: Device, batch: int | None = None, **options: Unpack[OptionsOfCalls]) -> WhatIf:
-        """What would help most on a device: the time that each module saves with twice the bandwidth and so on.
+        """Return the time that each module saves on a device with twice the bandwidth and so on: what would help most.
 
         batch: the batch of the last question; twice the one that was counted where it is known. Options and errors are
         those of :meth:`predict`.
@@ -53,5 +53,5 @@ class Predicts:
 
     @property
     def prediction(self) -> str:
-        """Under which options the times were predicted; "" where they were measured."""
+        """The options under which the times were predicted; "" where they were measured."""
         return _report.prediction_of(self._compiled)

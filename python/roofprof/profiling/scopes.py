@@ -25,12 +25,12 @@ class RegionWatcher(Protocol):
         """It has ended on this thread."""
 
 
-# Read where no compiler looks, as it would compile anew when they change.
+# Code that no compiler traces reads this list: the compiler would compile that code again whenever the list changes.
 watchers: list[RegionWatcher] = []
 
 
 class Region(contextlib.ContextDecorator):
-    """What :func:`scope` gives."""
+    """The result of :func:`scope`."""
 
     def __init__(self, name: str) -> None:
         self._name = _checked(name)
@@ -59,7 +59,7 @@ class Region(contextlib.ContextDecorator):
 
 
 class DeclaredWork:
-    """What :func:`work` gives."""
+    """The result of :func:`work`."""
 
     def __init__(self, name: str, work: Work) -> None:
         self._name = _checked(name)

@@ -21,7 +21,7 @@ from typing import Any
 
 from roofprof import _report
 
-# What the file's units are in operations or bytes per second, bytes, hertz and watts.
+# These factors turn the file's units into operations or bytes per second, bytes, hertz and watts.
 UNITS = {
     "TFLOP/s": 1e12,
     "TOP/s": 1e12,
@@ -53,7 +53,7 @@ def names() -> list[str]:
 def table() -> str:
     """The cards, a line each: the rate in 16 bits, the cache that all of the chip shares, DRAM, the drivers' names.
 
-    A cache without a bandwidth is no level of the roofs.
+    A cache without a bandwidth does not become a level of the roofs.
     """
     rows = [("card", "16 bits", "cache", "holds", "gives", "", "DRAM", "as drivers name it")]
     for card in data()["cards"]:

@@ -130,7 +130,7 @@ def _rows_of(report: _report.Report, view: RooflineView, lines: Sequence[Line]) 
 
 
 def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _report.Row]) -> _RowsOfDot:
-    """Return the mean of folded modules, with the line of their fold, or of the first module in a fold inside another."""
+    """Return the mean of folded modules, with the line of the fold, or of the first module in a fold inside another."""
     members = tuple(lines[path].index for path in dot.members)
     line = lines.get(dot.key)
     return _RowsOfDot(means[dot.key], line.index if line else members[0], members)

@@ -16,14 +16,14 @@ from roofprof.roofs import ceilings
 
 
 def path_of(backend: str, ranks: int) -> Path:
-    """Where this host keeps them."""
+    """Return the file in which this host keeps the measured roofs."""
     local = os.environ.get("LOCAL_WORLD_SIZE", "0")
     name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}-{backend}-{ranks}-ranks-{local}-here")
     return ceilings.cache_dir() / f"network-{name}.json"
 
 
 def load(backend: str, ranks: int) -> _report.Ceilings | None:
-    """Those that were measured; None: they were not. Raises ValueError where the file cannot be used."""
+    """Return the measured roofs; None where nobody measured them. Raises ValueError where the file cannot be used."""
     path = path_of(backend, ranks)
     return ceilings.load(path) if path.exists() else None
 
@@ -52,7 +52,7 @@ def with_network(roofs: _report.Ceilings, notes: list[str], device: str) -> tupl
 
 
 def backend_for(device: str) -> str:
-    """Of the program's default group, which may have one for each kind of device ("cpu:gloo,cuda:nccl")."""
+    """Return the default group's backend, which may differ for each kind of device ("cpu:gloo,cuda:nccl")."""
     import torch.distributed as dist
 
     by_device = dict(pair.split(":", 1) for pair in dist.get_backend_config().split(",") if ":" in pair)
