@@ -1,4 +1,4 @@
-"""``--json FILE`` of the commands whose result is no report: an object with its "schema" and "schema_version"."""
+"""``--json FILE`` of commands with results other than reports: an object with its "schema" and "schema_version"."""
 
 from __future__ import annotations
 

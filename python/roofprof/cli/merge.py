@@ -41,7 +41,9 @@ def add_parser(commands: Commands) -> None:
         help="what each rank's report was written to; one may be -, the standard input",
     )
     parser.add_argument(
-        "--skip-bad", action="store_true", help="say what is no report or does not fit the others, and merge the rest"
+        "--skip-bad",
+        action="store_true",
+        help="name each file that cannot be merged with the others, and merge the rest",
     )
     add_json_output(parser)
     add_output_options(parser)

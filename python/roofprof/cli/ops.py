@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     costs = _report.op_costs()
     families = list(dict.fromkeys(cost["family"] for cost in costs))
     if arguments.family and arguments.family not in families:
-        raise CommandError(f"there is no family '{arguments.family}': take one of {', '.join(families)}")
+        raise CommandError(f"'{arguments.family}' is not a family of operators: take one of {', '.join(families)}")
     chosen = [
         cost
         for cost in costs

@@ -20,8 +20,8 @@ from roofprof.cli.shared import (
 )
 
 _DESCRIPTION = """\
-Reports of one program on 1, 2, 4 and more ranks beside each other: speed-up, efficiency, what the loss consists of, and
-a fitted curve that predicts more ranks. Each is a merged report; that of a program of one process counts as one rank.
+Compare reports of one program on 1, 2, 4 and more ranks: speed-up, efficiency, the parts of the loss, and a fitted
+curve that predicts more ranks. Each is a merged report; that of a program of one process counts as one rank.
 """
 
 

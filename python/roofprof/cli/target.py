@@ -1,4 +1,4 @@
-"""What the command line names: models, inputs."""
+"""The objects that the command line names: models, inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofprof.models.exported import runnable
 
 
 def load_object(target: str) -> Any:
-    """The object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
+    """Return the object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
     place, separator, name = target.rpartition(":")
     if not separator and Path(target).suffix in (".pt", ".pt2", ".pth", ".ts"):
         raise CommandError(f"there is no file {target}")
@@ -40,7 +40,7 @@ def _similar(value: object, name: str) -> str:
 
 
 def _load_module(name: str) -> Any:
-    # As `python -m` does: what lies in the current folder can be named.
+    # `python -m` finds modules in the current folder; so does this.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -48,7 +48,7 @@ def _load_module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise CommandError(
-                f"there is no module '{name}' to import; is it installed in this environment?"
+                f"cannot import the module '{name}', which does not exist here; is it installed in this environment?"
             ) from error
         raise CommandError(f"importing {name} failed: {error}") from error
     except Exception as error:
@@ -62,7 +62,8 @@ def _load_file(path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Under its name and beside its folder, so that it can import its neighbours and pickle what it defines.
+    # The module is known under its name and finds its folder, so that it can import modules there and pickle its
+    # objects.
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.resolve().parent))
     try:
@@ -101,7 +102,7 @@ def load_model(target: str, args: str | None = None, device: str = "cpu") -> Cal
         try:
             return torch.jit.load(target, map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
         except Exception as error:
-            raise CommandError(f"{target} is no TorchScript file that torch can load: {error}") from error
+            raise CommandError(f"{target} is not a TorchScript file that torch can load: {error}") from error
     value = runnable(load_object(target))
     if isinstance(value, torch.nn.Module):
         if args is not None:
@@ -151,7 +152,7 @@ def moved(model: torch.nn.Module, target: str, device: str, dtype: torch.dtype |
 
 
 def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """A tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, zeros where the dtype is no float."""
+    """Return a tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, or zeros of integers and booleans."""
     shape, _, own = text.partition(":")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
         raise CommandError(
@@ -178,7 +179,7 @@ def load_inputs(target: str) -> Callable[..., Any]:
 
 
 def call_inputs(target: str, function: Callable[..., Any], *batch: int) -> Arguments:
-    """What it returns, as arguments of the model."""
+    """Return the model's arguments that the function makes."""
     try:
         value = function(*batch)
     except Exception as error:
