@@ -110,5 +110,5 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, *_NOT_STARRED})
 
-    if "torch" in sys.modules:  # nothing is left to save, and what does not fit is said at once
+    if "torch" in sys.modules:  # nothing is left to save, and an unfit torch is reported at once
         __getattr__("profile")

@@ -13,7 +13,7 @@ def _torch_version() -> str | None:
         return str(sys.modules["torch"].__version__)
     try:
         return metadata.version("torch")
-    except metadata.PackageNotFoundError:  # whoever imports it says so
+    except metadata.PackageNotFoundError:  # the import of torch reports that
         return None
 
 

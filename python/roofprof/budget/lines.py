@@ -119,5 +119,5 @@ def _unquoted(text: str) -> str:
         return text[1:-1]
     try:
         return str(tomllib.loads(f"key = {text}")["key"])
-    except ValueError:  # which is said of the whole text
+    except ValueError:  # the reader reports that for the whole text
         return text

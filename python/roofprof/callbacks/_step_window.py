@@ -40,7 +40,7 @@ class StepWindow:
             raise FileNotFoundError(f"the report cannot be written to {path}: make the folder first")
         if self._path is not None and (why := why_not_writable(self._path)):
             raise OSError(f"the report cannot be written to {path}: {why}")
-        RooflineProfiler(None, **options)  # wrong options are told now
+        RooflineProfiler(None, **options)  # report wrong options now
         self._profiler: RooflineProfiler | None = None
         self._failed = False
         self._done = False

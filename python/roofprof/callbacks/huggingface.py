@@ -99,7 +99,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         self._leave()
         if report is None or trainer is None or not state.is_world_process_zero:
             return
-        requested = control.should_log  # logging ends the wish, and the trainer's own log is still to come
+        requested = control.should_log  # logging ends the request, and the trainer's own log is still to come
         trainer.log(dict(scalars(report)))
         control.should_log = requested
         for callback in trainer.callback_handler.callbacks:

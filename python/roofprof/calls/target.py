@@ -95,11 +95,11 @@ class Target:
         self.of_model = of_model
         self._snapshot = snapshot  # None: there are no further calls
         self._holds_data = holds_data
-        self.progress: Progress | None = None  # told of further calls
+        self.progress: Progress | None = None  # shows further calls
         self.defers = False  # a call returns before its work is done, known after the first one
 
     def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
-        """The counting call: the caller's own. What is compiled is counted as it was before."""
+        """Make the counting call, which is the caller's own. Compiled code is counted as it was before compilation."""
         with _C.Uninterrupted(self._around_counting()):
             if self._holds_data:
                 observed(self.args, self.kwargs)

@@ -1,6 +1,6 @@
 """Rewrites a program's imports of other tools to those of roofprof.compat. Comments and layout stay (libcst).
 
-What is not sure to mean the same is left as it is, and listed with its line.
+A place whose meaning might change stays unchanged, and is listed with its line.
 """
 
 from __future__ import annotations

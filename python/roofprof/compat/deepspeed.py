@@ -11,7 +11,7 @@ interpolation, additions, multiplications          1 for each output element
 everything else                                    its MACs alone
 =================================================  =====================================================================
 
-What differs:
+Differences:
 
 ================================================  ==================================  ==================================
 what the model does                               deepspeed                           here

@@ -1,7 +1,7 @@
 """``torch.utils.flop_counter`` on roofprof's observer: ``from roofprof.compat.flop_counter import FlopCounterMode``.
 
 The convention is torch's: 2 FLOPs for each multiply-accumulate of products, convolutions and attention, nothing for all
-else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). What differs:
+else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). Differences:
 
 ==============================================  ==================================  =============================
 what runs in the block                          torch                               here
@@ -19,8 +19,8 @@ higher-order ops without a formula              refused, or skipped             
 Figures can be asked for inside the block, as with torch. A backward after that is in "Global" alone where its forward
 ran before; so is one through a module that was made after the first call of a model.
 
-What roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
-counted here too; of a block without a model in "Global" alone. ``profile`` makes several calls: one of them counts
+All that roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
+counted here too; a block without a model counts in "Global" alone. ``profile`` makes several calls: one of them counts
 here. Other threads are not counted, as with torch: each may open its own counter.
 """
 

@@ -2,7 +2,7 @@
 
 The convention is fvcore's: one FLOP for a multiply-accumulate, its names of operators, and for normalisation,
 upsampling and adaptive pooling its weights for each element (:mod:`roofprof.compat._fvcore_convention` is the table).
-What differs:
+Differences:
 
 ==============================================  ==================================  =============================
 what the model does                             fvcore                              here

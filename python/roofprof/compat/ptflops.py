@@ -12,7 +12,7 @@ everything else                                    its MACs alone
 
 The backend "aten" counts below autograd: multiply-accumulates, and the biases of convolutions and ``addmm``.
 
-What differs:
+Differences:
 
 =================================================  ==================================  =================================
 what the model does                                ptflops                             here

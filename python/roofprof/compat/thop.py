@@ -16,7 +16,7 @@ RNN, GRU, LSTM and their cells         for each hidden unit and step: 1 (3 with 
 everything else                        0
 =====================================  ============================================================================
 
-What thop misses is counted by its MACs, so that no work is silently 0: functional calls and ``@``, attention,
+Work that thop misses is counted by its MACs, so that no work is silently 0: functional calls and ``@``, attention,
 subclasses of the layers that it knows, modules of your own. Where it is wrong the figure here is right: transposed
 convolutions (it multiplies by the stride), packed sequences (it takes all for the longest), modules in two places (it
 counts them twice), parameters outside the types that it knows and of modules that did not run (it leaves them out).

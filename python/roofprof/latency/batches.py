@@ -32,7 +32,7 @@ def arguments_of(value: Any) -> Arguments:
 def samples_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int | None, str]:
     """Return the number of samples of one call and its source, or None and the reason.
 
-    The number is the leading dimension of the input tensors, if all that have dimensions agree in it.
+    The number is the leading dimension of the input tensors, if all tensors with dimensions agree in it.
     """
     sizes = sorted({_leading(tensor) for tensor in _inputs(args, kwargs) if tensor.dim()})
     if not sizes:

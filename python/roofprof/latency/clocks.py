@@ -14,15 +14,17 @@ Model = Callable[..., Any]
 
 
 class Clock(Protocol):
-    """Times calls. What a call returns is dropped inside of its time."""
+    """Times calls. The time of a call includes dropping its result."""
 
     name: str
 
     def call(self, model: Model, arguments: Arguments) -> tuple[int, int]:
-        """One call: nanoseconds by this clock, and by the host's up to the end of all work."""
+        """Make one call; return its nanoseconds by this clock, and by the host's up to the end of all work."""
 
     def queued(self, calls: Iterable[Arguments], model: Model) -> int | None:
-        """All calls without waiting for one another: nanoseconds of them together; None where none can be queued."""
+        """Make all calls without waiting for one another; return their nanoseconds together, None where none can be
+        queued.
+        """
 
 
 class HostClock:

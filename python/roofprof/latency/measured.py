@@ -26,7 +26,7 @@ class Latency(Stored):
     Times are float seconds; what is not known is None, and :attr:`not_available` says why.
 
     Quantiles lie between the two nearest calls, by linear interpolation (type 7 of Hyndman and Fan 1996, numpy's and
-    torch's default). Those that have less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
+    torch's default). Quantiles with less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
     """
 
     SCHEMA = "roofprof.latency"

@@ -119,7 +119,7 @@ def _require_further_calls(target: Target, advice: str = "") -> None:
 
 
 class _Calls:
-    """The further calls, and what was measured of them. What a call throws comes through."""
+    """The further calls, and their measurements. An exception of a call comes through."""
 
     def __init__(self, target: Target, clock: Clock, plan: Plan) -> None:
         self.times: list[int] = []

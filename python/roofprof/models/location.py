@@ -16,7 +16,7 @@ class Location(NamedTuple):
     """A device, why calls on it cannot be timed ("": they can), and whether what is called holds data.
 
     Parameters may rest on the meta device while the call runs elsewhere (they are loaded for it, or nothing calls
-    their module). What ran decides then: `otherwise` is the device and the reason if it was not as guessed.
+    their module). The ops that ran decide then: `otherwise` is the device and the reason if it was not as guessed.
     """
 
     device: str

@@ -140,7 +140,7 @@ def _call_of(
 
 
 def _new_tokens(given: dict[str, Any]) -> tuple[int, int] | None:
-    """Sequences, and the new tokens of each."""
+    """Return the number of sequences, and of the new tokens of each."""
     for names, inner in ((_TOKENS, 0), (_EMBEDDINGS, 1)):
         for name in names:
             tensor = given.get(name)
@@ -151,7 +151,7 @@ def _new_tokens(given: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _length(cache: Any, session: _C.ModuleHooks) -> int | None:
-    """Tokens of each sequence in it. What stands on a device is not waited for."""
+    """Return the tokens of each sequence in the cache; None for a length on a device, which is not waited for."""
     if cache is None:
         return 0
     if not hasattr(cache, "get_seq_length"):  # a tuple of (keys, values) for each layer, tokens last but one

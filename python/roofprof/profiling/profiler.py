@@ -108,7 +108,7 @@ class RooflineProfiler(TimesCalls):
     device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
     counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
         L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and
-        the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
+        the FLOPs that were executed, in further runs; "off": nothing. Missing counters are left out, with a note.
     ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
         ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
     threads: the threads whose calls of the model a block or :meth:`run_step` has. "own": its own thread and the threads

@@ -9,7 +9,8 @@ import uuid
 from pathlib import Path
 from typing import BinaryIO
 
-# More than any file of roofprof has: a report with a million events has a fifth of it. As in csrc/core/json/file.h.
+# No file of roofprof is larger: a report with a million events has a fifth of it. csrc/core/json/file.h has the same
+# limit.
 LARGEST_FILE = 2**30
 
 

@@ -59,7 +59,7 @@ class Progress:
     def next_call(self) -> None:
         """Show that the model is called again, to warm up or to be timed."""
         self._made += 1
-        known = self._calls is not None and self._made <= self._calls  # those that read counters are beside them
+        known = self._calls is not None and self._made <= self._calls  # calls that read counters are not counted
         self.say(f"timing: call {self._made}" + (f" of {self._calls}" if known else ""))
 
     def _begin(self) -> None:

@@ -21,9 +21,9 @@ _BYTES_KEPT = _C.BYTES_KEPT
 class StateSnapshot:
     """Lets a call be made again and again, and leaves all within reach as its first call left it.
 
-    Made before the first call. What is put back for C++ too, tensors among it, is listed in csrc/run/state_snapshot.h.
-    Python adds the model's and the arguments' containers and attributes, numpy's arrays, further random number
-    generators, and for a function what it and the functions that it calls name.
+    Made before the first call. csrc/run/state_snapshot.h lists the state that is put back for C++ too, tensors among
+    it. Python adds the model's and the arguments' containers and attributes, numpy's arrays, further random number
+    generators, and for a function the values that it and the functions that it calls name.
     """
 
     def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

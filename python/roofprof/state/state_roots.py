@@ -53,8 +53,8 @@ class Contents:
 
     Followed are dicts, lists, tuples, sets, deques, their subclasses, modules, and the attributes of tensors and of
     objects of the user's own classes. Subclasses may mirror, check or forbid what is set: their methods are not called.
-    What cannot be read is left alone. Without `hooks`, the tables of modules' hooks are left out: they are most of what
-    a large model holds.
+    Attributes that cannot be read are left alone. Without `hooks`, the tables of modules' hooks are left out: they are
+    most of what a large model holds.
     """
 
     def __init__(self, *values: object, hooks: bool = True) -> None:

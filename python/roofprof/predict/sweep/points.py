@@ -22,7 +22,7 @@ class SweepPoint:
     time_high: float
     bound: str
     weight_bytes: int
-    activation_bytes: int | None  # peak, beside the weights; None: not known
+    activation_bytes: int | None  # peak, without the weights; None: not known
 
     @property
     def throughput(self) -> float:

@@ -68,7 +68,7 @@ def draw_sweep(
         if knee is not None:
             panel.axvline(knee, color=_KNEE, linestyle="--", linewidth=1)
     if knee is not None:
-        right = list(batches).index(knee) >= len(batches) / 2  # where there is less room beside the line
+        right = list(batches).index(knee) >= len(batches) / 2  # where there is less room next to the line
         above.annotate(
             f"knee: batch {knee}",
             (knee, 0),

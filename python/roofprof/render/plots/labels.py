@@ -40,12 +40,14 @@ def line_between(start: Point, end: Point) -> Box:
 
 
 def overlap(one: Box, other: Box) -> bool:
-    """Two convex boxes share a point unless a side of one has all of the other beyond it."""
+    """Return True when two convex boxes share a point: then no side of one has all of the other beyond it."""
     return not any(_apart(one, other, side) for box in (one, other) for side in _normals(box))
 
 
 def _normals(box: Box) -> Iterator[Point]:
-    """Across its sides, of which opposite ones are parallel. Of a line: across it, and along it."""
+    """Yield the directions across the box's sides, of which opposite ones are parallel; for a line also the one along
+    it.
+    """
     for (x0, y0), (x1, y1) in itertools.pairwise(box[:3]):
         if (x0, y0) != (x1, y1):
             yield y1 - y0, x0 - x1

@@ -46,7 +46,9 @@ class _Frames:
 
 
 def _profile(name: str, slices: Iterable[Slice], frames: _Frames) -> dict[str, Any]:
-    """``slices`` nest, outer ones first. What is open closes, innermost first, before the next one opens."""
+    """Return the profile of ``slices``, which nest, outer ones first. Ended slices close, innermost first, before the
+    next one opens.
+    """
     events: list[dict[str, Any]] = []
     open_: list[tuple[int, int]] = []  # frame and end
     for slice_ in slices:

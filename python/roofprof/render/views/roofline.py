@@ -55,7 +55,7 @@ class Ridge:
 class Dot:
     """One module, operator or kernel: ``rate`` operations per second at ``intensity`` operations per byte.
 
-    Of folded siblings each figure is that of the members' sum.
+    A dot of folded siblings has the figures of their sum.
     """
 
     key: str  # of a module its path, of folded ones "layers.0-79.mlp", of an operator its name

@@ -1,7 +1,7 @@
 """The network's roofs in files of the cache, one for each backend, number of ranks and ranks on this host.
 
-A rank finds them by what it knows without asking others: its host's name, and what torchrun told it. Which hosts they
-were measured between stands in the file.
+A rank finds them without asking others: by its host's name, and by torchrun's variables. The file names the hosts
+between which they were measured.
 """
 
 from __future__ import annotations
