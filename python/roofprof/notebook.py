@@ -80,7 +80,7 @@ _QUOTED = re.compile(r"""(["'])(.*?)\1""")
 
 
 def _split(parser: argparse.ArgumentParser, line: str) -> tuple[list[str], str]:
-    """The options, and the statement after them as it was written."""
+    """Return the options, and the statement after them as it was written."""
     rest, options = line.strip(), []
     while rest.startswith("-"):
         action = parser._option_string_actions.get(rest.split(maxsplit=1)[0])
@@ -155,7 +155,7 @@ class _Magic:
     # ---- the user's code
 
     def _compiled(self, source: str, lines_above: int) -> list[Any]:
-        """Its code, and that of its last expression, whose value is the cell's. Raises SyntaxError."""
+        """Return the cell's code, and that of its last expression, whose value is the cell's. Raises SyntaxError."""
         shell = self._shell
         text = "\n" * lines_above + shell.transform_cell(source)  # lines are counted as the user sees them
         name = shell.compile.cache(text, shell.displayhook.prompt_count)

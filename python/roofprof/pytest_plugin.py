@@ -19,13 +19,13 @@ class Roofprof:
         self._root = root
 
     def profile(self, model: Any, *args: Any, **kwargs: Any) -> Report:
-        """``roofprof.profile``: a report with times."""
+        """Return ``roofprof.profile``'s report, with times."""
         from roofprof import profile
 
         return profile(model, *args, **kwargs)
 
     def count(self, model: Any, *args: Any, **kwargs: Any) -> Report:
-        """``roofprof.count``: a report without times, of one call."""
+        """Return ``roofprof.count``'s report of one call, without times."""
         from roofprof import count
 
         return count(model, *args, **kwargs)
@@ -62,5 +62,5 @@ class Roofprof:
 
 @pytest.fixture(name="roofprof")
 def _roofprof(request: pytest.FixtureRequest) -> Roofprof:
-    """Budgets in tests: ``roofprof.check(model, x, budget="budget.toml")``."""
+    """Check budgets in tests: ``roofprof.check(model, x, budget="budget.toml")``."""
     return Roofprof(request.config.rootpath)

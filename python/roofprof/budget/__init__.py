@@ -282,7 +282,7 @@ def _text(limit: Limit) -> Any:
 
 
 def _value(limit: Limit, row: _report.Row, report: Report, sign: str) -> tuple[float | None, str]:
-    """The figure, or why there is none."""
+    """Return the figure, or why there is none."""
     del sign
     if limit.figure == _UNCOSTED:
         return float(len(report.coverage.uncosted)), ""

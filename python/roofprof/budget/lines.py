@@ -55,9 +55,7 @@ def read(text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
 
 
 def _lines(text: str) -> dict[Keys, int]:
-    """Return the line of each table and key; any lines for a text that is not TOML. Raises TomlError where it nests too
-    deep.
-    """
+    """Return the line of each table and key; any lines for texts other than TOML. Raises TomlError for deep nesting."""
     lines: dict[Keys, int] = {}
     table: Keys = ()
     for statement in _statements(text):
@@ -71,7 +69,7 @@ def _lines(text: str) -> dict[Keys, int]:
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
-    """The tokens of each "key = value" and "[table]", however many lines it takes."""
+    """Yield the tokens of each "key = value" and "[table]", however many lines it takes."""
     statement: list[_Token] = []
     depth, dots, is_value = 0, 0, False
     for token in _tokens(text):
@@ -104,7 +102,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _keys(statement: list[_Token]) -> Keys:
-    """The path of a statement's key."""
+    """Return the path of a statement's key."""
     keys: list[str] = []
     for token in statement:
         if token.text == "=":

@@ -60,7 +60,7 @@ def _is_count(field: _report.Field) -> bool:
 
 
 def example(field: _report.Field) -> str:
-    """An amount of that figure."""
+    """Return an amount of that figure."""
     if field.unit == "seconds":
         return "20 ms"
     if field.unit == "bytes":

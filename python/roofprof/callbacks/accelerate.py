@@ -33,7 +33,7 @@ class Steps:
         return self._window.report()
 
     def step(self) -> None:
-        """A step of the loop ended; the window may end with it, or begin with the next one."""
+        """End a step of the loop; the window may end with it, or begin with the next one."""
         self._seen += 1
         if self._window.end_step():
             self._close()

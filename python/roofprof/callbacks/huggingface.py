@@ -54,7 +54,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     # ---- what the trainer calls
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Training begins, perhaps again."""
+        """Prepare for a training that begins, perhaps again."""
         self._leave()
         self._window.restart_if_failed()
         if self._window.done:
@@ -64,12 +64,12 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(self._trainer)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """The first batch of an optimizer step."""
+        """Begin an optimizer step, before its first batch."""
         self._window.begin_step(kwargs["model"])
         self._in_step = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """After the optimizer. The trainer's own flow was asked before, and has said whether it will evaluate."""
+        """End a step, after the optimizer. The trainer has decided by now if it will evaluate."""
         if self._end_step() or control.should_evaluate or control.should_training_stop:
             self._close(args, state, control)
 
@@ -79,7 +79,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             self._close(args, state, control)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """There were fewer steps than requested."""
+        """Close the window, if training had fewer steps than requested."""
         self._close(args, state, control)
         self._leave()
         self._window.warn_if_empty()
@@ -110,7 +110,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
                     tracker.attach(report, state.global_step)
 
     def _guard(self, trainer: Trainer) -> None:
-        """Trainers tell callbacks nothing of an exception or before an evaluation: neither may meet an open block."""
+        """Wrap the trainer's methods: it announces neither exceptions nor evaluations, which must end the window."""
         for names, wrapped in ((_GUARDED, self._guarded), (_EVALUATING, self._after_the_window)):
             for name in names:
                 method = getattr(trainer, name, None)
@@ -147,7 +147,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         return evaluating
 
     def _leave(self) -> None:
-        """The trainer is as it was."""
+        """Give the trainer its methods back."""
         while self._undo:
             self._undo.pop()()
         self._trainer = None
@@ -165,7 +165,7 @@ def _trainer_above() -> Trainer | None:
 
 
 def _logged_to(callback: TrainerCallback) -> Any:
-    """The writer or run of one of the trainer's own loggers; None where it has none."""
+    """Return the writer or run of one of the trainer's own loggers; None where it has none."""
     if isinstance(callback, TensorBoardCallback):
         return callback.tb_writer
     if isinstance(callback, WandbCallback):

@@ -1,6 +1,4 @@
-"""The values that a call returns before its work is done (generators, coroutines, futures), and the way to do that
-work.
-"""
+"""The values that a call returns before its work is done (generators, coroutines, futures), and how to do that work."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _placed(tree: ModelTree) -> _C.PlacedModules:
 
 
 def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
-    """The code of its forward, by which a call of it is known that began before there was anyone to tell."""
+    """Return the code of the model's forward, which identifies a call that began before its hooks were there."""
     given = [vars(model).get("forward"), getattr(type(model), "forward", None)] if model is not None else []
     codes = [getattr(inspect.unwrap(forward), "__code__", None) for forward in given if forward is not None]
     return [code for code in codes if isinstance(code, types.CodeType)]
@@ -138,7 +138,7 @@ class Target:
         self._snapshot.before_call()
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call of the model in its own row, or of code around it."""
+        """Call the model in its own row, or the code around it."""
         session = self._observer.session
         is_module = isinstance(self.model, torch.nn.Module)
         if self.of_model and not is_module:

@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that :func:`write_json` reads."""
+    """Add the option that :func:`write_json` reads."""
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON; - prints it, and no text")
 
 

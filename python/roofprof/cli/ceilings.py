@@ -26,7 +26,7 @@ from; a GPU's published roofs are shown as well.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "ceilings",
         help="measure the roofs of this machine, or show them; for a GPU the published ones as well",

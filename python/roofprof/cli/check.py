@@ -29,7 +29,7 @@ much. With --write it makes the budget from the report instead.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "check", help="hold a report against a budget; exit code 1 where it breaks a limit", description=_DESCRIPTION
     )

@@ -26,7 +26,7 @@ only beyond the noise that the repeats' spreads give.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "compare", help="say what changed from one report to another", description=_DESCRIPTION
     )

@@ -22,7 +22,7 @@ Prints a script that completes roofprof's commands, options, choices and files. 
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "completion", help="print what a shell needs to complete roofprof's words", description=_DESCRIPTION
     )

@@ -24,9 +24,7 @@ def load_loss(target: str) -> Callable[[Any], Any]:
 
 
 def loss_of(output: Any) -> tuple[torch.Tensor, str]:
-    """Return the loss that the output holds under that name, else the sum of its floating-point tensors; and its
-    name.
-    """
+    """Return the output's loss of that name, else the sum of its floating-point tensors; and the name of that loss."""
     named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
     if isinstance(named, torch.Tensor):
         return _checked(named, "the output named 'loss'"), "the output named 'loss'"

@@ -1,6 +1,4 @@
-"""The part of each command's help besides its options: examples, files, exit codes. The commands describe
-themselves.
-"""
+"""Each command's help besides its options: examples, files, exit codes. The commands describe themselves."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ fastest and on the slowest rank, and `--by rank` prints the table of ranks. File
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("merge", help="make one report of those of several ranks", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument(

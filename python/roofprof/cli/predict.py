@@ -35,7 +35,7 @@ errors.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "predict", help="predict the times of a report on other devices", description=_DESCRIPTION
     )

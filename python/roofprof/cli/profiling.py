@@ -57,9 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _output(report: Report, arguments: argparse.Namespace) -> int:
-    """Write and print the requested output; if the trace cannot be made or written, report the error and give the
-    rest.
-    """
+    """Write and print the requested output; if the trace cannot be made or written, report that and give the rest."""
     code = 0
     if arguments.trace:
         try:
@@ -150,7 +148,7 @@ def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwar
 def _training_step(
     profiler: RooflineProfiler, model: Callable[..., Any], loss: Callable[[Any], Any] | None, named: str
 ) -> Callable[..., None]:
-    """A step of a training loop around the model, without an optimizer; the first one notes which loss it is."""
+    """Return a step of a training loop around the model, without an optimizer; its first call notes the loss."""
     parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
 
     def step(*args: Any, **kwargs: Any) -> None:

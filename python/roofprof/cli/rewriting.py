@@ -278,7 +278,7 @@ def _is_of_a_tool(module: str) -> bool:
 
 
 def _below(alias: cst.ImportAlias) -> list[str]:
-    """Tools' modules inside of this one, by the names that the program has for them."""
+    """Return the tools' modules inside of this one, by the program's names for them."""
     module, used_as = alias.evaluated_name, alias.evaluated_alias or alias.evaluated_name
     if module == "torch":  # programs that import torch use other parts of it, and have that one from it
         return [f"{used_as}.utils.flop_counter"]
@@ -286,7 +286,7 @@ def _below(alias: cst.ImportAlias) -> list[str]:
 
 
 def _tool_of(node: cst.ImportFrom) -> str:
-    """The tool's module; "" for other imports."""
+    """Return the tool's module; "" for other imports."""
     module = "" if node.relative else _dotted(node.module)
     return module if module in TOOLS else ""
 

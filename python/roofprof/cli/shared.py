@@ -66,7 +66,7 @@ def width(arguments: argparse.Namespace) -> int:
 
 
 def add_json_output(parser: argparse.ArgumentParser) -> None:
-    """The short form of --json, of commands that make a report of files."""
+    """Add the short form of --json, for commands that make a report of files."""
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
 
 
@@ -353,7 +353,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the commands that give a report."""
+    """Add the options of the commands that give a report."""
     add_report_options(parser)
     add_debug(parser)
 
@@ -386,12 +386,12 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_width(parser: argparse.ArgumentParser) -> None:
-    """The option that :func:`width` reads."""
+    """Add the option that :func:`width` reads."""
     parser.add_argument(
         "--width", type=whole_number, metavar="N", help="characters (default: the terminal's, else 120)"
     )
 
 
 def add_debug(parser: argparse.ArgumentParser) -> None:
-    """The option that every command has."""
+    """Add the option that every command has."""
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -74,7 +74,7 @@ def _load_file(path: Path) -> Any:
 
 
 def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
-    """The values of ``'"resnet50", num_classes=10'``: arguments of a call, written as Python's literals."""
+    """Return the values of ``'"resnet50", num_classes=10'``: arguments of a call, written as Python's literals."""
     try:
         call = ast.parse(f"call({text})", mode="eval").body
         assert isinstance(call, ast.Call)
@@ -87,7 +87,7 @@ def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def load_model(target: str, args: str | None = None, device: str = "cpu") -> Callable[..., Any]:
-    """The model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
+    """Return the model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
 
     args: what the callable is called with, as :func:`parse_args` reads it. On the device meta it makes its model
     there, so that models larger than this machine's memory can be counted.
@@ -130,7 +130,7 @@ def _made_on_meta(make: Callable[..., Any], given: list[Any], keywords: dict[str
 
 
 def parse_dtype(name: str) -> torch.dtype:
-    """``float32``, ``fp32``, ``bf16``, ``int64``, ..."""
+    """Return the dtype of a name: ``float32``, ``fp32``, ``bf16``, ``int64``, ..."""
     short = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
     dtype = getattr(torch, short.get(name, name), None)
     if not isinstance(dtype, torch.dtype):
@@ -139,7 +139,7 @@ def parse_dtype(name: str) -> torch.dtype:
 
 
 def moved(model: torch.nn.Module, target: str, device: str, dtype: torch.dtype | None) -> torch.nn.Module:
-    """The model on that device, in that dtype."""
+    """Return the model on that device, in that dtype."""
     try:
         return model.to(device=device, dtype=dtype)
     except (TypeError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
@@ -169,7 +169,7 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
 
 
 def load_inputs(target: str) -> Callable[..., Any]:
-    """The callable that ``file.py:callable`` names, which returns the inputs."""
+    """Return the callable that ``file.py:callable`` names, which returns the inputs."""
     function = load_object(target)
     if not callable(function):
         raise CommandError(

@@ -38,17 +38,17 @@ def require_module(model: Any) -> None:
 
 
 def positional(inputs: Any) -> tuple[Any, ...]:
-    """``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
+    """Return ``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def as_arguments(args: Any) -> tuple[Any, ...]:
-    """``args`` as the model's positional arguments: a list or tuple is several, everything else is the one."""
+    """Return ``args`` as the model's positional arguments: a list or tuple is several, all else is the one."""
     return tuple(args) if isinstance(args, (list, tuple)) else (args,)
 
 
 def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
-    """One tensor of ones, of the dtype and on the device of the model's first parameter."""
+    """Return one tensor of ones, of the dtype and on the device of the model's first parameter."""
     if not isinstance(shape, tuple) or not shape:
         raise TypeError(f"a shape is a tuple of at least one size, not {shape!r}; pass tensors as args")
     first = next(model.parameters(), torch.empty(0))
@@ -66,7 +66,7 @@ def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
 
 
 def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``kwargs`` as a dict; None is none."""
+    """Return ``kwargs`` as a dict; None is empty."""
     return dict(kwargs or {})
 
 
@@ -107,7 +107,7 @@ def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
 def after_each_call(
     model: torch.nn.Module, see: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
 ) -> Iterator[None]:
-    """``see(module, args, kwargs, output)`` after each call of the model's modules, with hooks that are on none."""
+    """Call ``see(module, args, kwargs, output)`` after each call of the model's modules, by global hooks."""
     members = {id(module) for module in model.modules()}
 
     def after(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
@@ -123,7 +123,7 @@ def after_each_call(
 
 
 def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
-    """An input from 0 to 1, made without moving on the user's random numbers."""
+    """Return an input from 0 to 1, without drawing from the user's random numbers."""
     with torch.random.fork_rng(devices=[]):
         return torch.rand(*size).to(device=device, dtype=dtype)
 
@@ -167,7 +167,7 @@ def path_in_report(path: str) -> str:
 def named_places(
     module: torch.nn.Module, path: str = "", above: tuple[torch.nn.Module, ...] = ()
 ) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Every path of every module, parents first: a module in two places comes twice. A loop is not followed."""
+    """Yield every path of every module, parents first; two for a module in two places. A loop is not followed."""
     pending = [(path, module, above)]
     while pending:
         path, module, above = pending.pop()

@@ -53,7 +53,7 @@ class Figures:
 
 
 def parameters_by_expert(module: nn.Module) -> tuple[int, int, int]:
-    """Parameters of no expert, of this rank's experts, and of all ranks' experts ("ep_size_4": four ranks)."""
+    """Return the parameters of no expert, of this rank's experts, of all ranks' experts ("ep_size_4": four ranks)."""
     others = experts = of_all_ranks = 0
     for parameter in module.parameters():
         count = 0 if nn.parameter.is_lazy(parameter) else parameter.numel()

@@ -55,7 +55,7 @@ def profile_text(
     *,
     detailed: bool,
 ) -> str:
-    """The whole print, without its last line feed."""
+    """Return the whole text, without its last line feed."""
     lines = [titled("DeepSpeed Flops Profiler", 26), f"Profile Summary at step {profile_step}:", _NOTATIONS]
     lines += _engine_lines(model, engine) if engine else []
     lines += _parameter_lines(model, figures, engine)
@@ -67,7 +67,7 @@ def profile_text(
 
 
 def aggregated_text(model: nn.Module, figures: Figures, module_depth: int, top_modules: int) -> str:
-    """The classes with the largest sums at each depth above ``module_depth``; -1: the innermost one."""
+    """Return the classes with the largest sums at each depth above ``module_depth``; -1: the innermost one."""
     by_depth: list[dict[str, list[float]]] = []
     _gather(model, figures, 0, by_depth)
     depth = len(by_depth) - 1 if module_depth == -1 else min(module_depth, len(by_depth))

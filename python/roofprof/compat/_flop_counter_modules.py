@@ -1,6 +1,4 @@
-"""The modules that run, and their names in torch's FLOP counter: the type of an outermost module, the path of
-others.
-"""
+"""The modules that run, and their names in torch's FLOP counter: an outermost module's type, the paths of others."""
 
 from __future__ import annotations
 
@@ -107,7 +105,7 @@ class ModulesSeen:
                 yield self._names[id(module)]
 
     def names_above(self, path: str, places: Mapping[str, torch.nn.Module] | None = None) -> Iterator[str]:
-        """The names of the module at a path and of those around it, as far as they were called.
+        """Yield the names of the module at a path and of those around it, as far as they were called.
 
         places: modules by path, those of another model than :meth:`together`.
         """

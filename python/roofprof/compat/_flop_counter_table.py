@@ -12,7 +12,7 @@ Line = tuple[str, str, str]
 
 
 def table(counts: Mapping[str, Mapping[Any, int]], depth: int | None) -> str:
-    """A line for each module down to ``depth``, sorted by name, and below it one for each of its operators.
+    """Return a line for each module down to ``depth``, sorted by name, and below it one for each of its operators.
 
     "Global" has lines only where no module has all of it. All figures have the letter that suits the total.
     """

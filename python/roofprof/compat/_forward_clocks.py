@@ -24,9 +24,7 @@ class ForwardClocks:
         self._seconds: Counter[int] = Counter()  # by id of the module
 
     def of(self, module: nn.Module) -> float:
-        """Return the seconds of a module's calls, or of its children's if nobody calls it, as with a list of
-        modules.
-        """
+        """Return the seconds of a module's calls, or of its children's if nobody calls it, as with lists of modules."""
         if id(module) in self._seconds:
             return self._seconds[id(module)]
         return sum(map(self.of, module.children()))

@@ -1,6 +1,4 @@
-"""The convention of fvcore, as data: one FLOP for a multiply-accumulate, and a fixed weight for each element of a few
-ops.
-"""
+"""The convention of fvcore, as data: one FLOP for a multiply-accumulate, fixed weights by element for a few ops."""
 
 from __future__ import annotations
 

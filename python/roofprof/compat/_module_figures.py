@@ -32,9 +32,7 @@ class ModuleFigures:
         self.replaced: dict[int, int] = {}  # by id: what a subtree counts in place of all that it does
 
     def add(self, report: roofprof.Report, convention: Handle) -> None:
-        """Add the forward's ops in the model by ``convention``, which gets the calls of one op in one dtype at a
-        time.
-        """
+        """Add the forward's ops in the model by ``convention``, which gets the calls of one op and dtype at a time."""
         places = dict(named_places(self._model))
         for group in report.group("phase", "module", "op", "dtype"):
             phase, path, operator, _ = group.keys
@@ -69,7 +67,7 @@ class ModuleFigures:
 
 
 def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:
-    """``str(model)`` with ``facts`` of each module before its own description; keep_empty: a comma also before none."""
+    """Return ``str(model)`` with ``facts`` of each module before its own text; keep_empty: a comma also before none."""
 
     def described(module: nn.Module, original: Callable[[], str]) -> str:
         own = original()
@@ -100,5 +98,5 @@ def _described(model: nn.Module, describe: _Describe) -> Iterator[None]:
 
 
 def trainable_parameters(module: nn.Module) -> int:
-    """Elements of the parameters that are trained, each once."""
+    """Return the number of elements of trainable parameters, each parameter once."""
     return sum(one.numel() for one in module.parameters() if one.requires_grad and not nn.parameter.is_lazy(one))

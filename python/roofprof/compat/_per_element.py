@@ -39,7 +39,7 @@ POOLINGS = (
 
 
 def by_operator(*rules: tuple[Handle, Iterable[str]]) -> dict[str, Handle]:
-    """The rule of each operator of ATen, by its name without "aten::"."""
+    """Return the rule of each operator of ATen, by its name without "aten::"."""
     return {f"aten::{name}": handle for handle, names in rules for name in names}
 
 
@@ -49,7 +49,7 @@ def nothing(_: Observed) -> int:
 
 
 def per_input(op: Observed) -> int:
-    """1 for each input element."""
+    """Return 1 for each input element."""
     return op.figures.input_elements
 
 
@@ -65,14 +65,12 @@ def is_affine(op: Observed) -> bool:
 
 
 def statistics_norm(op: Observed) -> int:
-    """5 for each element, 4 without a weight: mean, variance and the rest, roughly."""
+    """Return 5 for each element, 4 without a weight: mean, variance and the rest, roughly."""
     return op.figures.input_elements * (5 if is_affine(op) else 4)
 
 
 def batch_norm(op: Observed) -> int:
-    """Return 2 for each element with running statistics, 1 without a weight; with the batch's own, the count of other
-    norms.
-    """
+    """Return 2 for each element, 1 without a weight; with the batch's own statistics, the count of other norms."""
     # roofprof counts 2 for each element where the statistics are given, and more where the op computes them.
     if op.figures.flops > 2 * op.figures.input_elements:
         return statistics_norm(op)
@@ -85,7 +83,7 @@ def relu6(op: Observed) -> int:
 
 
 def elementwise(op: Observed) -> int:
-    """1 for each output element; none for integers, nor for what a dropout layer multiplies by its mask."""
+    """Return 1 for each output element; 0 for integers, and for a dropout layer's product with its mask."""
     if not op.figures.flops or isinstance(op.module, torch.nn.modules.dropout._DropoutNd):
         return 0
     return per_output(op)
@@ -105,9 +103,7 @@ RECURRENT = (*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT))
 
 
 def recurrence(op: Observed) -> Recurrence:
-    """Return the sizes of an operator of :data:`RECURRENT`; without its module they are unknown, and the units are
-    0.
-    """
+    """Return the sizes of an operator of :data:`RECURRENT`; without its module they are unknown, and units are 0."""
     input_size, hidden_size = (int(getattr(op.module, name, 0)) for name in ("input_size", "hidden_size"))
     gates, others = _RECURRENT[op.operator.removeprefix("aten::").removesuffix("_cell")]
     cells = getattr(op.module, "num_layers", 1) * (2 if getattr(op.module, "bidirectional", False) else 1)

@@ -65,7 +65,7 @@ class AtenCounts:
                 self._by_module[path.partition(".")[0]][operator] += amount
 
     def text(self, to_string: Callable[[int], str], *, per_layer: bool) -> str:
-        """Operators that are ignored; where it is requested the total, and for each module its operators."""
+        """Return a line for each ignored operator and, where requested, the total and each module's operators."""
         lines = [f"Warning: {operator} operation is ignored" for operator in self._left_out]
         if per_layer:
             lines.append(f"Total:{to_string(self.total)}")
@@ -74,7 +74,7 @@ class AtenCounts:
         return _lines(lines)
 
     def zero_text(self) -> str:
-        """Operators that count nothing."""
+        """Return a line for each operator that counts nothing."""
         return _lines(f"Warning: {operator} operation is treated as a zero-op" for operator in self._zero)
 
 

@@ -101,7 +101,7 @@ class Calls:
         return self._finished()
 
     def lines(self, report: roofprof.Report) -> list[LayerInfo]:
-        """The lines of the calls that were watched, with the work that was observed in them."""
+        """Return the lines of the calls that were watched, with the work that was observed in them."""
         macs: Counter[int] = Counter()
         observed = {path_in_report(path): module for path, module in self._places.items()}
         for group in report.group("module"):
@@ -156,7 +156,7 @@ class Calls:
 
 
 def _share(macs: int, lines: list[LayerInfo]) -> None:
-    """The work of all calls of a module among them: by what they return, and none of it lost."""
+    """Divide the work of all calls of a module among them, by their outputs, without losing any."""
     outputs = [math.prod(line.output_size) for line in lines]
     total, given = sum(outputs), 0
     for line, output in zip(lines, outputs, strict=True):

@@ -86,7 +86,7 @@ class FormattingOptions:
     macs_units: Units = Units.AUTO
 
     def table(self, lines: list[LayerInfo], total_params: int) -> tuple[int, str]:
-        """The table's width, and its lines below the header, each with its newline."""
+        """Return the table's width, and its lines below the header, each with its newline."""
         names = {id(line): self._name(line) for line in lines}
         longest = max((len(names[id(line)]) + line.depth * _INDENT + 1 for line in lines), default=0)
         width = math.ceil(longest / _INDENT) * _INDENT if longest >= _NAME_WIDTH else _NAME_WIDTH
@@ -179,17 +179,17 @@ class ModelStatistics:
 
     @staticmethod
     def float_to_megabytes(num: int) -> float:
-        """The megabytes of so many floats of 4 bytes."""
+        """Return the megabytes of so many floats of 4 bytes."""
         return num * 4 / 1e6
 
     @staticmethod
     def to_megabytes(num: int) -> float:
-        """Bytes in megabytes."""
+        """Return bytes in megabytes."""
         return num / 1e6
 
     @staticmethod
     def to_readable(num: int, units: Units = Units.AUTO) -> tuple[Units, float]:
-        """A unit and the number in it."""
+        """Return a unit and the number in it."""
         if units == Units.AUTO:
             units = Units.TERABYTES if num >= 1e12 else Units.GIGABYTES if num >= 1e9 else Units.MEGABYTES
         return units, num / UNIT_FACTORS[units]

@@ -62,12 +62,12 @@ def _conv_flops(work: LayerWork) -> int:
 
 
 def _linear_madd(work: LayerWork) -> int:
-    """Without the bias."""
+    """Return the products and additions without the bias."""
     return 2 * work.macs - work.outputs
 
 
 def _softmax_madd(work: LayerWork) -> int:
-    """An exponential and a division for each element, additions for all but one of a sample."""
+    """Return an exponential and a division for each element, additions for all but one of a sample."""
     return 3 * work.inputs - work.samples * work.calls
 
 
@@ -93,7 +93,7 @@ def _macs(work: LayerWork) -> int:
 
 
 def _inputs_and_params(work: LayerWork) -> int:
-    """The parameters once for each sample, as torchstat reads them."""
+    """Return the inputs, and the parameters once for each sample, as torchstat reads them."""
     return work.inputs + work.calls * work.samples * work.params
 
 
@@ -117,5 +117,5 @@ RULES = (
 
 
 def rule_of(module: nn.Module) -> Rule | None:
-    """The rule for the module's type and those derived from it; None where torchstat has none."""
+    """Return the rule for the module's type and those derived from it; None where torchstat has none."""
     return next((rule for rule in RULES if isinstance(module, rule.types)), None)

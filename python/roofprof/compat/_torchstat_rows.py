@@ -108,7 +108,7 @@ class Layers:
         return [each for each in self._below(path) if each != path and each.count(".") == depth]
 
     def _below(self, path: str) -> list[str]:
-        """The path itself, and all below it."""
+        """Return the path itself, and all below it."""
         return self._subtrees[path]
 
     def _levels(self, path: str) -> int:
@@ -119,9 +119,7 @@ class Layers:
         )
 
     def _is_shown(self, path: str, granularity: int) -> bool:
-        """Return True for a module with ``granularity`` levels, and for one with fewer when a sibling has at least as
-        many.
-        """
+        """Return True for a module with ``granularity`` levels, and for one with fewer next to one that has them."""
         if not path:
             return self._levels("") == granularity
         if self._levels(path) >= granularity:
@@ -198,6 +196,6 @@ class Layers:
 
 
 def header_names() -> Iterator[str]:
-    """The columns in torchstat's order."""
+    """Yield the columns in torchstat's order."""
     yield from ("module name", "input shape", "output shape", "params", "memory(MB)", "MAdd", "Flops")
     yield from ("MemRead(B)", "MemWrite(B)", "duration[%]", "MemR+W(B)")

@@ -114,7 +114,7 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
     ignore_modules: Collection[type[nn.Module]] | None = None,
     is_sparse: bool = False,
 ) -> Any:
-    """(FLOPs, MACs, trained parameters) of one call in eval mode: strings ("3.64 GFLOPS", "1.81 GMACs"), or numbers.
+    """Return (FLOPs, MACs, trained parameters) of one call in eval mode: strings ("3.64 GFLOPS", ...), or numbers.
 
     input_shape: the shape of one tensor, or (batch, tokens) of a language model. transformer_tokenizer: makes the
         tokens, of (1, 128) without a shape. args, kwargs: arguments instead; args may be a tensor or a dict alone.
@@ -233,7 +233,7 @@ class _Figures:
 
 
 def _stored(module: nn.Module, *, recurse: bool) -> tuple[int, int]:
-    """Elements of the trained parameters that are not 0, and all of them."""
+    """Return the number of elements of the trained parameters that are not 0, and of all of them."""
     trained = [one for one in module.parameters(recurse) if one.requires_grad]
     return sum(int(one.count_nonzero()) for one in trained), sum(one.numel() for one in trained)
 

@@ -175,7 +175,7 @@ class FlopsProfiler:
         self._figures.add(report)
 
     def _known(self) -> Figures:
-        """The figures up to now; what is observed goes on."""
+        """Return the figures up to now; the observation goes on."""
         if not self.started:
             raise RuntimeError(_NOT_STARTED)
         if self._block is not None:
@@ -186,25 +186,25 @@ class FlopsProfiler:
     # ---- figures
 
     def get_total_flops(self, as_string: bool = False) -> Any:
-        """The forward's flops in DeepSpeed's convention, an int; as a string "3.64 G"."""
+        """Return the forward's flops in DeepSpeed's convention, an int; as a string "3.64 G"."""
         figures = self._known()
         if figures.backward_ran:
             warn_once("deepspeed.FlopsProfiler.get_total_flops", _FORWARD_ALONE)
         return _as(number_to_string, figures.flops(self.model), as_string)
 
     def get_total_macs(self, as_string: bool = False) -> Any:
-        """The forward's multiply-accumulates, an int; as a string "1.81 GMACs"."""
+        """Return the forward's multiply-accumulates, an int; as a string "1.81 GMACs"."""
         figures = self._known()
         if figures.backward_ran:
             warn_once("deepspeed.FlopsProfiler.get_total_macs", _FORWARD_ALONE)
         return _as(macs_to_string, figures.macs(self.model), as_string)
 
     def get_total_duration(self, as_string: bool = False) -> Any:
-        """Seconds of the model's forward calls, the device waited for; as a string "12.3 ms"."""
+        """Return the seconds of the model's forward calls, the device waited for; as a string "12.3 ms"."""
         return _as(duration_to_string, self._known().seconds(self.model), as_string)
 
     def get_total_params(self, as_string: bool = False) -> Any:
-        """Parameters on this rank, trained or not, an int; as a string "11.69 M"."""
+        """Return the parameters on this rank, trained or not, an int; as a string "11.69 M"."""
         return _as(params_to_string, self._known().params(self.model), as_string)
 
     def is_expert_tensor_parallelism_enabled(self) -> bool:
@@ -272,7 +272,7 @@ def get_model_profile(  # noqa: PLR0913, PLR0917 (the original's parameters)
     ignore_modules: Collection[type[nn.Module]] | None = None,
     mode: str = "forward",
 ) -> Any:
-    """(flops, MACs, params) of one call in eval mode: strings ("3.64 G", "1.81 GMACs", "11.69 M"), or ints.
+    """Return (flops, MACs, params) of one call in eval mode: strings ("3.64 G", "1.81 GMACs", "11.69 M"), or ints.
 
     input_shape: the shape of one tensor, in place of args and kwargs; args may also be a tensor or a dict alone.
     mode: "forward" calls the model, "generate" its ``generate``. warm_up: calls before the one that is profiled.

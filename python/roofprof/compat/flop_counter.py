@@ -102,21 +102,21 @@ class FlopCounterMode:
         return self._counts
 
     def get_total_flops(self) -> int:
-        """FLOPs of everything in the block."""
+        """Return the FLOPs of everything in the block."""
         return sum(self.flop_counts.get("Global", {}).values())
 
     def get_flop_counts(self) -> FlopCounts:
-        """FLOPs by module name, what is below it included, and operator; "Global" is everything."""
+        """Return FLOPs by module name, the modules below it included, and operator; "Global" is everything."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_unsupported_ops(self) -> Counter[str]:
-        """Calls of the operators that have neither a cost nor a formula, so that they count 0."""
+        """Return the calls of operators that count 0 because they have neither a cost nor a formula."""
         if self._profiler is not None:
             self._restart()
         return Counter(self._unsupported)
 
     def get_table(self, depth: int | None = None) -> str:
-        """The figures as text: modules down to ``depth``, that of the constructor if None, and their operators."""
+        """Return the figures as text: modules down to ``depth`` (None: the constructor's), and their operators."""
         return table(self.flop_counts, self.depth if depth is None else depth)
 
     # ---- the block
@@ -148,7 +148,7 @@ class FlopCounterMode:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Profiles do not nest: a block around this one waits meanwhile, and gets what was counted here."""
+        """Let a block around this one wait, as profiles do not nest; it gets this block's counts."""
         blocks: list[FlopCounterMode] = _OPEN.__dict__.setdefault("blocks", [])
         make_way = roofprof.RooflineProfiler._around.make_way
         with blocks[-1]._waiting(self) if blocks else contextlib.nullcontext():

@@ -94,7 +94,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
     output_precision: int = 2,
     backend_specific_config: Mapping[str, Any] | None = None,
 ) -> Any:
-    """(MACs, parameters) of one call in eval mode: strings ("1.82 GMac", "11.69 M"), or ints.
+    """Return (MACs, parameters) of one call in eval mode: strings ("1.82 GMac", "11.69 M"), or ints.
 
     input_res: the shape of one input without its batch, which is 1. input_constructor: a function of ``input_res`` for
         other inputs: a dict that it returns is keyword arguments, everything else the one argument.
@@ -138,7 +138,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
 
 
 def flops_to_string(flops: float, units: str | None = None, precision: int = 2) -> str:
-    """MACs as "1.82 GMac"; without ``units`` ("GMac", "MMac", "KMac") in the largest that is not above."""
+    """Return MACs as "1.82 GMac"; without ``units`` ("GMac", "MMac", "KMac") in the largest that the number reaches."""
     scales = {"GMac": 1e9, "MMac": 1e6, "KMac": 1e3}
     if units is None:
         units = next((unit for unit, scale in scales.items() if flops >= scale), "Mac")
@@ -242,7 +242,7 @@ class _Facts:
 
 
 def _zero_text(model: nn.Module, figures: ModuleFigures) -> str:
-    """Types of modules none of which does anything itself."""
+    """Return a line for each type of modules none of which does anything itself."""
     counted = {type(one) for one in model.modules() if figures.own(one) or id(one) in figures.replaced}
     kinds = {type(one): None for one in reversed(list(model.modules()))}
     silent = [kind.__name__ for kind in kinds if kind not in counted and kind not in {nn.Sequential, nn.ModuleList}]

@@ -68,7 +68,7 @@ def profile(
     *,
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """MACs and parameters of one call ``model(*inputs, **kwargs)`` in eval mode and without gradients.
+    """Return MACs and parameters of one call ``model(*inputs, **kwargs)`` in eval mode and without gradients.
 
     inputs: a tuple or list of positional arguments; a dict or a tensor is the one argument.
     custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
@@ -95,7 +95,7 @@ def profile(
 
 
 def clever_format(nums: Any, format: str = "%.2f") -> Any:  # noqa: A002 (thop's name for it)
-    """Numbers as "4.13G": one as a string, several as a tuple of strings. Below 1,000 the letter is B, as in thop."""
+    """Return numbers as "4.13G": one as a string, several as a tuple. Below 1,000 the letter is B, as in thop."""
     numbers = list(nums) if isinstance(nums, Iterable) else [nums]
     texts = tuple(_clever(number, format) for number in numbers)
     return texts[0] if len(texts) == 1 else texts
@@ -134,7 +134,7 @@ class _Tally:
             self._own[id(module)] += extra(module, inputs, output)  # type: ignore[assignment]
 
     def add(self, report: roofprof.Report) -> None:
-        """The MACs of the call."""
+        """Add the MACs of the call."""
         for group in report.group("module", "op"):
             path, operator = group.keys
             module = self._places.get(path, self._places[""])

@@ -84,7 +84,7 @@ def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
     verbose: int | None = None,
     **kwargs: Any,
 ) -> ModelStatistics:
-    """Layers, shapes, parameters and mult-adds of one call of the model without gradients, printed and returned.
+    """Return layers, shapes, parameters and mult-adds of one call of the model without gradients, and print them.
 
     input_size: the shape of the input, or a list of shapes; random tensors of ``dtypes`` (float32) are made.
     input_data: a tensor or an array, a list or tuple of positional arguments, a dict of keyword arguments (a dict that
@@ -183,7 +183,7 @@ def _arguments(
     device: torch.device | None,
     dtypes: list[torch.dtype] | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """The model's positional and keyword arguments, and the sizes of what was given for them."""
+    """Return the model's positional and keyword arguments, and the sizes of the given inputs."""
     if input_size is not None:
         sizes = _sizes(input_size)
         tensors = []
@@ -204,7 +204,7 @@ def _moved(data: Any, device: torch.device | None) -> Any:
 
 
 def _mapped(data: Any, change: Any) -> Any:
-    """The same containers with every tensor changed."""
+    """Return the same containers with every tensor changed."""
     if isinstance(data, (torch.Tensor, nn.utils.rnn.PackedSequence)):
         return change(data)
     if type(data) is tuple or type(data) is list:
@@ -249,7 +249,7 @@ def _called(
 
 @contextlib.contextmanager
 def _on(model: nn.Module, device: torch.device | None) -> Iterator[None]:
-    """The model's parameters and buffers on that device; afterwards it has its own again."""
+    """Put the model's parameters and buffers on that device; afterwards it has its own again."""
     if device is None or all(tensor.device == device for tensor in [*model.parameters(), *model.buffers()]):
         yield
         return

@@ -105,7 +105,7 @@ def summary_string(
     inputs: Any = None,
     kwargs: Mapping[str, Any] | None = None,
 ) -> tuple[str, tuple[int, int]]:
-    """The text that :func:`summary` prints, and the parameters: (all, trainable)."""
+    """Return the text that :func:`summary` prints, and the parameters: (all, trainable)."""
     require_module(model)
     if torch.device(device).type not in {"cuda", "cpu"}:
         raise ValueError(f"device must be 'cuda' or 'cpu', not {device!r}; the call runs where the model is")
@@ -129,7 +129,7 @@ def summary_string(
 
 
 def _made(model: nn.Module, input_size: Any, dtypes: Sequence[torch.dtype] | None) -> tuple[torch.Tensor, ...]:
-    """Two random samples of each input."""
+    """Return two random samples of each input."""
     if input_size is None:
         return ()
     sizes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
@@ -170,7 +170,7 @@ def _called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _has_line(path: str, module: nn.Module) -> bool:
-    """The model has one only where nothing else would."""
+    """Return True for a module with a line; the model has one only where nothing else would."""
     is_leaf = not any(True for _ in module.children())
     kind = getattr(module, "original_name", type(module).__name__)
     is_container = isinstance(module, (nn.Sequential, nn.ModuleList)) or kind in {"Sequential", "ModuleList"}

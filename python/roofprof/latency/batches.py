@@ -71,7 +71,7 @@ class ScaledInputs:
                 raise RefusedError(f"a sparse, nested or quantized input cannot be given another batch; {_GIVE_INPUTS}")
 
     def __call__(self, batch: int) -> Arguments:
-        """Inputs with that many samples: the given ones again and again. Containers are new, other values the same."""
+        """Return inputs with that many samples: the given ones, repeated. Containers are new, other values the same."""
         args, kwargs = _pytree.tree_map(lambda value: _scaled(value, batch), self._arguments)
         return args, kwargs
 
@@ -81,7 +81,7 @@ _GIVE_INPUTS = "give inputs=, a callable that makes the inputs for a batch size"
 
 
 def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """All tensors among the arguments, however deep, but not their gradients."""
+    """Return all tensors among the arguments, however deep, but not their gradients."""
     tensors = Contents(args, kwargs).tensors
     gradients = {id(_C.gradient_of(tensor)) for tensor in tensors}
     return [tensor for tensor in tensors if id(tensor) not in gradients]

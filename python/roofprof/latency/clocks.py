@@ -22,9 +22,7 @@ class Clock(Protocol):
         """Make one call; return its nanoseconds by this clock, and by the host's up to the end of all work."""
 
     def queued(self, calls: Iterable[Arguments], model: Model) -> int | None:
-        """Make all calls without waiting for one another; return their nanoseconds together, None where none can be
-        queued.
-        """
+        """Make all calls without waiting between them; return their nanoseconds together, None if they cannot queue."""
 
 
 class HostClock:
@@ -78,5 +76,5 @@ class EventClock:
 
 
 def clock_for(device: str) -> Clock:
-    """The one for calls on that device."""
+    """Return the clock for calls on that device."""
     return HostClock() if device == "cpu" else EventClock(device)

@@ -64,11 +64,11 @@ class Latency(Stored):
     # ---- latency: the time of one call
 
     def quantile(self, percent: float) -> float | None:
-        """Seconds that so many percent of the calls did not exceed; None where there are too few calls to say."""
+        """Return the seconds that so many percent of the calls did not exceed; None where the calls are too few."""
         return _quantile(self.times_ns, percent)
 
     def wall_quantile(self, percent: float) -> float | None:
-        """The same of the wall times."""
+        """Return the same quantile of the wall times."""
         return _quantile(self.wall_times_ns, percent)
 
     @property

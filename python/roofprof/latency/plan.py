@@ -14,9 +14,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of calls, and the amount of data in each. Raises TypeError or ValueError for values that make no
-    sense.
-    """
+    """The number of calls, and the amount of data in each. Raises TypeError or ValueError for impossible values."""
 
     warmup: int = 50
     repeat: int = 200

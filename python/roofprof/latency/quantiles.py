@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 
 def quantile(values: Sequence[float], percent: float) -> float:
-    """Return the quantile by linear interpolation between the two nearest values: type 7 of Hyndman and Fan 1996,
-    numpy's default.
-    """
+    """Return the quantile, linear between the two nearest values: type 7 of Hyndman and Fan 1996, numpy's default."""
     if not 0 <= percent <= 100:
         raise ValueError(f"a quantile is asked for in percent, 0 to 100, not {percent}")
     ordered = sorted(values)

@@ -86,7 +86,7 @@ class LatencySweep(Stored):
         return [point for point in self.points if len(point.times_ns) < FEWEST_CALLS]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Throughput and latency against the batch, in two panels; with a path it is written there, by its suffix.
+        """Draw throughput and latency against the batch, in two panels; with a path, write it there, by its suffix.
 
         Needs matplotlib (``pip install roofprof[plot]``).
         """

@@ -108,7 +108,7 @@ class _Sweeping:
         return max(self._plan.seconds - (time.perf_counter() - self._began), 0.0)
 
     def _needed(self, batch: int) -> float:
-        """Seconds that the fewest calls may take with that batch; 0 where nothing is known yet."""
+        """Return the seconds that the fewest calls may take with that batch; 0 where nothing is known yet."""
         if not self.points:
             return 0.0
         latest = self.points[-1]
@@ -128,7 +128,7 @@ class _Sweeping:
         )
 
     def _measured(self, batch: int, remaining: int) -> Latency:
-        """One batch's latency. An exception says at which batch."""
+        """Return one batch's latency. An exception names the batch."""
         seconds = None
         if self._plan.seconds is not None:
             left = self._time_left()
@@ -185,7 +185,7 @@ class _Memory:
         self._batch = 0
 
     def before(self) -> None:
-        """A batch begins."""
+        """Note the memory in use as a batch begins."""
         self._before = _resident_bytes()
 
     def after(self, batch: int) -> None:
@@ -194,9 +194,7 @@ class _Memory:
         self._batch = batch
 
     def why_not(self, batch: int) -> str:
-        """Return the reason why there is no memory for that batch; "" where there is, or where the memory is not
-        known.
-        """
+        """Return the reason why there is no memory for that batch; "" where there is, or where it is not known."""
         available = _C.available_memory_bytes()
         if not self._watched or not self._batch or available is None:
             return ""

@@ -35,7 +35,7 @@ class Subject:
 
 
 def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Plan) -> Latency:
-    """The latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
+    """Return the latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
 
     Raises what a call raises, whichever it is, and RefusedError, a ValueError, where calls cannot be timed.
     """
@@ -77,7 +77,7 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
 
 
 def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, Location]:
-    """A call that can be made again and undone, before it was made at all; and where it runs."""
+    """Return a call that can be made again and undone, before it was ever made, and the location of its work."""
     state_roots = original(subject.model)
     location = location_of(state_roots, args, kwargs, subject.device)
     if location.untimed:
@@ -156,9 +156,7 @@ class _Calls:
         self._queue()
 
     def _spent(self, share: float, more: float = 0.0) -> bool:
-        """Return True when that share of the time limit is over, or will be after ``more`` seconds. Compilations do not
-        count.
-        """
+        """Return True when that share of the time limit is over, or will be in ``more`` seconds; compilations aside."""
         if self._plan.seconds is None:
             return False
         spent = time.perf_counter() - self._began - self._target.compilations.seconds

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def original(value: Any) -> Any:
-    """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
+    """Return the module or function that torch.compile wrapped, the module of a ``forward``; other values unchanged."""
     compiler = dynamo()
     if compiler is None:
         return value
@@ -139,9 +139,7 @@ class Compilations:
 
     @contextlib.contextmanager
     def kept_from(self, hooks: ModuleHooks) -> Iterator[None]:
-        """Hide ``hooks`` in here from compilations and from the calls of modules that were compiled with their
-        hooks.
-        """
+        """Hide ``hooks`` in here from compilations, and from calls of modules that were compiled with their hooks."""
         self._hooks = hooks
         try:
             for module in [] if self._eager else self._with_hooks:

@@ -22,13 +22,13 @@ _CALLS = {"call_function", "call_method", "call_module"}
 
 
 def runnable(model: Any) -> Any:
-    """An ExportedProgram cannot be called, but has a module that can; anything else is itself."""
+    """Return the module of an ExportedProgram, which cannot be called itself; other values unchanged."""
     exported = sys.modules.get("torch.export.exported_program")
     return model.module() if exported is not None and isinstance(model, exported.ExportedProgram) else model
 
 
 def type_name(module: torch.nn.Module) -> str:
-    """The module's type; for a part of an unflattened program and in TorchScript, the one that it had before."""
+    """Return the module's type; for a part of an unflattened program and in TorchScript, the one that it had before."""
     unflatten = sys.modules.get("torch.export.unflatten")
     if unflatten is not None and isinstance(module, (unflatten.InterpreterModule, unflatten.UnflattenedModule)):
         return _last_name(module.type_name()) or type(module).__name__
@@ -103,7 +103,7 @@ class GraphScopes:
                     vars(module)["forward"] = own
 
     def _observed(self, module: fx.GraphModule, places: dict[str, int]) -> Callable[..., Any]:
-        """The module's forward, with a call before and after the nodes that came from each module."""
+        """Return the module's forward, with a call before and after the nodes that came from each module."""
 
         def roofprof_enter(place: int) -> None:
             self._enter_hook(self._objects[place])
@@ -124,7 +124,7 @@ class GraphScopes:
 
 
 def _calls_in(graph: fx.Graph, places: dict[str, int]) -> list[Call]:
-    """Every call of a module that the graph still shows, outer ones first."""
+    """Return every call of a module that the graph still shows, outer ones first."""
     open_calls: list[tuple[str, Call]] = []
     calls: list[Call] = []
     for node in graph.nodes:
@@ -144,7 +144,7 @@ def _calls_in(graph: fx.Graph, places: dict[str, int]) -> list[Call]:
 
 
 def _origins(node: fx.Node) -> list[tuple[str, str, str]]:
-    """The modules that the node came from, outermost first, without the program: call, path and type of each.
+    """Return the modules that the node came from, outermost first, without the program: call, path and type of each.
 
     A module that the node calls itself is left to its hooks.
     """
@@ -155,7 +155,7 @@ def _origins(node: fx.Node) -> list[tuple[str, str, str]]:
 
 
 def root_type(graph_module: fx.GraphModule) -> str | None:
-    """The type of the module that the graph was traced from, if its nodes say."""
+    """Return the type of the module that the graph was traced from, if its nodes say."""
     for node in graph_module.graph.nodes:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
             if not _plain_path(path):

@@ -137,7 +137,7 @@ def _substituted(arguments: Any, substitutes: dict[int, Any]) -> Any:
 def _inputs_in(
     mode: FakeTensorMode, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], list[_C.Note]]:
-    """The arguments with a fake tensor for each that is not."""
+    """Return the arguments with a fake tensor for each plain one, and a note where there were any."""
     if not any(type(value) is torch.Tensor for value in _pytree.tree_leaves((args, kwargs))):
         return args, kwargs, []
     args, kwargs = _pytree.tree_map(
@@ -152,7 +152,7 @@ def _misses_data(error: Exception) -> bool:
 
 
 def _kept_original(model: object) -> list[str]:
-    """Names of the tensors that cannot be made fake where the code looks at them."""
+    """Return the names of tensors that cannot be made fake where the code looks at them."""
     if isinstance(model, functools.partial):
         positional = [f"argument {index} of the partial" for index, value in enumerate(model.args) if _is_real(value)]
         return positional + _kept_original(model.func)

@@ -77,7 +77,7 @@ class ModuleHooks:
 
 
 def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
-    """A step's closure, counted as work outside of the step; other arguments unchanged."""
+    """Return a step's closure, counted as work outside of the step; other arguments unchanged."""
     if not (inspect.isroutine(argument) or isinstance(argument, functools.partial)):
         return argument
 

@@ -50,5 +50,5 @@ def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _device_of(tensor: torch.Tensor) -> str:
-    """Without the user's code; "" where it is not known. A fake tensor lies on meta, and tells whose place it takes."""
+    """Return the tensor's device, without the user's code; "" if unknown. A fake tensor gives the imitated device."""
     return str(tensor.device) if issubclass(type(tensor), FakeTensor) else _C.device_of(tensor)

@@ -51,9 +51,7 @@ class Scripts:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Let calls of the methods from Python run, in here, the code as it was written, with a scope for each
-        module.
-        """
+        """Run, in here, the code of methods that Python calls as it was written, with a scope for each module."""
         with contextlib.ExitStack() as stack:
             for module, facts in zip(self._tree.objects, self._tree.modules, strict=True):
                 if isinstance(module, torch.jit.ScriptModule):

@@ -54,9 +54,7 @@ def _work_for(call: _C.OwnCall, function: Callable[..., Any]) -> Callable[..., A
 @SharedChange
 @contextlib.contextmanager
 def starts_are_known() -> Iterator[None]:
-    """Attribute in here threads that an observed thread starts, and work that it submits to a pool, to its call or
-    block.
-    """
+    """Attribute in here, to an observed thread's call, threads that it starts and work that it submits to a pool."""
     original, submitted = threading.Thread.start, ThreadPoolExecutor.submit
 
     def start(thread: threading.Thread) -> None:

@@ -30,9 +30,7 @@ class Model(NamedTuple):
 
 
 def models_with_cache(tree: ModelTree) -> dict[int, Model]:
-    """Return by identity the outermost modules whose forward takes a cache; without the modules that torch.compile
-    wraps.
-    """
+    """Return by identity the outermost modules whose forward takes a cache; not those that torch.compile wraps."""
     wrapped = {id(module) for _, module, _ in tree.wrappers}
     found: dict[int, Model] = {}
     inside: set[int] = set()  # places of these modules, and of all below them
@@ -79,7 +77,7 @@ class TokenCalls:
         return list(self._counted.values())
 
     def hook(self, module: torch.nn.Module, args: tuple[Any, ...]) -> None:
-        """Before a forward, as torch calls it. A call that is neither of the two gets no region."""
+        """Name the call before a forward; torch calls this. A call that is neither of the two gets no region."""
         model = self._models.get(id(module))
         if model is None:
             return
@@ -173,7 +171,7 @@ def _bytes_of(cache: Any) -> int:
 
 
 def _tensors(cache: Any) -> Iterator[torch.Tensor]:
-    """Keys and values: of tuples, and of the layers that transformers' caches have."""
+    """Yield keys and values: of tuples, and of the layers of transformers' caches."""
     if isinstance(cache, torch.Tensor):
         if cache.dim() > 1:  # else a length
             yield cache

@@ -126,7 +126,7 @@ def _packed_sizes(weight: Any) -> list[tuple[int, int]]:
 
 
 def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
-    """The sizes of a subtree that holds these, as facts of its place."""
+    """Return the sizes of a subtree that holds these, as facts of its place."""
     known = [(p, size) for p in parameters.values() if (size := _elements_and_bytes(p))]
     held = [size for b in buffers.values() if (size := _elements_and_bytes(b))]
     return {

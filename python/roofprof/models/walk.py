@@ -17,7 +17,7 @@ from roofprof.state.module_tables import own_tables
 
 
 def model_tree(model: object) -> ModelTree:
-    """The tree of a module, or of any callable (a tree of one place)."""
+    """Return the tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
     module = module_of(model)
     tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
@@ -31,7 +31,7 @@ def model_tree(model: object) -> ModelTree:
 
 
 def module_of(model: object) -> torch.nn.Module | None:
-    """The module whose call a call of ``model`` is, or whose method it calls; None where there is none."""
+    """Return the module that a call of ``model`` calls, or whose method it calls; None where there is none."""
     called = original(model)
     while isinstance(called, functools.partial):
         called = original(called.func)
@@ -68,9 +68,7 @@ class KnownModel:
 
 
 def _add_graphs(tree: ModelTree) -> None:
-    """Add places for the modules that graphs were traced from, but not below compiled code, which would be
-    recompiled.
-    """
+    """Add places for the modules that graphs were traced from, except below compiled code, which would recompile."""
     compiled = compiled_places(tree)
     for place, module in enumerate(list(tree.objects)):
         if place not in compiled and isinstance(module, torch.fx.GraphModule):

@@ -21,7 +21,7 @@ class Predicts:
     _compiled: _report.Report
 
     def predict(self, device: Device, **options: Unpack[Options]) -> Self:
-        """The report of another device: each time is predicted, with an interval, from what was counted here.
+        """Return the report of another device: each time is predicted, with an interval, from the counts here.
 
         device: a card's name ("RTX 4090"), the path of a file of roofs (its name ends in .json), or Ceilings.
         precision: "fp16", "bf16", "fp32", ...: in place of the one that was counted. batch: samples of a call in place
@@ -37,7 +37,7 @@ class Predicts:
         return type(self)(_report.predict_report(self._compiled, roofs, compiled_options(options)))  # type: ignore[call-arg]
 
     def predict_all(self, devices: Iterable[Device] = (), **options: Unpack[Options]) -> Ranking:
-        """The predicted total for many devices, the shortest time first; without names for all cards that are known.
+        """Return the predicted totals for many devices, the shortest time first; without names for all known cards.
 
         Options and errors are those of :meth:`predict`.
         """

@@ -187,7 +187,7 @@ def _main_dtype(report: _report.Report) -> str:
 
 
 def _ridge(roofs: _report.Ceilings, row: _report.Row) -> float | None:
-    """I_max = peak / bandwidth, by the roofs, for the type that most of the row's FLOPs are in."""
+    """Return I_max = peak / bandwidth, by the roofs, for the type that most of the row's FLOPs are in."""
     by_dtype = dict(row.flops_by_dtype)
     memory = max(
         (level for level in roofs.memory if level.level != "host link"),

@@ -51,9 +51,7 @@ def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 def _note_options(
     error: TypeError, kwargs: dict[str, Any], taken_by: Callable[..., Any], short_form: str, long_form: str
 ) -> None:
-    """Add a note to the error of a model that refuses a keyword of the profiler: the note says where the option
-    belongs.
-    """
+    """Add a note to the error of a model that refuses a profiler's keyword: it says where the option belongs."""
     if not hasattr(error, "add_note"):  # Python 3.10
         return
     refused = next((name for name in kwargs if f"keyword argument '{name}'" in str(error)), None)
@@ -79,7 +77,7 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 
 
 def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
-    """The latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
+    """Return the latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
 
     Nothing observes the calls, and the model is left as one plain call leaves it. All arguments are the model's:
     options are those of ``RooflineProfiler(model).time(..., repeat=50)``. Raises whatever the model raises.
@@ -222,7 +220,7 @@ class RooflineProfiler(TimesCalls):
         *,
         timed: bool,
     ) -> Report:
-        """One call counts; further ones are timed, if they are requested."""
+        """Count one call, and time further ones if they are requested."""
         timed = timed and self.repeat != 0
         self._begin("run" if timed else "count")
         if call is not self.model:
@@ -290,7 +288,7 @@ class RooflineProfiler(TimesCalls):
         self._end_block(raised=error is not None)
 
     def __del__(self) -> None:
-        """A block that nobody can end any more would stay open on its thread."""
+        """Close a block that nobody can end any more: it would stay open on its thread."""
         if getattr(self, "_block", None) is not None:
             self._end_dropped_block()
 
@@ -311,7 +309,7 @@ class RooflineProfiler(TimesCalls):
         self._run.step()
 
     def report(self) -> Report:
-        """The report of the last run or block; of one that raised, what ran before.
+        """Return the report of the last run or block; after an exception, of the part before it.
 
         Raises RuntimeError where nothing was profiled yet.
         """
@@ -379,7 +377,7 @@ def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[st
 
 
 def _checked_device(device: str | torch.device | None) -> str | None:
-    """Its name as torch writes it."""
+    """Return the device's name as torch writes it."""
     try:
         return None if device is None else str(torch.device(device))
     except (RuntimeError, TypeError):

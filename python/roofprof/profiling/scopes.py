@@ -19,10 +19,10 @@ class RegionWatcher(Protocol):
     """Is called for every region on every thread."""
 
     def entered(self, region: Region) -> None:
-        """The region begins on this thread."""
+        """Note that the region begins on this thread."""
 
     def left(self, region: Region) -> None:
-        """The region has ended on this thread."""
+        """Note that the region has ended on this thread."""
 
 
 # Code that no compiler traces reads this list: the compiler would compile that code again whenever the list changes.

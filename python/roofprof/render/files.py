@@ -15,7 +15,7 @@ LARGEST_FILE = 2**30
 
 
 def of_rank(path: Path, rank: int | None) -> Path:
-    """The file of one of several processes, report.rank1.json; rank None: there is one process."""
+    """Return the file of one of several processes, report.rank1.json; rank None: there is one process."""
     return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
 
 

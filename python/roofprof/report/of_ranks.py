@@ -26,7 +26,7 @@ class OfRanks:
         return self._compiled.ranks
 
     def report_of(self, rank: int) -> Self:
-        """The own report of a rank, of which a merged one keeps those of the slowest and of the median rank.
+        """Return the own report of a rank; a merged report keeps those of the slowest and of the median rank.
 
         Raises IndexError for another rank, naming the two, and ValueError where the report that the file keeps of it
         cannot be read.

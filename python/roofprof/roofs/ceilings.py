@@ -37,7 +37,7 @@ def measure_with_notes(device: str = "cpu", progress: Progress | None = None) ->
 
 
 def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _report.Ceilings:
-    """The roofs of this machine: measured when first needed, later read from the cache.
+    """Return the roofs of this machine: measured when first needed, later read from the cache.
 
     They are kept for each host, device, number of threads and torch version, those of a GPU for each GPU, driver, power
     limit and highest clocks too, in a folder that the environment variable ROOFPROF_CACHE_DIR names, else in
@@ -69,9 +69,7 @@ def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_repor
 
 
 def load(path: str | os.PathLike[str]) -> _report.Ceilings:
-    """Return the roofs in a file. Raises ValueError, naming the file and what is wrong with it, where it cannot be
-    used.
-    """
+    """Return the roofs in a file. Raises ValueError, naming the file and its fault, where it cannot be used."""
     return load_with_notes(path)[0]
 
 

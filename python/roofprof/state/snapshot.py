@@ -49,7 +49,7 @@ class StateSnapshot:
 
     @contextlib.contextmanager
     def undoing(self) -> Iterator[None]:
-        """Begins after the first call: what is called in here is undone at the end."""
+        """Undo at the end all that is called in here; it begins after the first call."""
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         self._tensors.keep(_known(after))
@@ -65,7 +65,7 @@ class StateSnapshot:
 
 
 def _known(contents: Contents) -> list[torch.Tensor]:
-    """The tensors that have their sizes already."""
+    """Return the tensors that have their sizes already."""
     return [tensor for tensor in contents.tensors if not is_lazy(tensor)]
 
 
@@ -108,9 +108,7 @@ def _resetter(read: Callable[[], Any], write: Callable[[Any], Any]) -> Callable[
 
 
 def _generator_resetter(generator: Any) -> Callable[[], None]:
-    """Return the function that restores a generator by the methods of torch's, Python's or numpy's class: a user's
-    subclass may override them.
-    """
+    """Return what restores a generator, by its base class's methods: a user's subclass may override them."""
     kind = type(generator)
     if issubclass(kind, random.Random):
         return _resetter(lambda: random.Random.getstate(generator), partial(random.Random.setstate, generator))

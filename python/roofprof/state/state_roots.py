@@ -109,7 +109,7 @@ class Contents:
 
     @contextlib.contextmanager
     def replaced(self, substitutes: dict[int, Any]) -> Iterator[None]:
-        """Values whose ids are given have a substitute in all containers, which get everything back at the end."""
+        """Put substitutes, by the ids of values, into all containers, which get everything back at the end."""
         try:
             for container, access, items in self._containers:
                 if any(id(item) in substitutes for item in items):
@@ -142,8 +142,7 @@ def tensors_in(value: object) -> list[torch.Tensor]:
 
 
 def used_by(function: object) -> list[Any]:
-    """Return the values that a function reaches apart from its arguments: those that it, and the user's functions among
-    them, name.
+    """Return the values that a function, and the user's functions among these, name: all they reach but arguments.
 
     For anything but a function, return a list of the thing itself.
     """
@@ -153,9 +152,7 @@ def used_by(function: object) -> list[Any]:
 
 
 def tensors_named_by(function: object) -> list[tuple[str, torch.Tensor]]:
-    """Return the tensors that a function, or one of the user's functions that it names, names itself, with their
-    names.
-    """
+    """Return the tensors that a function, or a user's function that it names, names itself, with their names."""
     functions = _functions_of(function) if type(function) is types.FunctionType else []
     return [(name, value) for each in functions for name, value in _named_by(each) if is_tensor(value)]
 
@@ -174,7 +171,7 @@ def _functions_of(function: types.FunctionType) -> list[types.FunctionType]:
 
 
 def _named_by(function: types.FunctionType) -> list[tuple[str, Any]]:
-    """The values of its closure, and the globals that it names."""
+    """Return the values of the function's closure, and the globals that it names."""
     try:
         names = inspect.getclosurevars(function)
     except ValueError:  # a variable of its closure has no value yet
@@ -208,9 +205,7 @@ def _put_deque(target: Any, items: list[Any]) -> None:
 
 
 def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
-    """Return the access to keys and values in turn, by ``kind``: an OrderedDict keeps its order outside the dict, so
-    both must be changed.
-    """
+    """Return the access to keys and values in turn: an OrderedDict has its own order, so ``kind`` must write both."""
 
     def read(source: Any) -> list[Any]:
         return [part for item in kind.items(source) for part in item]
@@ -239,7 +234,7 @@ _UNSET = object()
 
 
 def _slots_access(slots: _Slots) -> _Access:
-    """Straight to the attributes, as a frozen dataclass forbids setattr."""
+    """Return the access straight to the attributes, as a frozen dataclass forbids setattr."""
 
     def read_one(source: Any, slot: types.MemberDescriptorType) -> Any:
         try:
@@ -321,9 +316,7 @@ def _arrays() -> tuple[type, ...]:
 
 
 def _is_open(kind: type) -> bool:
-    """Return True when the attributes of such values are the user's own data, or, with tensors, parts that they are
-    made of.
-    """
+    """Return True when the attributes of such values are the user's own data, or parts of tensors."""
     if issubclass(kind, _CLOSED):
         return False
     return issubclass(kind, (*_OPEN_TORCH, torch.Tensor)) or not _is_library(_module_of(kind))

@@ -1,6 +1,4 @@
-"""Batch and sequence sweeps without running: counted on the meta device, predicted for a device that may be
-elsewhere.
-"""
+"""Batch and sequence sweeps without running: counted on the meta device, predicted for any device."""
 
 from __future__ import annotations
 

@@ -52,9 +52,7 @@ class PredictedSweep(WrittenAsJson):
         return None if self.memory is None else point.memory <= self.memory
 
     def knee(self, sequence: int | None = None) -> SweepPoint | None:
-        """Return the smallest batch that fits and whose throughput is within 10% of the best that fits; None: none
-        fits.
-        """
+        """Return the smallest batch that fits with a throughput within 10% of the best that fits; None: none fits."""
         points = [p for p in self.points if p.sequence == sequence and self.fits(p) is not False]
         best = max((point.throughput for point in points), default=0.0)
         return next((point for point in points if point.throughput >= KNEE_SHARE * best), None)

@@ -14,7 +14,7 @@ from roofprof.render.views.roofline import BY, roofline_view
 
 
 def write_page(report: _report.Report, viewed: ViewedReport, path: str | Path) -> None:
-    """Writes the file. Raises ImportError where plotly is missing, OSError where it cannot be written."""
+    """Write the file. Raises ImportError where plotly is missing, OSError where it cannot be written."""
     title = f"{report.model or 'model'} on {report.device}: roofprof"
     write_whole(path, document(page_content(report, viewed), title).encode())
 

@@ -13,7 +13,7 @@ from roofprof.render.page.rooflines import Views, rooflines, why_none
 
 
 def content(report: _report.Report, views: Views) -> dict[str, Any]:
-    """The data that the page's scripts lay out, in the order of the page."""
+    """Return the data that the page's scripts lay out, in the order of the page."""
     lines = tree_lines(report)
     return {
         "heading": report.paragraphs("heading"),

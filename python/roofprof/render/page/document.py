@@ -18,7 +18,7 @@ _SCRIPTS = ("dom", "data", "summary", "columns", "grid", "tree", "roofline", "ma
 
 
 def document(data: dict[str, Any], title: str) -> str:
-    """The whole page. Raises ImportError where there is something to draw and plotly is missing."""
+    """Return the whole page. Raises ImportError where plotly is missing and there is something to draw."""
     styles = _part("page.css")
     script = "\n".join(f"// ---- {name}.js\n{_part(f'{name}.js')}" for name in _SCRIPTS)
     library, licence = _plotly() if data["rooflines"] else ("", "")
@@ -53,7 +53,7 @@ def document(data: dict[str, Any], title: str) -> str:
 
 
 def json_in_html(data: Any) -> str:
-    """JSON that stands in a script element: in it "<" begins nothing."""
+    """Return JSON for a script element, with "<" escaped so that it begins nothing there."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
@@ -68,7 +68,7 @@ def _hash(text: str) -> str:
 
 
 def _plotly() -> tuple[str, str]:
-    """The library's text, and the licence that it is under."""
+    """Return the library's text, and its licence."""
     try:
         import plotly
     except ImportError:

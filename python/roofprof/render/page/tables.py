@@ -17,7 +17,7 @@ _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 
 
 def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
-    """The tree: a line for each module, its path and level, and the total below them."""
+    """Return the tree: a line for each module, its path and level, and the total below them."""
     rows = [line.row for line in lines]
     levels = [line.level for line in lines]
     marked = set(report.marked_rows())
@@ -47,7 +47,7 @@ def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def ops(report: _report.Report) -> dict[str, Any]:
-    """A line for each operator."""
+    """Return a line for each operator."""
     rows = report.group(["op"])
     totals = report.group([])
     columns = [_column(field, rows, totals[0] if totals else None) for field in fields.of("group").values()]
@@ -61,7 +61,7 @@ def ops(report: _report.Report) -> dict[str, Any]:
 
 
 def kernels(report: _report.Report) -> dict[str, Any] | None:
-    """A line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
+    """Return a line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
     rows = report.kernels
     if not rows:
         return None
@@ -137,5 +137,5 @@ def exact(value: float) -> int | float | str | None:
 
 
 def texts_of(field: _report.Field, values: Iterable[float | None]) -> list[str]:
-    """Values in that figure's unit."""
+    """Return values as texts in that figure's unit."""
     return [field.text(value) for value in values]

@@ -73,7 +73,7 @@ class Canvas:
     def set_axes(
         self, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str], units: tuple[Formatter, Formatter]
     ) -> None:
-        """Limits, names and tick labels. Dots and lines come after it."""
+        """Set limits, names and tick labels. Dots and lines come after it."""
         axes = self.axes
         axes.set(xscale="log", yscale="log", xlim=x, ylim=y)
         for axis, name, unit in zip((axes.xaxis, axes.yaxis), names, units, strict=True):
@@ -103,7 +103,7 @@ class Canvas:
     # ---- dots
 
     def dots(self, places: Sequence[Place], kind: str, *, filled: bool, faint: bool = False) -> None:
-        """Dots of one kind, each with its area in square points."""
+        """Draw dots of one kind, each with its area in square points."""
         color, shape = STYLES[kind]
         xs, ys, areas = zip(*places, strict=True)
         self.axes.scatter(
@@ -158,7 +158,7 @@ class Canvas:
         )
 
     def label_line(self, text: str, start: tuple[float, float], end: tuple[float, float], *, from_end: bool) -> None:
-        """A label on a line, from one of its ends on; it interrupts the line."""
+        """Draw a label on a line, from one of its ends on; it interrupts the line."""
         width, height = self._size(text, SMALL)
         ends = self.pixel(*start), self.pixel(*end)
         places = list(along(*ends, width, height))
@@ -171,7 +171,7 @@ class Canvas:
         self.text_at(at, text, SMALL, LINES, rotation=math.degrees(math.atan2(y1 - y0, x1 - x0)))
 
     def label_point(self, text: str, boxes: Callable[[float, float], Sequence[Box]]) -> None:
-        """A label at the first free one of the places that are offered for its size."""
+        """Draw a label at the first free one of the places that are offered for its size."""
         box = self.room.take(boxes(*self._size(text, SMALL)))
         if box is not None:
             self.text_at(center_of(box), text, SMALL, LINES)
@@ -208,23 +208,23 @@ def _legend_entry(kind: str) -> Line2D:
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    """The end of a name says most of it: "...layer4.2.conv3". On one line, and printable."""
+    """Return the end of a name, which says most of it ("...layer4.2.conv3"), on one line, and printable."""
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= longest else "…" + text[-(longest - 1) :]
 
 
 def rates() -> Formatter:
-    """1G, 100G, 1T."""
+    """Return the formatter of rates: 1G, 100G, 1T."""
     return EngFormatter(sep="")
 
 
 def plain_numbers() -> Formatter:
-    """0.1, 1, 10, 1000."""
+    """Return the formatter of plain numbers: 0.1, 1, 10, 1000."""
     return FuncFormatter(lambda value, _: f"{value:.6g}")
 
 
 def durations() -> Formatter:
-    """1us, 10ms."""
+    """Return the formatter of times: 1us, 10ms."""
     return EngFormatter(unit="s", sep="")
 
 
@@ -237,7 +237,7 @@ _LEAST = 1e-100  # of an axis; no figure of a machine is near it
 
 
 def limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:
-    """Around all values, and wide enough for two labelled ticks."""
+    """Return limits around all values, wide enough for two labelled ticks."""
     low, high = min(values) / below, max(values) * above
     if low < _LEAST or high > 1 / _LEAST:
         raise ValueError(f"values from {min(values):.3g} to {max(values):.3g} are beyond what an axis can show")

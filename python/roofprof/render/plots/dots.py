@@ -31,7 +31,7 @@ def moved(view: RooflineView, before: RooflineView | None) -> list[tuple[Dot, Do
 
 
 def draw_dots(canvas: Canvas, view: RooflineView, before: RooflineView | None, place: Place) -> None:
-    """The largest first, so that small ones lie on them; where there is none, the reasons."""
+    """Draw the dots, the largest first, so that small ones lie on them; where there is none, the reasons."""
     if not view.dots:
         canvas.axes.text(
             0.5, 0.3, nothing_drawn(view), transform=canvas.axes.transAxes, ha="center", fontsize=TEXT, parse_math=False
@@ -51,7 +51,7 @@ def draw_dots(canvas: Canvas, view: RooflineView, before: RooflineView | None, p
 
 
 def label_worst(canvas: Canvas, view: RooflineView, place: Place) -> None:
-    """The names of those that waste most, with what they waste; where nothing has a roof, of the longest."""
+    """Draw the names of dots that waste most, with their waste; where nothing has a roof, of the longest."""
     longest = max((dot.time for dot in view.dots), default=0)
     for dot in view.hotspots[:LABELLED]:
         figure = "time" if dot.wasted_time is None else "wasted_time"

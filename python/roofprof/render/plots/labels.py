@@ -35,7 +35,7 @@ def box_around(center: Point, width: float, height: float, angle: float = 0) -> 
 
 
 def line_between(start: Point, end: Point) -> Box:
-    """A line as a box of no width."""
+    """Return a line as a box of no width."""
     return start, end, end, start
 
 
@@ -45,9 +45,7 @@ def overlap(one: Box, other: Box) -> bool:
 
 
 def _normals(box: Box) -> Iterator[Point]:
-    """Yield the directions across the box's sides, of which opposite ones are parallel; for a line also the one along
-    it.
-    """
+    """Yield the directions across the box's sides, of which opposite ones are parallel; for a line also its own."""
     for (x0, y0), (x1, y1) in itertools.pairwise(box[:3]):
         if (x0, y0) != (x1, y1):
             yield y1 - y0, x0 - x1
@@ -79,7 +77,7 @@ class Room:
         return inside and not any(overlap(box, taken) for taken in (*self.labels, *self.ways))
 
     def take(self, candidates: Iterable[Box], anchor: Point | None = None) -> Box | None:
-        """The first of the free candidates that hides fewest dots; None where none is free.
+        """Take and return the first of the free candidates that hides fewest dots; None where none is free.
 
         With an anchor, the way from there to the label must be free as well.
         """
@@ -101,7 +99,7 @@ class Room:
         return best[1]
 
     def _dots_below(self, box: Box) -> int:
-        """Reports may have ten thousand: all at once, in the box's own directions."""
+        """Return the number of dots that the box covers. Reports may have ten thousand dots: all are tested at once."""
         if not self.dots:
             return 0
         x, y, radius = np.asarray(self.dots).T
@@ -125,7 +123,7 @@ def around(anchor: Point, radius: float, width: float, height: float) -> Iterato
 
 
 def along(start: Point, end: Point, width: float, height: float) -> Iterator[Box]:
-    """Places for a label on a line, from its start on."""
+    """Yield places for a label on a line, from its start on."""
     length = math.dist(start, end)
     if not length:
         return

@@ -61,9 +61,7 @@ def plot(
 def views_of(
     report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
 ) -> tuple[RooflineView, RooflineView | None]:
-    """Return the views of both reports. They fold what both reports fold alike; all else is matched module by
-    module.
-    """
+    """Return the views of both reports, which fold only what both fold alike; the rest is matched by module."""
     if before is None:
         return roofline_view(report, by, expand=expand), None
     folds, earlier = ({}, {}) if expand or by != "module" else in_both(folds_of(report), folds_of(before))
@@ -81,7 +79,7 @@ def check(path: str | os.PathLike[str] | None, by: str, kind: str) -> None:
 
 
 def content(figure: Figure, form: str) -> bytes:
-    """The file. The same picture gives the same bytes."""
+    """Return the file's bytes. The same picture gives the same bytes."""
     import matplotlib.style
 
     file = io.BytesIO()

@@ -92,5 +92,5 @@ def _stacks(roots: list[Node]) -> Iterator[tuple[tuple[str, ...], Node]]:
 
 
 def _frame(name: str) -> str:
-    """Semicolons part frames, line ends stacks, and the last space parts the number from them."""
+    """Return a frame's name without semicolons, which separate frames, and line ends, which separate stacks."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", name).replace(";", ":").strip() or "?"

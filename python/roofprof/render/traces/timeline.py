@@ -79,8 +79,7 @@ def timeline(report: _report.Report) -> Timeline:
 
 
 def nested(slices: Iterable[Slice]) -> list[Slice]:
-    """Return the same time in slices that nest, outer ones first: a slice that ends after the one around it is cut
-    there.
+    """Return the same time in slices that nest, outer ones first: a slice is cut where the one around it ends.
 
     An op can end after the scope that it began in: the rest of it becomes a slice after the scope.
     """
@@ -119,7 +118,7 @@ def side_by_side(launches: list[Slice]) -> list[list[Slice]]:
 
 
 def thread_name(index: int) -> str:
-    """Threads are numbered in the order of their first events."""
+    """Return a thread's name: its number, in the order of the threads' first events."""
     return f"thread {index + 1}"
 
 
@@ -154,7 +153,7 @@ class _Words:
         return name if phase in {"forward", "optimizer"} else f"{name} ({phase})"
 
     def facts(self, event: dict[str, Any]) -> dict[str, Any]:
-        """The same dict for events of one bucket: there may be a million of them."""
+        """Return the event's facts; events of one bucket share a dict, as there may be a million of them."""
         key = event["module"], event["phase"], event["region"], event["bucket"]
         if key not in self._facts:
             self._facts[key] = self._new_facts(event)

@@ -21,7 +21,7 @@ Folds: TypeAlias = dict[str, Fold]  # by name, as in "layers.0-79.mlp"
 
 
 def folds_of(report: ViewedReport) -> Folds:
-    """The folds of a report, as its siblings tell them."""
+    """Return the folds of a report, by its siblings."""
     known = {row.path for row in report.rows}
     folds: Folds = {}
     for group in report.siblings:  # outer ones first: a group within a group has its members below all of the outer's

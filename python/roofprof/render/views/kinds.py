@@ -49,7 +49,7 @@ def kinds_of(ops: Iterable[str]) -> dict[str, str]:
 
 
 def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[str, str]:
-    """The kind that a module's own ops take most time for; where they have no times, move most bytes for.
+    """Return the kind that a module's own ops take most time for; without times, move most bytes for.
 
     By path; ``fold_of``: modules that are one, by that name. Ops without work (views) have no say: they compute nothing
     that a dot shows.

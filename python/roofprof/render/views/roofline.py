@@ -41,9 +41,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Ridge:
-    """The point where the slope of a level meets the roof of a dtype: memory limits work of fewer operations per
-    byte.
-    """
+    """The point where the slope of a level meets the roof of a dtype: memory bounds work of lower intensity."""
 
     compute: str
     memory: str
@@ -114,7 +112,7 @@ class RooflineView:
 def roofline_view(
     report: ViewedReport, by: str = "module", *, expand: bool = False, folds: Folds | None = None
 ) -> RooflineView:
-    """The roofline of a report.
+    """Return the roofline of a report.
 
     by="module": a dot is what a module's own ops do, without those of the modules below it; so each op is in exactly
     one dot. A module around compiled code has one dot for all of it. by="op": all calls of an operator. by="kernel":
@@ -212,7 +210,7 @@ class _Source:
 
 
 def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
-    """The first member's place is that of all."""
+    """Yield the modules; a fold comes at the place of its first member."""
     single = list(_each_module(report, {path: name for name, fold in folds.items() for path in fold.members}))
     by_path = {source.key: source for source in single}
     folded: set[str] = set()

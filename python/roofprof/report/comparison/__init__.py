@@ -78,7 +78,7 @@ class ComparedRow:
         return {name: self.figure(name) for name in FIGURES}
 
     def figure(self, name: str) -> Change:
-        """Any figure of a row: ``row.figure("time").ratio``. Raises AttributeError for a name that none has."""
+        """Return any figure of a row: ``row.figure("time").ratio``. Raises AttributeError for a name that none has."""
         comparable = not (self.roofs_differ and name in _OF_ROOFS)
         return Change(getattr(self.before, name), getattr(self.after, name), comparable)
 
@@ -90,9 +90,7 @@ class ComparedRow:
 
     @property
     def changed(self) -> bool:
-        """Return True when the work, the time beyond the noise, or the bound (where both have the same roofs)
-        changed.
-        """
+        """Return True for a change of the work, of the time beyond the noise, or of the bound by the same roofs."""
         bound = self.figure("bound")
         other_bound = bound.comparable and self.verdict != "same" and bound.before != bound.after
         return self.counts_changed or self.verdict in {"faster", "slower"} or (other_bound and self.p is not None)
@@ -118,9 +116,7 @@ class Comparison(Result):
         return bool(self.added or self.removed or any(row.changed for row in (self.total, *self.modules)))
 
     def row(self, path: str) -> ComparedRow:
-        """Return the row by its path in the second report; "" is the model. Raises KeyError where no module in both has
-        it.
-        """
+        """Return the row by its path in the second report; "" is the model. Raises KeyError for other paths."""
         for row in self.modules:
             if row.path == path:
                 return row
@@ -142,7 +138,7 @@ class Comparison(Result):
         return f"{self.before.model} ({self.names[0]}) and {self.after.model} ({self.names[1]})"
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without scripts. With a path it is written there as well. Raises OSError where it cannot be."""
+        """Return one page without scripts. With a path, write it there as well. Raises OSError where it cannot be."""
         from roofprof.report.comparison.page import as_page
 
         text = as_page(self)
@@ -151,7 +147,7 @@ class Comparison(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values; ``docs/compare.md`` lists its keys."""
+        """Return the JSON's data as Python values; ``docs/compare.md`` lists its keys."""
         table = fields.of("row")
         return {
             "schema_version": SCHEMA_VERSION,
@@ -170,7 +166,7 @@ class Comparison(Result):
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
+        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         if path is not None:
             write_whole(path, text.encode())

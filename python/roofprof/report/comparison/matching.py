@@ -20,7 +20,7 @@ class Matched(NamedTuple):
 
 
 def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matched:
-    """Pairs rows of equal path, then those in one place that do the same, then what does the same at all."""
+    """Pair rows of equal path, then those in one place that do the same, then any that do the same."""
     by_name = {_identity(row): index for index, row in enumerate(before)}
     pairs = {index: by_name[_identity(row)] for index, row in enumerate(after) if _identity(row) in by_name}
     parents = _parents(before), _parents(after)
@@ -47,7 +47,7 @@ def _parents(rows: Sequence[_report.Row]) -> list[int]:
 
 
 def _identity(row: _report.Row) -> Hashable:
-    """A region may have the path of a module."""
+    """Return the path, and True for a region: a region may have the path of a module."""
     return row.path, row.type == REGION
 
 
@@ -62,9 +62,7 @@ def _pair_children(
     pairs: dict[int, int],
     ambiguous: set[int],
 ) -> bool:
-    """Pair rows that have no partner but a paired parent, by equal name or else by equal work; return True if any pair
-    was found.
-    """
+    """Pair rows without a partner below paired parents, by equal name or else by equal work; return True if any was."""
     taken = set(pairs.values())
     found = False
     for key_of in (_name, _work):

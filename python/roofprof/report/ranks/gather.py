@@ -30,7 +30,7 @@ _turns = itertools.count()  # of this process; each rank's first gather() belong
 
 
 def gather(report: Report, timeout: float = 60.0) -> Report | None:
-    """The merged report of all ranks on rank 0, None on the others.
+    """Return the merged report of all ranks on rank 0, None on the others.
 
     Only rank 0 waits, and the first rank of each other machine, whose clock is held against rank 0's.
 

@@ -60,7 +60,7 @@ class Read:
 
 
 def read(report: Report | str | Path, position: int) -> Read:
-    """A merged report, or that of a program of one process. Raises ValueError or OSError where it is neither."""
+    """Read a merged report, or that of a program of one process. Raises ValueError or OSError for any other."""
     name = f"report {position}" if isinstance(report, Report) else str(report)
     given = report if isinstance(report, Report) else Report.from_json(report)
     lines = given.ranks
@@ -79,7 +79,7 @@ def read(report: Report | str | Path, position: int) -> Read:
 
 
 def measured(of: Read, *, per_step: bool) -> Measured:
-    """Its figures; those of missing ranks are taken to be the mean of the others."""
+    """Return the figures of a report; those of missing ranks are taken to be the mean of the others."""
     lines, report = of.lines, of.report
     steps = [line.steps if per_step else 1 for line in lines]
     walls = [float(line.wall or 0) for line in lines]
@@ -146,7 +146,7 @@ def roofs_of_compute(of: Read) -> dict[str, Any]:
 
 
 def what_differs(reads: Iterable[Read]) -> list[str]:
-    """A sentence for each thing besides the ranks that is not the same."""
+    """Return a sentence for each thing besides the ranks that is not the same."""
     said = []
     kinds: dict[str, Any] = {
         "torch": lambda of: of.report.environment.get("torch"),

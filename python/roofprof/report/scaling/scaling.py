@@ -87,7 +87,7 @@ class Scaling(Result):
         return f"{self.model} on {self.device}: {len(self.points)} numbers of ranks"
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Speed-up with the fitted curve, and the parts of the loss; with a path it is written there, by its suffix.
+        """Draw speed-up with the fitted curve, and the parts of the loss; with a path, write it there, by its suffix.
 
         Needs matplotlib (``pip install roofprof[plot]``). Raises ValueError for other suffixes than .svg, .png, .pdf.
         """
@@ -96,7 +96,7 @@ class Scaling(Result):
         return draw(self, path)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without scripts, with the picture where matplotlib is there. With a path it is written there too."""
+        """Return one page without scripts, with a picture if matplotlib is there. With a path, write it there too."""
         from roofprof.report.scaling.page import as_page
 
         text = as_page(self)
@@ -105,7 +105,7 @@ class Scaling(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values; ``docs/scaling.md`` lists its keys."""
+        """Return the JSON's data as Python values; ``docs/scaling.md`` lists its keys."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": "roofprof scaling",
@@ -129,7 +129,7 @@ class Scaling(Result):
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
+        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
             write_whole(path, text.encode())
@@ -188,7 +188,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
 
 
 def _device(reads: list[Read]) -> str:
-    """The kind of device of all."""
+    """Return the kinds of device of all reports."""
     return ", ".join(dict.fromkeys(of.report.device.partition(":")[0] for of in reads))
 
 
@@ -206,7 +206,7 @@ def _check(reads: list[Read]) -> None:
 
 
 def _work(found: list[Measured]) -> tuple[str, list[float]]:
-    """MACs, which replicated optimizers and gradients that are summed leave alone; FLOPs of a model without any."""
+    """Return MACs, unchanged by replicated optimizers and sums of gradients; FLOPs for a model without MACs."""
     for unit, work in (("MACs", [of.macs for of in found]), ("FLOPs", [of.flops for of in found])):
         if all(amount > 0 for amount in work):
             return unit, work

@@ -21,7 +21,7 @@ _KAPPA = 1e-9  # a smaller one is what rounding leaves of 0
 
 
 def as_text(scaling: Scaling, width: int) -> str:
-    """All of it; see Scaling.table."""
+    """Return all of the scaling; see Scaling.table."""
     labels = _report.labelled_paragraph
     text = labels("roofprof", heading(scaling), width)
     text += "".join(labels("warning", warning, width) for warning in scaling.warnings)
@@ -78,7 +78,7 @@ def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
 
 
 def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """The same of the loss, in rank-seconds and as a share of the time of all ranks: its parts, and the whole."""
+    """Return the same of the loss, in rank-seconds and as a share of all ranks' time: its parts, and the whole."""
     points = scaling.points[1:]
     rows = [[part, *(_lost(point.parts[part], point) for point in points)] for part in scaling.points[0].parts]
     whole = ["loss", *(_lost(point.loss, point) for point in points)]

@@ -37,7 +37,7 @@ def save(roofs: _report.Ceilings, backend: str, ranks: int) -> Path:
 
 
 def with_network(roofs: _report.Ceilings, notes: list[str], device: str) -> tuple[_report.Ceilings, list[str]]:
-    """The same with those of the network, where the running program has several ranks and they were measured."""
+    """Return the roofs with the network's, if the running program has several ranks and they were measured."""
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):

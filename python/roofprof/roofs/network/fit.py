@@ -61,5 +61,5 @@ def fit(points: Sequence[Point]) -> Line:
 
 
 def spread(points: Sequence[Point]) -> float:
-    """The median over the sizes of (worst - best) / worst."""
+    """Return the median over the sizes of (worst - best) / worst."""
     return statistics.median((point.worst - point.best) / point.worst for point in points)

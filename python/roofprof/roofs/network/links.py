@@ -16,7 +16,7 @@ class Link(NamedTuple):
 
 
 def published() -> list[Link]:
-    """All that are known, in the file's order."""
+    """Return all known links, in the file's order."""
     data = json.loads((resources.files("roofprof") / "data" / "link_rates.json").read_text(encoding="utf-8"))
     sources = data["sources"]
     return [
@@ -26,7 +26,7 @@ def published() -> list[Link]:
 
 
 def table() -> str:
-    """One line for each."""
+    """Return one line for each link."""
     links = published()
     wide = max(len(link.name) for link in links)
     return "\n".join(f"{link.name:{wide}}  {link.bytes_per_second / 1e9:7.4g} GB/s  {link.source}" for link in links)
