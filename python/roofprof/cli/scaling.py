@@ -26,7 +26,7 @@ of. Each is a merged report; that of a program of one process counts as one rank
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "scaling", help="say how a program scales over its ranks, and what is lost", description=_DESCRIPTION
     )

@@ -25,7 +25,7 @@ def draw_scaling(
     parts: Mapping[str, Sequence[float]],
     title: str,
 ) -> Figure:
-    """Two panels: speed-up over ranks, and the loss of each number of ranks in parts, in percent of the ranks' time.
+    """Draw two panels: speed-up over ranks, and each number of ranks' loss in parts, in percent of the ranks' time.
 
     The first of ``ranks`` is what speed-ups are relative to. Written to ``path`` where there is one.
     """
@@ -68,7 +68,7 @@ def _draw_speed_up(panel: Any, ranks: Sequence[int], speed_ups: Sequence[float])
 
 
 def _draw_loss(panel: Any, ranks: Sequence[int], parts: Mapping[str, Sequence[float]]) -> None:
-    """Losses are stacked upwards, gains downwards."""
+    """Draw losses stacked upwards, gains downwards."""
     places = range(len(ranks))
     tops, bottoms = [0.0] * len(ranks), [0.0] * len(ranks)
     for color, (part, shares) in zip(_BARS, parts.items(), strict=False):

@@ -1,4 +1,4 @@
-"""What scaling reads of the report of one number of ranks: the time of a step, its work, and where the time went."""
+"""The data that scaling takes from the report of one number of ranks: the time of a step, its work and its parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.report.report import Report
 
-# As csrc/analysis/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
+# These prefixes mark collectives, as in csrc/analysis/ranks/rank_line.cpp: their bytes are not the model's work.
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::")
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel"}
 
@@ -46,19 +46,19 @@ class Read:
 
     @property
     def has_steps(self) -> bool:
-        """Whether every rank marked its steps."""
+        """Return True when every rank marked its steps."""
         return all(line.steps > 0 and line.step is not None for line in self.lines)
 
     @property
     def model(self) -> str:
-        """The type of what was wrapped to run on several ranks."""
+        """Return the type of the model that was wrapped to run on several ranks."""
         if self.report.model in _WRAPPERS:
             return next((row.type for row in self.report.rows if row.path == "module"), self.report.model)
         return re.sub("^FSDP(?=[A-Z])", "", self.report.model)  # as fully_shard names what it shards
 
 
 def read(report: Report | str | Path, position: int) -> Read:
-    """A merged report, or that of a program of one process. Raises ValueError or OSError where it is neither."""
+    """Read a merged report, or that of a program of one process. Raises ValueError or OSError for any other."""
     name = f"report {position}" if isinstance(report, Report) else str(report)
     given = report if isinstance(report, Report) else Report.from_json(report)
     lines = given.ranks
@@ -77,7 +77,7 @@ def read(report: Report | str | Path, position: int) -> Read:
 
 
 def measured(of: Read, *, per_step: bool) -> Measured:
-    """Its figures; those of missing ranks are taken to be the mean of the others."""
+    """Return the figures of a report; those of missing ranks are taken to be the mean of the others."""
     lines, report = of.lines, of.report
     steps = [line.steps if per_step else 1 for line in lines]
     walls = [float(line.wall or 0) for line in lines]
@@ -128,13 +128,13 @@ def _spread(of: Read, slowest: int, *, per_step: bool) -> float | None:
 
 
 def roofs_of_compute(of: Read) -> dict[str, Any]:
-    """Those that hold ops which are no collectives: the network's are another for each number of ranks."""
+    """Return the roofs for all ops but collectives: the network's roof differs for each number of ranks."""
     roofs = of.report.ceilings.to_dict()
     return {key: value for key, value in roofs.items() if key not in {"device", "network"}}
 
 
 def what_differs(reads: Iterable[Read]) -> list[str]:
-    """A sentence for each thing besides the ranks that is not the same."""
+    """Return a sentence for each thing besides the ranks that is not the same."""
     said = []
     kinds: dict[str, Any] = {
         "torch": lambda of: of.report.environment.get("torch"),

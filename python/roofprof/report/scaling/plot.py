@@ -1,4 +1,4 @@
-"""What the picture of scaling shows, as plain numbers."""
+"""The picture of scaling, as plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of one program on different numbers of ranks, beside each other."""
+"""The comparison of one program's reports on different numbers of ranks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True, repr=False)
 class Scaling(Result):
-    """What :func:`scaling` found."""
+    """The result of :func:`scaling`."""
 
     model: str
     device: str
@@ -77,7 +77,7 @@ class Scaling(Result):
         return draw(self, path)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without scripts, with the picture where matplotlib is there. With a path it is written there too."""
+        """Return one page without scripts, with a picture if matplotlib is there. With a path, write it there too."""
         from roofprof.report.scaling.page import as_page
 
         text = as_page(self)
@@ -86,7 +86,7 @@ class Scaling(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values; ``docs/scaling.md`` lists its keys."""
+        """Return the JSON's data as Python values; ``docs/scaling.md`` lists its keys."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": "roofprof scaling",
@@ -100,7 +100,7 @@ class Scaling(Result):
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
+        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
             write_whole(path, text.encode())
@@ -108,7 +108,7 @@ class Scaling(Result):
 
 
 def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
-    """How one program scales: merged reports, or their files, of different numbers of ranks.
+    """Return the scaling of one program, from merged reports, or their files, of different numbers of ranks.
 
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
     the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of. Raises
@@ -145,7 +145,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
 
 
 def _device(reads: list[Read]) -> str:
-    """The kind of device of all."""
+    """Return the kinds of device of all reports."""
     return ", ".join(dict.fromkeys(of.report.device.partition(":")[0] for of in reads))
 
 
@@ -163,7 +163,7 @@ def _check(reads: list[Read]) -> None:
 
 
 def _work(found: list[Measured]) -> tuple[str, list[float]]:
-    """MACs, which replicated optimizers and gradients that are summed leave alone; FLOPs of a model without any."""
+    """Return MACs, unchanged by replicated optimizers and sums of gradients; FLOPs for a model without MACs."""
     for unit, work in (("MACs", [of.macs for of in found]), ("FLOPs", [of.flops for of in found])):
         if all(amount > 0 for amount in work):
             return unit, work

@@ -19,7 +19,7 @@ _NOTHING = 5e-5  # of it: what floating point and rounding leave
 
 
 def as_text(scaling: Scaling, width: int) -> str:
-    """All of it; see Scaling.table."""
+    """Return all of the scaling; see Scaling.table."""
     labels = _report.labelled_paragraph
     text = labels("roofprof", heading(scaling), width)
     text += "".join(labels("warning", warning, width) for warning in scaling.warnings)
@@ -37,7 +37,7 @@ def as_text(scaling: Scaling, width: int) -> str:
 
 
 def heading(scaling: Scaling) -> str:
-    """What scales, and how it was made larger."""
+    """Return the model, the ranks and the kind of scaling."""
     first, last = scaling.points[0].ranks, scaling.points[-1].ranks
     return f"{scaling.model} on {scaling.device}, {first} to {last} ranks; {_KINDS[scaling.kind]}"
 
@@ -63,7 +63,7 @@ def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
 
 
 def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """The same of the loss, in rank-seconds and as a share of the time of all ranks: its parts, and the whole."""
+    """Return the same of the loss, in rank-seconds and as a share of all ranks' time: its parts, and the whole."""
     points = scaling.points[1:]
     rows = [[part, *(_lost(point.parts[part], point) for point in points)] for part in scaling.points[0].parts]
     whole = ["loss", *(_lost(point.loss, point) for point in points)]
@@ -71,7 +71,7 @@ def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
 
 
 def explained(scaling: Scaling) -> list[tuple[str, str]]:
-    """What the tables mean and what follows: pairs of label and text."""
+    """Return explanations of the tables, and conclusions from them: pairs of label and text."""
     parts = scaling.points[0].parts
     meanings = "; ".join(f"{part}: {MEANINGS[part]}" for part in parts)
     first = scaling.points[0].ranks
@@ -98,7 +98,7 @@ def _largest(scaling: Scaling) -> str:
 
 
 def _compute(scaling: Scaling) -> list[tuple[str, str]]:
-    """What makes ops slower: intensities, and who shares a host."""
+    """Return the causes of slower ops: intensities, and the ranks that share a host."""
     first, last = scaling.points[0], scaling.points[-1]
     said = []
     if first.intensity is not None and last.intensity is not None:
@@ -114,12 +114,12 @@ def _compute(scaling: Scaling) -> list[tuple[str, str]]:
 
 
 def seconds(value: float) -> str:
-    """With its sign."""
+    """Return seconds with their sign."""
     return ("-" if value < 0 else "") + fields.of("row")["time"].text(abs(value))
 
 
 def percent(share: float) -> str:
-    """Of a share of 1."""
+    """Return a share of 1 as a percentage."""
     return f"{100 * share:.1f}%"
 
 
