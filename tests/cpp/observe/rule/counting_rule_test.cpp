@@ -67,7 +67,7 @@ constexpr const char* kShapesAlone = "asks fake tensors for the shapes of its re
 constexpr const char* kAnswerKept = "A dispatch mode that dispatches nothing inside had kept the answer";
 constexpr const char* kSavedHooks = "A user's hooks on saved tensors are work in addition to the op's own";
 constexpr const char* kOnlyCalls = "An operator that only calls other operators does what these do";
-constexpr const char* kCopiesExplain = "copies inside are all its work only where it has no kernel of its own";
+constexpr const char* kCopiesExplain = "these are all its work only if it has no separate kernel";
 constexpr const char* kMuted = "Records of nested ops are switched off";
 
 std::string without_layout(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
