@@ -54,9 +54,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--seconds", type=_seconds, default=30.0, help="how long --network measures (default: %(default)g)"
     )
-    parser.add_argument(
-        "--links", action="store_true", help="the published rates of NVLink, PCIe, InfiniBand, Ethernet"
-    )
     add_width(parser)
     add_debug(parser)
 
@@ -76,8 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
     from roofprof.roofs import ceilings, published_peaks
 
     check_files([], arguments.json)
-    if arguments.links:
-        return _print_links(arguments)
     if arguments.network:
         return _network(arguments)
     notes: list[str] = []
@@ -129,12 +124,4 @@ def _network(arguments: argparse.Namespace) -> int:
     finally:
         if ours:
             dist.destroy_process_group()
-    return 0
-
-
-def _print_links(arguments: argparse.Namespace) -> int:
-    from roofprof.roofs.network import links
-
-    write_json(arguments.json, "links", {"links": [link._asdict() for link in links.published()]})
-    print_result(links.table(), arguments)
     return 0

@@ -69,7 +69,6 @@ EXAMPLES = {
         "roofprof ceilings --device cuda",
         "roofprof ceilings --json machine.json",
         "roofprof ceilings --published 'H100 SXM'",
-        "roofprof ceilings --links",
     ),
     "ops": ("roofprof ops softmax --family normalization",),
     "migrate": (

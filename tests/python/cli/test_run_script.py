@@ -128,7 +128,7 @@ def test_a_program_that_ends_early_has_its_exit_code_and_a_report(script, action
     assert main(["run", "--skip", "1", str(script), "--at-4", action]) == code
     shown = capsys.readouterr().err
     assert printed in shown
-    assert "_script_run" not in shown  # the traceback is the program's
+    assert "profiling/script" not in shown  # the traceback is the program's
     assert report().row("").calls == 3
     assert report().partial == (code != 0)
 

@@ -63,7 +63,6 @@ WRITERS = {
     "trace": ["trace", "r.json", "-o", "r.svg", "--json"],
     "cards": ["ceilings", "--published", "--json"],
     "roofs": ["ceilings", "--published", "L40S", "--json"],
-    "links": ["ceilings", "--links", "--json"],
     "migrate": ["migrate", "t.py", "--json"],
     "sweep": ["sweep", "m.py:model", "--input", "Bx3", "--batch", "1,2", "--device", "L40S", "--json"],
     "count": ["profile", "m.py:model", "--input", "1x3", "--count", "--json"],

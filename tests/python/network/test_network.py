@@ -62,15 +62,13 @@ def test_bus_factors_are_those_of_nccl_tests():
     assert bus_factor("broadcast", 4) == bus_factor("send", 4) == 1
 
 
-def test_links_are_known_with_their_sources(capsys):
+def test_links_are_known_with_their_sources():
     rates = {link.name: link.bytes_per_second for link in links.published()}
     for transfers, name in [(8e9, "PCIe 3.0 x16"), (16e9, "PCIe 4.0 x16"), (32e9, "PCIe 5.0 x16")]:
         assert rates[name] == pytest.approx(transfers * 16 * 128 / 130 / 8, rel=1e-3)
     for gigabits, name in [(100, "InfiniBand EDR 4x"), (400, "InfiniBand NDR 4x"), (25, "Ethernet 25G")]:
         assert rates[name] == gigabits * 1e9 / 8
     assert all(link.source for link in links.published())
-    assert main(["ceilings", "--links"]) == 0
-    assert "NVLink 4" in capsys.readouterr().out
 
 
 def test_without_torchrun_a_sentence_says_how(capsys, monkeypatch):

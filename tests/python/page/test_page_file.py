@@ -14,7 +14,7 @@ from roofprof.render.page.document import json_in_html
 from roofprof.render.page.tables import exact
 
 PACKAGE = Path(roofprof.__file__).parent
-PARTS = sorted(path for path in (PACKAGE / "_page").iterdir() if path.suffix in {".html", ".css", ".js"})
+PARTS = sorted(path for path in (PACKAGE / "render" / "page").iterdir() if path.suffix in {".html", ".css", ".js"})
 
 
 def test_no_name_ends_the_data():

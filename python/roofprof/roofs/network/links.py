@@ -23,10 +23,3 @@ def published() -> list[Link]:
         Link(link["name"], link["bytes_per_second"], "{title}: {where}".format(**sources[link["source"]]))
         for link in data["links"]
     ]
-
-
-def table() -> str:
-    """One line for each."""
-    links = published()
-    wide = max(len(link.name) for link in links)
-    return "\n".join(f"{link.name:{wide}}  {link.bytes_per_second / 1e9:7.4g} GB/s  {link.source}" for link in links)
