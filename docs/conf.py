@@ -32,12 +32,12 @@ nitpick_ignore_regex = [
     ("py:mod", r".*\._\w+"),  # modules that are not public
 ]
 
-# Pages outside docs/ that the site has under a name of its own.
+# Pages outside docs/ that have another name in the site.
 ELSEWHERE = {"../README.md": "index.md", "../CONTRIBUTING.md": "contributing.md"}
 
 
 def _target(path: str) -> str:
-    """What a link leads to in the site: a page, or a copy of the file beside the site."""
+    """Return the target of a link in the site: a page, or a copy of the file that lies next to the site."""
     page = ELSEWHERE.get(path, path)
     return f"path:{page}" if page.startswith("../") else page
 
@@ -53,7 +53,7 @@ def links_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
-    """Lines `name: what it is`, continued by an indent, are a list of arguments: that is how docstrings have them."""
+    """Turn lines `name: meaning`, continued by an indent, into a list of arguments, as docstrings have them."""
     made: list[str] = []
     in_list = False
     for line in lines:

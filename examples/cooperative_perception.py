@@ -2,7 +2,7 @@
 
 Every agent's bird's-eye-view features are encoded, warped into the ego vehicle's frame by the agents' poses, fused by
 attention at each cell, and read by detection heads. What it takes and gives is what such models take and give: dicts in
-dicts, lists, strings, ints and None beside the tensors, and a number of agents that differs from call to call.
+dicts, lists, strings, ints and None as well as tensors, and a number of agents that differs from call to call.
 """
 
 from __future__ import annotations

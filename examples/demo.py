@@ -1,7 +1,7 @@
-"""Profiles two models on this machine's CPU and prints where their time goes: `make demo`.
+"""Profile two models on this machine's CPU and print where their time goes: `make demo`.
 
-The first takes an image. The second takes one nested dict, as models of real systems do; nothing has to be said
-about it.
+The first takes an image. The second takes one nested dict, as models of real systems do; roofprof needs no description
+of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OUT = Path("out")
 
 
 def show(name: str, model: torch.nn.Module, *args: object) -> None:
-    """Profiles one call, prints its table and keeps its JSON, CSV, picture and page."""
+    """Profile one call, print its table and keep its JSON, CSV, picture and page."""
     print(f"\n=== {name} ===\n", flush=True)
     report = roofprof.profile(model, *args)
     print(report)
@@ -30,7 +30,7 @@ def show(name: str, model: torch.nn.Module, *args: object) -> None:
 
 
 def main() -> None:
-    """Random weights do: neither the work nor its time depends on them."""
+    """Profile both models with random weights, on which neither the work nor its time depends."""
     torch.manual_seed(0)
     with torch.no_grad():
         show("resnet50", torchvision.models.resnet50(weights=None).eval(), torch.randn(1, 3, 224, 224))

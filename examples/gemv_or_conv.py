@@ -1,10 +1,10 @@
 """A matrix product that should take a quarter of a millisecond: how long does it take, and why?
 
-(600, 200, 8, 1, 64) x (600, 1, 8, 64, 1) in fp32 is 960,000 dot products of 64 numbers: half a FLOP for each byte. How
-long it must take can be said beforehand: the larger of its FLOPs at the machine's peak and its bytes at the machine's
-bandwidth. The bandwidth is roofprof's own measurement; the peak is what a convolution reaches, which is arithmetic and
-little else. On an RTX 4090 the prediction was 0.27 ms, and 203 ms passed: the table of kernels showed a matrix-vector
-kernel that had been built for a much older GPU.
+(600, 200, 8, 1, 64) x (600, 1, 8, 64, 1) in fp32 is 960,000 dot products of 64 numbers: half a FLOP for each byte. A
+roofline predicts its time: the larger of its FLOPs at the machine's peak and its bytes at the machine's bandwidth. The
+bandwidth is roofprof's own measurement; the peak is the rate of a convolution, which is arithmetic and little else. On
+an RTX 4090 the prediction was 0.27 ms, and 203 ms passed: the table of kernels showed a matrix-vector kernel that had
+been built for a much older GPU.
 
     python examples/gemv_or_conv.py                     # on the GPU where there is one; on the CPU with fewer calls
     python examples/gemv_or_conv.py --device cpu --full # the convolution of the case on the CPU, too: minutes
@@ -48,7 +48,7 @@ def fp32(roofs: roofprof.Ceilings) -> Roof:
 
 @dataclass
 class Bench:
-    """How things are profiled here. Without roofs of the user's: this machine's own, measured once and kept."""
+    """The options of every profile here. Without given roofs they use this machine's, measured once and kept."""
 
     device: str
     roofs: roofprof.Ceilings | None
@@ -90,9 +90,9 @@ def show(report: roofprof.Report, compute: Roof, memory: Roof) -> None:
 
 
 def show_kernels(report: roofprof.Report) -> None:
-    """What ran behind the one line of Python, and for which GPUs it was built."""
+    """Print the kernels that ran behind the one line of Python, and the GPUs that they were built for."""
     if not report.device.startswith("cuda"):
-        print("\nWhich kernels ran, and what they were built for, can be told on a GPU only.")
+        print("\nOnly a run on a GPU shows which kernels ran, and which GPUs they were built for.")
         return
     print(f"\n{report.table(by='kernel', limit=8)}")
     for kernel in (kernel for kernel in report.kernels if kernel.kind == "kernel"):
@@ -114,7 +114,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     given = options()
-    # TF32 would be another arithmetic, with a roof of its own.
+    # TF32 is another arithmetic with a higher roof, so it is off.
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     roofs = None
     if given.published:
@@ -126,7 +126,7 @@ def main() -> None:
 
     conv = bench.convolution()
     reached = Roof(conv.total.flops / conv.total.time, "what the convolution reaches")
-    # With published roofs the question is what that card would do, whatever this machine reaches.
+    # Published roofs ask for the time on that card, so the rate of this machine does not count.
     compute = fp32(conv.ceilings) if given.published else reached
     memory = dram(conv.ceilings)
     print(f"device           {conv.environment.get('gpu_device') or conv.environment['device']}")

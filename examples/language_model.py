@@ -1,4 +1,4 @@
-"""What bounds a GPT-2 on this machine: prefill and decode, then their arithmetic intensity by batch and context.
+"""Print what bounds a GPT-2 on this machine: prefill and decode, then their arithmetic intensity by batch and context.
 
 Needs transformers; the weights are random, on which neither the work nor its time depends.
 """

@@ -1,4 +1,4 @@
-"""How long would it take there? Three cases with published figures, predicted without a device at hand.
+"""Predict the times of three cases with published figures, without the device.
 
 A roofline takes two figures of a device, its peak and its bandwidth. Their quotient is the ridge I_max: what does fewer
 FLOPs for each byte is memory bound, at bandwidth x intensity at most, and everything else is compute bound. No kernel

@@ -23,18 +23,18 @@ def page(
 ) -> str:
     """The whole page; a part that was not run is left out."""
     lines = [
-        "# Beside other tools",
+        "# Comparison with other tools",
         "",
         *_text(
-            "Tools that count parameters, MACs or FLOPs of PyTorch models, as they are installed from their "
-            "packages, and what roofprof has in their place ([In place of other tools](compat.md)). One run of"
+            "This page compares tools that count parameters, MACs or FLOPs of PyTorch models, as they are installed "
+            "from their packages, with roofprof's replacements ([In place of other tools](compat.md)). One run of"
         ),
         "",
         "    python benchmarks/peers.py --write docs/peers.md",
         "",
         *_text(
-            "made this page, in some 15 minutes. Each cell ran in a process of its own. The run fails where a figure "
-            "of ours has no explanation, is wrong, or where ours leaves something behind."
+            "made this page, in some 15 minutes. Each cell ran in a separate process. The run fails if a figure of "
+            "roofprof lacks an explanation or is wrong, or if roofprof leaves something behind."
         ),
         "",
         *_text(f"{_versions(tools)} {_machine()}"),
@@ -76,7 +76,7 @@ def _accuracy(figures: accuracy.Accuracy, tools: Sequence[Tool]) -> list[str]:
             "tuples as results and no cache, which all tools can take."
         ),
         "",
-        *_text("`roofprof.count` beside figures that others publish, or the closed form of the model's dimensions:"),
+        *_text("`roofprof.count` next to figures that others publish, or the closed form of the model's dimensions:"),
         "",
         *accuracy.count_table(figures),
         "",
@@ -149,12 +149,12 @@ def _overhead(times: overhead.Overhead, tools: Sequence[Tool]) -> list[str]:
         "",
         *_text(
             "A whole call of the tool over a plain forward of the same round, the median of "
-            f"{overhead.ROUNDS} rounds. In each one the plain forward, the original and ours run one after the other, "
-            "each with a fresh model that was called once, deepspeed without its warm-up. The second model has ops of "
-            "a few microseconds, and takes milliseconds in all. There a fixed cost of ours shows, up to half a second: "
-            "of fvcore, torchinfo, torchstat and torchsummary, which look at all that a call can reach, to put it "
-            "back, and of flop_counter, which looks for the modules of the program. Ours of torchstat runs the model "
-            "several times, to time the layers. Ratios of a shared machine; nothing is asserted."
+            f"{overhead.ROUNDS} rounds. In each one the plain forward, the original and roofprof run one after the "
+            "other, each with a fresh model that was called once, deepspeed without its warm-up. The second model has "
+            "ops of a few microseconds, and takes milliseconds in all. There roofprof shows a fixed cost of up to half "
+            "a second. The functions of fvcore, torchinfo, torchstat and torchsummary look at everything that a call "
+            "can reach, to put it back; flop_counter looks for the modules of the program. roofprof's torchstat runs "
+            "the model several times, to time the layers. The ratios are of a shared machine; nothing is asserted."
         ),
         "",
         *overhead.overhead_table(times, tools),

@@ -32,7 +32,7 @@ class Fusion(nn.Module):
 
 
 def example_batch() -> dict[str, torch.Tensor]:
-    """What run_torchscript.cpp makes: tensors of these shapes."""
+    """Return tensors of the shapes that run_torchscript.cpp makes."""
     return {"image": torch.randn(1, 3, 64, 64), "points": torch.randn(1, 500, 4)}
 
 

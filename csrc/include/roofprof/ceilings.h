@@ -13,7 +13,7 @@
 
 namespace roofprof {
 
-// Where a figure comes from; a figure is trusted once it says so.
+// The origin of a figure. No figure is trusted without one.
 struct Provenance {
   std::string source;            // "measured", "published" or "given"
   std::string method;            // how it was measured, where it was published, who gave it
@@ -49,7 +49,7 @@ struct MemoryTraffic {
   std::int64_t write_bytes = 0;
   std::int64_t updated_bytes = 0;
 
-  // What memory must hold for it at once.
+  // The bytes that memory must hold at once for the call.
   std::int64_t footprint_bytes() const { return saturating_add(read_bytes, write_bytes) - updated_bytes; }
 };
 
@@ -72,26 +72,26 @@ struct BandwidthCurve {
   Provenance provenance;
 
   bool empty() const { return points.empty(); }
-  // For that working set and that mix of reads and writes; between points it is interpolated. The curve must not be
-  // empty.
+  // The bandwidth for that working set and that mix of reads and writes, interpolated between points. The curve must
+  // not be empty.
   double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
-  // For the traffic's own footprint.
+  // The bandwidth for the traffic's footprint.
   double bytes_per_second(const MemoryTraffic& traffic) const {
     return bytes_per_second(traffic, traffic.footprint_bytes());
   }
-  // Of the smallest point that holds the working set.
+  // The spread of the smallest point that holds the working set.
   double spread_at(std::int64_t working_set_bytes) const;
   bool operator==(const BandwidthCurve&) const = default;
 };
 
-// What bounds the traffic of an op: the bandwidth, and the level that it is named after.
+// The roof that bounds the traffic of an op: its bandwidth, and the level that gives it its name.
 struct MemoryRoof {
   std::string_view level;  // lives as long as the ceilings do
   double bytes_per_second = 0;
   std::optional<double> spread;
 };
 
-// What collectives of one kind reach between the ranks of a program: a call takes at least latency_ns +
+// The roof of collectives of one kind between the ranks of a program: a call takes at least latency_ns +
 // (bytes that each rank must send) / bytes_per_second.
 struct NetworkCeiling {
   std::string collective;  // "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send"
@@ -103,9 +103,9 @@ struct NetworkCeiling {
   bool operator==(const NetworkCeiling&) const = default;
 };
 
-// What is published of a device beside its roofs; 0 and "": not known.
+// Published facts of a device other than its roofs; 0 and "": not known.
 struct CardFacts {
-  std::string compute_capability;  // "8.9"; of AMD's the architecture, "gfx942"
+  std::string compute_capability;  // "8.9"; for AMD's cards the architecture, "gfx942"
   std::int64_t multiprocessors = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
@@ -113,11 +113,11 @@ struct CardFacts {
   bool operator==(const CardFacts&) const = default;
 };
 
-// Told what a measurement is doing, a line at a time.
+// Called with a line of text for each thing that a measurement does.
 using Progress = std::function<void(std::string_view)>;
 
 struct Ceilings {
-  std::string device;  // what was measured, in words
+  std::string device;  // the device that was measured, in words
   std::vector<ComputeCeiling> compute;
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
   BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
@@ -128,14 +128,14 @@ struct Ceilings {
   double busy_share = 0;
 
   bool empty() const { return compute.empty() && memory.empty(); }
-  // The roof of a dtype; null where there is none.
+  // The roof of a dtype; null if it has none.
   const ComputeCeiling* compute_for(DType dtype) const;
-  // The roof of the smallest level that holds so much; null where there is none.
+  // The roof of the smallest level that holds that many bytes; null if no level does.
   const MemoryCeiling* memory_for(std::int64_t working_set_bytes) const;
   // The roof of traffic within that working set: the curve's bandwidth where there is a curve, else that of the
   // smallest level that holds it; empty where there is none.
   std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
-  // Within its own footprint.
+  // The roof of traffic within its footprint.
   std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const {
     return memory_roof(traffic, traffic.footprint_bytes());
   }
@@ -153,7 +153,7 @@ struct Ceilings {
   // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
   // names the file and says what is wrong with it.
   static Ceilings load(const std::string& path);
-  // Written whole or not at all; throws std::runtime_error naming the path.
+  // Writes the file whole or not at all. Throws std::runtime_error naming the path.
   void save(const std::string& path) const;
 
   bool operator==(const Ceilings&) const = default;

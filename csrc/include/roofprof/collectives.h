@@ -12,7 +12,7 @@
 namespace roofprof {
 
 // All calls of one collective with the same shapes in one module, phase and group. An empty optional was not measured.
-// In a merged report calls, bytes and times are sums over ranks.
+// Calls, bytes and times of a merged report are sums over ranks.
 struct Collective {
   std::string name;   // "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
                       // "scatter", "send", "recv", "barrier"
@@ -20,24 +20,24 @@ struct Collective {
   std::string group;  // the process group's name
   std::string backend;
   std::int64_t ranks = 0;  // in the group
-  std::int64_t hosts = 0;  // that these run on; 0: not known (merged reports alone know)
+  std::int64_t hosts = 0;  // that the ranks run on; 0: not known (only merged reports know)
   std::string module;      // path of the module that caused it
   std::string phase;
   DType dtype = DType::other;
   std::string shapes;
   std::int64_t calls = 0;
-  std::int64_t timed_calls = 0;  // those that the times below are of
+  std::int64_t timed_calls = 0;  // calls that the times below include
   std::int64_t bytes = 0;        // of all calls, as nccl-tests defines a collective's size
-  // What the busiest rank must send or receive at the least: bytes x the bus factor of nccl-tests; of all calls.
+  // The least that the busiest rank must send or receive in all calls: bytes x the bus factor of nccl-tests.
   std::int64_t wire_bytes = 0;
-  // What it sends or receives by algorithm; empty where that algorithm does no such collective.
+  // The bytes that it sends or receives by algorithm; empty if the algorithm does not exist for this collective.
   std::optional<std::int64_t> ring_bytes;
   std::optional<std::int64_t> tree_bytes;
   std::optional<std::int64_t> direct_bytes;
   std::optional<std::int64_t> time_ns;         // from the calls to their ends
-  std::optional<std::int64_t> wait_ns;         // of it, until the last rank called; merged reports alone
-  std::optional<std::int64_t> transfer_ns;     // of it, from then on: wait + transfer = time
-  std::optional<std::int64_t> exposed_ns;      // of it, while no op computed
+  std::optional<std::int64_t> wait_ns;         // the part of time_ns until the last rank called; merged reports only
+  std::optional<std::int64_t> transfer_ns;     // the part after that: wait + transfer = time
+  std::optional<std::int64_t> exposed_ns;      // the part of time_ns in which no op computed
   std::optional<double> algorithm_bandwidth;   // bytes / transfer, or / time where the wait is not known; bytes/s
   std::optional<double> bus_bandwidth;         // algorithm bandwidth x bus factor (nccl-tests)
   std::optional<std::int64_t> lower_bound_ns;  // by the network's roof

@@ -4,12 +4,12 @@
 
 namespace roofprof {
 
-// What is read from a GPU's hardware counters, in runs of their own.
+// The hardware counters of a GPU that are read, in separate runs.
 enum class Counters : std::uint8_t {
   automatic,  // bytes at DRAM, L2 and L1, kernel by kernel, where that is permitted
   off,
-  modules,  // the same of whole modules: their kernels may overlap
-  flops     // as automatic, and the FLOPs that were executed: further passes
+  modules,  // the same bytes of whole modules, whose kernels may overlap
+  flops     // as automatic, and the FLOPs that were executed, in further passes
 };
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// What a reader of a profile must know beside its figures.
+// Notes: facts that a reader of a profile must know in addition to its figures.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ enum class NoteLevel : std::uint8_t {
 
 struct Note {
   NoteLevel level = NoteLevel::info;
-  std::string code;                // what it is about, the same in every version: "timing-stopped"; docs/notes.md
+  std::string code;                // its subject, the same in every version: "timing-stopped"; docs/notes.md
   std::vector<std::string> where;  // paths of rows, operators or devices; may be empty
   std::string text;                // one sentence for people
   std::int64_t count = 1;          // equal notes are kept as one

@@ -19,7 +19,7 @@ struct TensorDesc {
   bool is_complex = false;
   std::int64_t item_bytes = 0;
   std::vector<std::int64_t> sizes;
-  // Which dimensions are expanded (stride 0): nothing is held for them. Empty: none.
+  // The dimensions that are expanded (stride 0): memory holds nothing for them. Empty: none.
   std::vector<bool> expanded;
   // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
   bool repeated = false;
@@ -27,7 +27,7 @@ struct TensorDesc {
   bool channels_last = false;
   // Its index in the list of tensors that it came in; a None there has an index too.
   std::size_t place = 0;
-  // torch's number of the element type (c10::ScalarType), which tells more than `dtype`; -1: not known.
+  // torch's number of the element type (c10::ScalarType), which is finer than `dtype`; -1: not known.
   int element_type = -1;
   // Sparse formats hold only some of the elements (non-zeros; whole blocks where there are blocks), and their
   // positions.
@@ -36,7 +36,7 @@ struct TensorDesc {
   // A nested tensor: the sizes of each component. `sizes` then is their number, and kRagged where they differ.
   std::vector<std::vector<std::int64_t>> components;
   static constexpr std::int64_t kRagged = -1;
-  // In `sizes`: symbolic, and without a value in this run.
+  // A size in `sizes` that is symbolic and has no value in this run.
   static constexpr std::int64_t kUnknown = -2;
 
   bool is_sparse() const { return stored.has_value(); }
@@ -73,7 +73,7 @@ struct Argument {
   bool unknown = false;  // the scalar is a symbolic integer without a value in this run
 };
 
-// What the operator's schema and tags say about one that has no cost of its own.
+// The kind of an operator without a cost, by its schema and tags.
 enum class Trait : std::uint8_t { none, view, view_copy, pointwise, reduction };
 
 struct OpCall {

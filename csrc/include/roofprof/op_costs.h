@@ -1,5 +1,5 @@
 #pragma once
-// What operators of your own cost:
+// Costs of your own operators:
 //
 //   roofprof::OpCosts::add("mylib::op", [](const roofprof::OpCall& call, roofprof::Work& work) {
 //     work.add_macs(call.tensor("x").numel() * 9, call.compute_dtype());
@@ -29,7 +29,8 @@ class OpCosts {
   // the operator may come to exist later. `formula` says in words what is counted, for listings.
   // Throws std::invalid_argument for a name without "::" and for an empty function.
   static void add(const std::string& op, Function function, std::string formula = "");
-  // Takes back what add() set for that very name, so that roofprof's own cost counts again. Nothing set: no effect.
+  // Removes the cost that add() set for exactly that name, so that roofprof's cost counts again. Without one: no
+  // effect.
   static void remove(const std::string& op);
 };
 

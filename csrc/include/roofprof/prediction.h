@@ -1,5 +1,5 @@
 #pragma once
-// Times on a device that is not at hand: Report::predict. docs/prediction.md has the model and its errors.
+// Predicted times on another device: Report::predict. docs/prediction.md has the model and its errors.
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,13 @@ namespace roofprof {
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
   std::optional<DType> precision = {};
-  // Samples in a call; empty: as it was counted. What was counted is scaled from the leading dimension in
-  // which the model's inputs agree.
+  // Samples in a call; empty: as it was counted. The counts are scaled from the leading dimension in which the model's
+  // inputs agree.
   std::optional<std::int64_t> batch = {};
-  // Times the device's own: what if its memory were twice as fast.
+  // Factors on the device's own figures: bandwidth = 2 asks for a memory that is twice as fast.
   double bandwidth = 1;
   double peak = 1;
-  // Whether autocast ran what was counted in fp16 or bf16: its parameters are in fp32 then.
+  // True: autocast ran the work that was counted in fp16 or bf16, so its parameters are in fp32.
   bool autocast = true;
   // Compiled: elementwise ops, norms and reductions that follow each other are one kernel, and nothing waits for the
   // host.

@@ -32,8 +32,8 @@ class Module;
 
 namespace roofprof {
 
-// Whose calls of the model a block, closure or step has: those of its own thread and of the threads that it starts
-// (what torch starts for it, too), others being left out with a note; or those of all threads.
+// The calls of the model that a block, closure or step includes. own: calls on its own thread and on the threads that
+// it starts (or torch for it); a note says how many others were left out. all: calls on all threads.
 enum class Threads : std::uint8_t { own, all };
 
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
@@ -45,13 +45,13 @@ struct ProfilerOptions {
   // once (20 s at most) and kept. `Ceilings{}`: none.
   std::optional<Ceilings> ceilings = {};
   Counters counters = Counters::automatic;
-  // Whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
+  // The device whose kernels and roofs count ("cuda:0"); empty: where the model's parameters or inputs are.
   std::string device = {};
-  Threads threads = Threads::own;  // a run has its own call alone, whatever is said here
+  Threads threads = Threads::own;  // for blocks, closures and steps; run() always has its own call alone
   // Keep when each op, module call and kernel of the run that the rows come from began and ended: the report's JSON has
   // them, and `roofprof trace` makes a trace of it. At most a million of each.
   bool keep_events = false;
-  // Told what is measured where this machine's roofs are not known yet; empty: stderr is, after two seconds.
+  // Called with what is measured if this machine's roofs are not known yet; empty: stderr has it, after two seconds.
   Progress progress = {};
 };
 
@@ -63,10 +63,10 @@ using ScriptKeywords = std::unordered_map<std::string, c10::IValue>;
 struct ProfilerState;
 class ProfilerRun;
 
-// Whether calls are timed, or one is counted and no more.
+// times: calls are counted and timed; counts: one call is counted.
 enum class RunMode : std::uint8_t { times, counts };
 
-// What a profiler does, whatever the model's type.
+// The part of a profiler that does not depend on the model's type.
 class ProfilerCore {
  public:
   // `model` outlives the runs; null is refused with std::invalid_argument, as are options that make no sense.
@@ -132,23 +132,23 @@ struct ScriptCallOf {
   }
 };
 
-// Whether the model of a profiler, as it keeps it, has a forward for that.
+// True if the model, as the profiler keeps it, has a forward for that argument.
 template <class Kept, class Arg>
 concept HasForward = requires(Kept& model, Arg&& arg) { model->forward(std::forward<Arg>(arg)); } ||
                      requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
 
-// Whether there is one forward, and it is no template: those (Sequential's, AnyModule's, forward(auto)) take anything,
-// which says nothing of an argument.
+// True if there is exactly one forward, which is not a template. Templates (Sequential's, AnyModule's, forward(auto))
+// take anything, so they say nothing about an argument.
 template <class Kept>
 concept HasPlainForward = requires(Kept& model) { &std::remove_reference_t<decltype(*model)>::forward; };
-// Stands for an `Arg` that is passed on as it is, converted to nothing else.
+// Stands for an `Arg` that is passed on unconverted.
 template <class Arg>
 struct Exactly {
   // NOLINTNEXTLINE(google-explicit-constructor): that is its use
   operator std::remove_reference_t<Arg>&() const;
 };
 
-// What a single argument is that can be called without arguments.
+// The meaning of a single argument that can be called without arguments.
 enum class Callable : std::uint8_t { no, closure, argument, either };
 template <class Kept, class... Args>
 constexpr Callable callable = Callable::no;
@@ -168,9 +168,9 @@ constexpr Callable callable<Kept, Arg> = [] {
 
 class Block;
 
-// Profiles calls of a model, closures and blocks around it. Can be moved, not copied; what was moved from throws
-// std::logic_error. One profiler at a time on a thread, and one thread at a time in a profiler: a call that breaks this
-// rule throws std::logic_error and does not disturb the run under way.
+// Profiles calls of a model, closures and blocks around it. Can be moved, not copied; a profiler that was moved from
+// throws std::logic_error. One profiler at a time on a thread, and one thread at a time in a profiler: a call that
+// breaks this rule throws std::logic_error and does not disturb the run under way.
 template <class Model>
 class RooflineProfiler {
  public:
@@ -238,7 +238,7 @@ class RooflineProfiler {
   }
 
   // Runs the closure that often, each time a step: of training, for example. It is observed as it is, and nothing is
-  // put back. The report is that of all steps together, and its table's header has the mean of a step. Throws
+  // put back. The report covers all steps together, and its table's header has the mean of a step. Throws
   // std::invalid_argument for less than one step, and what a step throws.
   template <class Step>
     requires std::is_invocable_v<Step&>
@@ -309,8 +309,8 @@ template <class Model>
   requires(!detail::PlainModule<Model>)
 RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 
-// While it lives, all that this thread does, and what threads do that it starts, is observed, once and as it is: it may
-// train. Calls of the model on other threads are left out, with a note; ProfilerOptions::threads has them counted.
+// Observes, while it lives, everything that this thread and the threads that it starts do, once and unchanged: the code
+// may train. Calls of the model on other threads are left out, with a note; ProfilerOptions::threads includes them.
 //
 //   {
 //     roofprof::Block block(prof);

@@ -23,9 +23,9 @@ struct Rank {
   std::optional<std::int64_t> step_ns;           // the median step
   std::optional<double> step_spread;             // (max - min) / median of its steps
   std::optional<std::int64_t> time_ns;           // of its rows together
-  std::optional<std::int64_t> compute_ns;        // inside ops that are no collectives
+  std::optional<std::int64_t> compute_ns;        // inside ops other than collectives
   std::optional<std::int64_t> communication_ns;  // while any collective was under way
-  std::optional<std::int64_t> exposed_ns;        // of it, while no op computed
+  std::optional<std::int64_t> exposed_ns;        // the part of it in which no op computed
   std::optional<std::int64_t> waiting_ns;        // in collectives, until the last rank called them
   std::optional<std::int64_t> idle_ns;           // of the wall time, neither computing nor exposed communication
   std::optional<std::int64_t> lower_bound_ns;
@@ -38,10 +38,10 @@ struct Rank {
   bool operator==(const Rank&) const = default;
 };
 
-// One report of those of several ranks, each with its rank in the environment ("rank", as torchrun tells it): work and
+// Merges the reports of several ranks, each with its rank in the environment ("rank", as torchrun sets it): work and
 // times are sums over ranks, `ranks()` lists them, and rows have the least, the median and the longest time of a rank.
-// Throws std::invalid_argument where a rank comes twice, or reports are of different kinds; std::runtime_error, naming
-// the file, for one that is no report.
+// Throws std::invalid_argument if a rank comes twice or reports are of different kinds; std::runtime_error, naming the
+// file, if a file is not a report.
 Report merge_reports(const std::vector<std::string>& paths);
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// What a profile says: rows with counts, times and roofline figures. definitions.md gives the meaning of every field.
+// The report of a profile: rows with counts, times and roofline figures. definitions.md has the meaning of every field.
 
 #include <array>
 #include <chrono>
@@ -51,7 +51,7 @@ struct Coverage {
 using EnvironmentValue = std::variant<std::string, std::int64_t, double>;
 using Environment = std::vector<std::pair<std::string, EnvironmentValue>>;
 
-// How long the steps of a block took: those that have times.
+// Statistics of the times of a block's steps, over those that have times.
 struct StepStatistics {
   std::int64_t count = 0;
   double mean_ns = 0;
@@ -61,7 +61,7 @@ struct StepStatistics {
   std::int64_t slowest_index = 0;  // from 0; the first of equal ones
 };
 
-// How hints name an option to whoever reads them: ".depth = 3", "depth=3" or "--depth 3".
+// The language in which hints name an option to the reader: ".depth = 3", "depth=3" or "--depth 3".
 enum class Speech : std::uint8_t { cpp, python, shell };
 
 struct TableOptions {
@@ -80,11 +80,11 @@ struct TableOptions {
 
 class Report;
 
-// How reports come to be inside roofprof (values/profile_data.h, not installed).
+// Makes a report; for use inside roofprof (core/profile_data.h, not installed).
 Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
-// From a profiler, or from a file. It needs neither the profiler nor the model any more. What is asked of a report that
-// nobody keeps comes by value: `for (const auto& row : prof.run(x).rows())` is right.
+// A report from a profiler or from a file. It needs neither the profiler nor the model any more. Functions of a
+// temporary report return by value: `for (const auto& row : prof.run(x).rows())` is right.
 class Report {
  public:
   const std::vector<RooflineRow>& rows() const& { return rows_; }
@@ -92,13 +92,13 @@ class Report {
   // The model, "(outside)" and "(optimizer)", all phases.
   const RooflineRow& total() const& { return total_; }
   RooflineRow total() && { return std::move(total_); }
-  // The row of that path; of a region its bare name will do where no other has it.
-  // Throws std::out_of_range, naming the closest paths, where there is no such row.
+  // The row of that path; a region's bare name will do if no other has it.
+  // Throws std::out_of_range, naming the closest paths, if the report lacks such a row.
   const RooflineRow& row(std::string_view path) const&;
   RooflineRow row(std::string_view path) && { return std::as_const(*this).row(path); }
   // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
   std::vector<Siblings> siblings() const;
-  // What to do where most time goes, most first; empty where no rule clearly holds, and without times or roofs.
+  // Advice on what to do where most time goes, most first; empty if no rule clearly holds, and without times or roofs.
   std::vector<Advice> advice() const;
   // Sums over ops; keys among "phase", "op", "module", "scope", "dtype", "shapes". A scope is the innermost region that
   // was open, "outer/inner", or "" where none was.
@@ -122,7 +122,7 @@ class Report {
   // std::out_of_range, naming the closest, where there is none.
   Report within(std::string_view region) const;
 
-  // Prefill and decode of a language model, where they were told apart; empty where they were not.
+  // Prefill and decode of a language model; empty if roofprof could not distinguish them.
   std::vector<TokenPhase> language_model() const;
   // Empty without times, and where a dtype of its MACs has no roof.
   std::optional<FlopsUtilization> flops_utilization() const;
@@ -132,13 +132,13 @@ class Report {
   std::vector<KernelRow> kernels() && { return std::move(kernels_); }
   // The longest first; empty where none was called.
   std::vector<Collective> collectives() const;
-  // Of a merged report, in order; empty for one process.
+  // The ranks of a merged report, in order; empty for one process.
   const std::vector<Rank>& ranks() const&;
   std::vector<Rank> ranks() && { return std::as_const(*this).ranks(); }
-  // The own report of a rank that a merged one keeps whole: of the slowest and of the median one. Throws
-  // std::out_of_range for others, naming those.
+  // The single report of a rank. A merged report keeps those of the slowest and of the median rank. Throws
+  // std::out_of_range for others, naming these two.
   Report report_of_rank(std::int64_t rank) const;
-  // Ranks that were to be merged and whose reports did not come.
+  // Ranks that were to be merged and whose reports are missing.
   const std::vector<std::int64_t>& missing_ranks() const&;
   std::vector<std::int64_t> missing_ranks() && { return std::as_const(*this).missing_ranks(); }
   const Coverage& coverage() const& { return coverage_; }
@@ -147,13 +147,13 @@ class Report {
   Ceilings ceilings() && { return std::as_const(*this).ceilings(); }
   const Environment& environment() const&;
   Environment environment() && { return std::as_const(*this).environment(); }
-  // An exception ended it: only what ran before is in here.
+  // True if an exception ended the profile: the report has only what ran before.
   bool partial() const;
-  // How many steps of a block were marked (Block::step, run_steps; prof.step() in Python); empty where none was. Rows
-  // and total are those of the whole block; the table's header has the mean of a step.
+  // The number of steps of a block that were marked (Block::step, run_steps; prof.step() in Python); empty if none was.
+  // Rows and total are those of the whole block; the table's header has the mean of a step.
   std::optional<std::int64_t> steps() const;
-  // How long each step took by the host's clock, which waits for no device: from the end of the step before it, the
-  // first from the block's start. Of the first 10,000; empty where none was marked or nothing was timed.
+  // The time of each of the first 10,000 steps by the host's clock, which waits for no device: from the end of the step
+  // before it, the first from the block's start. Empty if no step was marked or nothing was timed.
   const std::vector<std::int64_t>& step_times_ns() const&;
   std::vector<std::int64_t> step_times_ns() && { return std::as_const(*this).step_times_ns(); }
   std::vector<std::chrono::nanoseconds> step_times() const;
@@ -165,14 +165,14 @@ class Report {
   std::vector<std::int64_t> bare_times_ns() && { return std::as_const(*this).bare_times_ns(); }
   std::vector<std::chrono::nanoseconds> run_times() const;
   std::vector<std::chrono::nanoseconds> bare_times() const;
-  // What the report was made of (values/profile_data.h, not installed).
+  // The data that the report was made from (core/profile_data.h, not installed).
   const ProfileData& data() const { return *data_; }
 
   // The report of one call on another device, made of what was counted here: every time is predicted, from roofs such
   // as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument, one
   // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
   Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
-  // Under which options the times were predicted; empty where they were measured.
+  // The options under which the times were predicted; empty if they were measured.
   const std::string& prediction() const&;
   std::string prediction() && { return std::as_const(*this).prediction(); }
 
@@ -182,7 +182,7 @@ class Report {
   // A line for each row ("module") or kernel ("kernel"). A text that a spreadsheet would take for a formula has an
   // apostrophe before it. Throws std::invalid_argument for other kinds of lines.
   std::string to_csv(std::string_view by = "module") const;
-  // Written whole or not at all; throws std::runtime_error naming the path.
+  // Write the file whole or not at all. Throw std::runtime_error naming the path.
   void write_json(const std::string& path) const;
   void write_csv(const std::string& path, std::string_view by = "module") const;
 

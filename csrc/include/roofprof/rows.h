@@ -37,9 +37,9 @@ inline Nanoseconds duration_of(const std::optional<std::int64_t>& ns) { return n
 
 }  // namespace detail
 
-// The figures of a row, of its own ops alone (self) or of its subtree (inclusive). Members have the names of JSON and
+// The figures of a row, for its own ops alone (self) or for its subtree (inclusive). Members have the names of JSON and
 // CSV. Times are nanoseconds; the functions behind them give the same as durations.
-// An empty optional: not measured, or not defined; never zero in its stead.
+// An empty optional: not measured, or not defined; zero never stands for that.
 struct Figures {
   std::int64_t macs = 0;
   std::int64_t causal_macs = 0;
@@ -61,13 +61,13 @@ struct Figures {
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
-  // Of the leading operations: FLOPs, or integer operations where those are more.
+  // These count the leading operations: FLOPs, or integer operations where those are more.
   std::optional<double> intensity;           // operations per byte
   std::optional<double> attainable;          // operations per second under the roofs
   std::optional<double> achieved_flops;      // operations per second
   std::optional<double> achieved_bandwidth;  // B/s
   Bound bound;
-  // What the roofs say of compute and of memory alone. The lower bound takes the larger one of each op.
+  // The least time by the roofs of compute alone and of memory alone. The lower bound takes the larger one of each op.
   std::optional<std::int64_t> compute_time_ns;
   std::optional<std::int64_t> memory_time_ns;
   std::optional<std::int64_t> lower_bound_time_ns;
@@ -105,13 +105,13 @@ struct Figures {
 
   // The figure that has this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it was
   // not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest, and
-  // for one that is no number.
+  // for a figure that is not a number.
   std::optional<double> figure(std::string_view name) const;
 };
 
 // One module; the inherited figures are those of its subtree.
 struct RooflineRow : Figures {
-  std::string path;  // "" is the model; "(outside)" and "(optimizer)" stand beside it
+  std::string path;  // "" is the model; "(outside)" and "(optimizer)" are further roots
   std::string type;
   std::int64_t depth = 0;
   std::optional<std::int64_t> calls;  // empty where calls cannot be seen
@@ -124,22 +124,22 @@ struct RooflineRow : Figures {
   std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call; empty where it did not tell
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
-  // Bytes above what was allocated before the call; of the total: of all that was called.
+  // Bytes above what was allocated before the call; in the total it covers all calls.
   std::optional<std::int64_t> peak_memory;
   std::optional<std::int64_t> kept_memory;  // bytes that the forward left allocated, without its outputs
   bool inferred = false;                    // attribution was inferred, not seen ("~")
-  // Of the work of the compiled region that it runs in, 0-100: lower bounds, FLOPs where there are no roofs. Never a
-  // time.
+  // The module's share (0-100) of the work of the compiled region that it runs in: lower bounds, or FLOPs without
+  // roofs. Never a share of time.
   std::optional<double> work_share;
-  // Of a merged report, whose other figures are sums over ranks: this row's time on the fastest, the median and the
-  // slowest rank that has it, which rank that is, and 100 x (slowest - mean) / slowest.
+  // Only in a merged report, whose other figures are sums over ranks: this row's time on the fastest, the median and
+  // the slowest rank that has it, the slowest rank, and 100 x (slowest - mean) / slowest.
   std::optional<std::int64_t> time_min_ns;
   std::optional<std::int64_t> time_median_ns;
   std::optional<std::int64_t> time_max_ns;
   std::optional<std::int64_t> slowest_rank;
   std::optional<double> imbalance;
-  // Of the collectives that it and the modules below it caused: from their calls to their ends. They may be under way
-  // while others compute: it is no part of the row's time.
+  // The time of the collectives that it and the modules below it caused, from their calls to their ends. They may be
+  // under way while others compute, so the row's time does not include it.
   std::optional<std::int64_t> communication_ns;
   // The part of its time in which collectives were under way, whichever module caused them, and no op computed.
   std::optional<std::int64_t> exposed_communication_ns;
@@ -150,7 +150,7 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> known_param_bytes() const { return if_known(param_bytes); }
   std::optional<std::int64_t> known_buffer_bytes() const { return if_known(buffer_bytes); }
 
-  // Also "calls", "params" and its like; "self_time_ns" is self.time_ns.
+  // Takes the names of Figures::figure, "calls", "params" and its like, and "self_time_ns" for self.time_ns.
   std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
 
  private:
@@ -162,11 +162,12 @@ struct RooflineRow : Figures {
 // Equal modules below one parent, such as the layers of a transformer: whole subtrees of equal types, shapes, work,
 // calls and parameters. Tables show them as one line.
 struct Siblings {
-  std::string name;                // "layers.0-79"; "layers.0-3, 5"
-  std::vector<std::string> paths;  // of all members; where their parent is folded too, of those below each of these
-  std::int64_t count = 0;          // how many stand below one parent: "x80"
-  // The mean of all members, then the modules below it, folded likewise. Additive figures are those of one member on
-  // average; rates and percentages are those of the members' sums.
+  std::string name;  // "layers.0-79"; "layers.0-3, 5"
+  std::vector<std::string>
+      paths;               // of all members; if their parent is folded too, of the members below each equal parent
+  std::int64_t count = 0;  // how many stand below one parent: "x80"
+  // The mean of all members, then the modules below it, folded in the same way. Additive figures are those of one
+  // member on average; rates and percentages are those of the members' sums.
   std::vector<RooflineRow> rows;
   std::optional<double> spread;         // (max - min) / median of the members' times
   std::optional<std::string> slowest;   // path of the slowest, where it stands out from the others
@@ -189,7 +190,7 @@ struct TokenPhase {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::optional<double> intensity;        // FLOPs per byte
-  std::optional<double> flops_per_token;  // empty where there were no tokens
+  std::optional<double> flops_per_token;  // empty without tokens
   std::optional<std::int64_t> time_ns;    // wall time
   std::optional<double> tokens_per_second;
 
@@ -203,7 +204,7 @@ struct FlopsUtilization {
   double hfu = 0;  // and of forwards that the backward runs again
 };
 
-// What to do about time that goes somewhere, by one rule of a small table (docs/advice.md).
+// A proposal to save time, by one rule of a small table (docs/advice.md).
 struct Advice {
   std::string rule;                  // "depthwise-convolution"
   std::string module;                // path of the module with most of that time; of equal siblings "layers.0-79.mlp"
@@ -219,7 +220,7 @@ struct Advice {
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
-  // The same by name; empty where it is no key of the grouping.
+  // The same by name; empty if the grouping lacks that key.
   std::optional<std::string> phase;
   std::optional<std::string> op;
   std::optional<std::string> module;
@@ -231,7 +232,7 @@ struct GroupRow : Figures {
   std::int64_t output_elements = 0;       // of the first result, calls added up
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
 
-  // Also "calls" and its like.
+  // Takes the names of Figures::figure, and "calls" and its like.
   std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
 };
 
@@ -258,7 +259,7 @@ struct KernelRow {
   std::int64_t max_ns = 0;
   double stddev_ns = 0;
   std::int64_t bytes = 0;  // of copies and fills
-  // From hardware counters, all instances together.
+  // The hardware counters' figures, all instances together.
   std::optional<std::int64_t> dram_bytes;
   std::optional<std::int64_t> l2_bytes;
   std::optional<std::int64_t> l1_bytes;
@@ -282,7 +283,7 @@ struct KernelRow {
     return std::chrono::duration<double, std::nano>(stddev_ns);
   }
 
-  // As Figures::figure.
+  // The figure of that name, with the rules of Figures::figure.
   std::optional<double> figure(std::string_view name) const;
 };
 

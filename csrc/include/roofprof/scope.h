@@ -1,11 +1,11 @@
 #pragma once
-// Marks in your own code that a profile shows: calls of your own torch::nn modules, regions that are no modules, and
-// work that no operator does.
+// Marks in your own code that a profile shows: calls of your own torch::nn modules, regions of code, and work that no
+// operator does.
 //
 //   ROOFPROF_SCOPE(*this);                          // first line of a module's forward: what follows is its call;
 //                                                   // pointers and holders of modules will do as well
-//   ROOFPROF_SCOPE("postprocess");                  // a row of its own until the end of the block, and a part of the
-//                                                   // run: Report::within("postprocess") has all that ran in it
+//   ROOFPROF_SCOPE("postprocess");                  // a row until the end of the block, and a part of the run:
+//                                                   // Report::within("postprocess") has all that ran in it
 //
 //   roofprof::Work work;
 //   work.add_macs(pairs * in_channels * out_channels, roofprof::DType::fp32);
@@ -24,7 +24,7 @@ class Module;
 
 namespace roofprof {
 
-// Where a mark stands in the source: one that meets itself again inside of what it marks is a call of its own.
+// The place of a mark in the source. If the same mark runs again inside the code that it marks, that is a further call.
 struct SourcePlace {
   const char* file = nullptr;
   int line = 0;
@@ -34,7 +34,7 @@ struct SourcePlace {
   }
 };
 
-// While it lives, what this thread does is counted in a row of its own.
+// Counts in a separate row, while it lives, what this thread does.
 class Scope {
  public:
   // A region: a row of that name below the module or region that runs here. Throws std::invalid_argument for a name of
@@ -43,7 +43,7 @@ class Scope {
   // A call of that module: its row, if the profiled model has it. A module that calls itself has as many calls; further
   // marks inside of a call of the same module (of what its forward calls) are part of that call.
   explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here()) : Scope(&module, place) {}
-  // Throw std::invalid_argument where there is no module.
+  // These throw std::invalid_argument if the module is null.
   explicit Scope(const torch::nn::Module* module, SourcePlace place = SourcePlace::here());
   template <class Module>
   explicit Scope(const std::shared_ptr<Module>& module, SourcePlace place = SourcePlace::here())
@@ -79,7 +79,7 @@ class DeclaredWork {
 
 }  // namespace roofprof
 
-// Several may stand on one line, and in whatever namespace. (With parentheses, Scope x(std::string(name)) declares a
+// Several may stand on one line, and in any namespace. (With parentheses, Scope x(std::string(name)) declares a
 // function.)
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)

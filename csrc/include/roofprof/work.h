@@ -1,5 +1,5 @@
 #pragma once
-// How much one op, or a sum of ops, has to do: multiply-accumulates, operations by dtype, compulsory bytes.
+// The work of one op or of a sum of ops: multiply-accumulates, operations by dtype, compulsory bytes.
 
 #include <algorithm>
 #include <array>
@@ -33,9 +33,9 @@ struct Work {
   // Compulsory traffic: every distinct input once, every output once.
   std::int64_t read_bytes = 0;
   std::int64_t write_bytes = 0;
-  // Of both: what is written where it was read (x += 1), so that memory holds it once.
+  // The part of both that is written where it was read (x += 1), so that memory holds it once.
   std::int64_t updated_bytes = 0;
-  // Elements of the first tensor argument and of the first result: what other tools' conventions count by.
+  // Elements of the first tensor argument and of the first result. Conventions of other tools count by them.
   std::int64_t input_elements = 0;
   std::int64_t output_elements = 0;
 

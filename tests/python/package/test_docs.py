@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     page for folder in (".", "docs", "benchmarks", "tests", "tests/gpu") for page in (ROOT / folder).glob("*.md")
 )
-LONGEST_README = 175
+LONGEST_README = 150
 
 PACKAGES = {"docs/callbacks.md": ("accelerate", "lightning", "mlflow", "tensorboard", "transformers", "wandb")}
 # No server is asked, and nothing is written beside the test's folder.

@@ -27,10 +27,10 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   using Returned = std::function<void(const std::vector<const at::Tensor*>* tensors)>;
-  // The caller's own: a plain call with what the caller gave. `returned` gets the tensors that it returns, before they
-  // are dropped; null where it is not known whether these are all.
+  // Makes the caller's call, with the arguments that the caller gave. `returned` gets the tensors that it returns,
+  // before they are dropped; null where it is not known whether these are all.
   virtual void first(const Returned& returned) = 0;
-  // Whether arguments are left for further calls: what can only be moved is gone after the first.
+  // True if arguments are left for further calls: an argument that can only be moved is gone after the first call.
   virtual bool repeatable() const = 0;
   // Makes arguments for one further call, and then that call: the part that is timed.
   virtual void prepare() = 0;
@@ -50,7 +50,7 @@ constexpr bool can_copy() {
   return true;
 }
 
-// Whether a further call gets a copy of an argument (`Arg` as a forwarding reference deduces it), made before the first
+// True if a further call gets a copy of an argument (`Arg` as a forwarding reference deduces it), made before the first
 // call and again before each: no call sees what another did to it. Constants need no copy; a reference to a base class
 // gets none, because a copy would be sliced.
 template <class Arg, class Value = std::remove_reference_t<Arg>>
@@ -110,7 +110,7 @@ void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
   }
 }
 
-// Whether collect_tensors finds every tensor that a value of that type holds: in a struct of the user's it may not.
+// True if collect_tensors finds every tensor that a value of that type holds: in a user's struct it may miss some.
 template <class T>
 constexpr bool finds_all_tensors() {
   if constexpr (std::is_same_v<T, at::Tensor> || std::is_arithmetic_v<T> || std::is_enum_v<T> || PackedTensors<T>) {

@@ -44,12 +44,12 @@ constexpr WorkInside kDeclaredAndBuffer{.operations = true, .declared = true, .e
 
 // The sentences.
 constexpr const char* kOutermost = "the outermost op that has a cost counts, and what it dispatches inside does not";
-constexpr const char* kLookedThrough = "An op without a cost is looked through.";
+constexpr const char* kTransparentOp = "An op without a cost is transparent: the ops that it calls count.";
 constexpr const char* kInnerIsTheWork = "what is dispatched inside is the work, casts and collectives included";
 constexpr const char* kOnlyASubclass = "The outer op counts only where a subclass dispatches nothing.";
 constexpr const char* kFakeAsReal = "Fake tensors count as real ones do";
-constexpr const char* kTangents = "A dual tensor's tangents (forward-mode AD) are work beside the op's own.";
-constexpr const char* kViewsAreFree = "views and Python scalars nothing";
+constexpr const char* kTangents = "A dual tensor's tangents (forward-mode AD) are work in addition to the op's own.";
+constexpr const char* kViewsAreFree = "views and Python scalars count nothing";
 constexpr const char* kNothingKnown = "ops for which nothing is known, with their calls";
 constexpr const char* kOfAnExtension =
     "an extension's op that makes a buffer for its kernel or hands tensors to NumPy, whatever it dispatches besides";
@@ -60,14 +60,14 @@ constexpr const char* kDeclared = "one call of an operator of that name in the m
 constexpr const char* kDeclaredBlock = "what is dispatched inside is part of it";
 constexpr const char* kCompiledRegion = "stands for all that the compiled code and the module around it did";
 constexpr const char* kLaunchesOfAWhole =
-    "What an op that counts as a whole launches is its own, whatever it calls inside.";
-constexpr const char* kInnermostLaunches = "the innermost counted op's around it";
+    "an op that counts as a whole owns what it launches, whatever it calls inside.";
+constexpr const char* kInnermostLaunches = "the innermost counted op around it";
 constexpr const char* kRaised = "An op that raised did not do its work";
 constexpr const char* kShapesAlone = "asks fake tensors for the shapes of its result";
 constexpr const char* kAnswerKept = "A dispatch mode that dispatches nothing inside had kept the answer";
-constexpr const char* kSavedHooks = "A user's hooks on saved tensors are work beside the op's own";
+constexpr const char* kSavedHooks = "A user's hooks on saved tensors are work in addition to the op's own";
 constexpr const char* kOnlyCalls = "An operator that only calls other operators does what these do";
-constexpr const char* kCopiesExplain = "copies inside are all its work only where it has no kernel of its own";
+constexpr const char* kCopiesExplain = "these are all its work only if it has no separate kernel";
 constexpr const char* kMuted = "Records of nested ops are switched off";
 
 std::string without_layout(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
@@ -101,8 +101,8 @@ const std::vector<StartCase> kStarts = {
     {kOutermost, kCounted, kPlain, false, NestedWork::owned, true},
     {kOutermost, kComposite, kPlain, false, NestedWork::owned, true},
     {kViewsAreFree, kView, kPlain, false, NestedWork::owned, false},
-    {kLookedThrough, kUnknown, kPlain, false, NestedWork::transparent, true},
-    {kLookedThrough, kExtension, kPlain, false, NestedWork::transparent, true},
+    {kTransparentOp, kUnknown, kPlain, false, NestedWork::transparent, true},
+    {kTransparentOp, kExtension, kPlain, false, NestedWork::transparent, true},
     {kOnlyCalls, kTransparent, kPlain, false, NestedWork::transparent, false},
     {kInnerIsTheWork, kCounted, kWrapped, false, NestedWork::transparent, false},
     {kInnerIsTheWork, kCounted, kByMode, false, NestedWork::transparent, false},
@@ -140,7 +140,7 @@ const std::vector<NestedCase> kNested = {
     {kOutermost, NestedWork::owned, false, true, true},
     {kDeclaredBlock, NestedWork::owned, true, false, true},
     {kLaunchesOfAWhole, NestedWork::owned, false, false, true},
-    {kLookedThrough, NestedWork::transparent, true, true, false},
+    {kTransparentOp, NestedWork::transparent, true, true, false},
     {kInnermostLaunches, NestedWork::transparent, false, false, false},
     {kTangents, NestedWork::owned_below_autograd, true, false, false},
     {kTangents, NestedWork::owned_below_autograd, false, false, false},
@@ -179,7 +179,7 @@ const std::vector<EndCase> kEnds = {
     {kOnlyCalls, kTransparent, kPlain, kArithmetic, {}, Verdict::look_through},
     {kOnlyCalls, kTransparent, kPlain, kNothing, {}, Verdict::look_through},
     {kOnlyCalls, kTransparent, kWrapped, kNothing, {}, Verdict::look_through},
-    {kLookedThrough, kUnknown, kPlain, kArithmetic, {}, Verdict::look_through},
+    {kTransparentOp, kUnknown, kPlain, kArithmetic, {}, Verdict::look_through},
     {kNothingKnown, kUnknown, kPlain, kNothing, {}, Verdict::list_uncosted},
     {kNothingKnown, kUnknown, kPlain, kNoCost, {}, Verdict::list_uncosted},
     {kCopiesExplain, kUnknown, kPlain, kCopies, {}, Verdict::list_uncosted},
@@ -190,8 +190,8 @@ const std::vector<EndCase> kEnds = {
     {kNothingComputed, kExtensionComposite, kPlain, kFills, {}, Verdict::list_uncosted},
     {kCopiesOfAnExtension, kExtensionFunction, kPlain, kCopies, {}, Verdict::list_uncosted},
     {kCopiesOfAnExtension, kExtensionComposite, kPlain, kCopies, {}, Verdict::list_uncosted},
-    {kLookedThrough, kExtensionFunction, kPlain, kArithmetic, {}, Verdict::look_through},
-    {kLookedThrough, kExtensionFunction, kPlain, kNoCost, {}, Verdict::look_through},  // which is listed
+    {kTransparentOp, kExtensionFunction, kPlain, kArithmetic, {}, Verdict::look_through},
+    {kTransparentOp, kExtensionFunction, kPlain, kNoCost, {}, Verdict::look_through},  // which is listed
     {kOfAnExtension, kExtension, kPlain, kArithmeticAndBuffer, {}, Verdict::list_uncosted},
     {kOfAnExtension, kExtension, kPlain, kArithmeticAndNumPy, {}, Verdict::list_uncosted},
     {kOfAnExtension, kExtensionComposite, kPlain, kArithmeticAndBuffer, {}, Verdict::list_uncosted},
