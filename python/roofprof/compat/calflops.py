@@ -1,6 +1,6 @@
 """calflops' ``calculate_flops`` on roofprof's observer: ``from roofprof.compat.calflops import calculate_flops``.
 
-The convention is DeepSpeed's, which calflops took over (:mod:`roofprof.compat._deepspeed_convention` is the table): of
+The convention is DeepSpeed's, which calflops took over (:mod:`roofprof.compat._deepspeed` is the table): of
 one forward, 2 FLOPs for a multiply-accumulate, 1 for each bias of a convolution, and a weight for each element of
 norms, activations, poolings, interpolations, additions and multiplications. Parameters are those that are trained.
 
@@ -34,7 +34,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.compat import _deepspeed_convention as convention
+from roofprof.compat import _deepspeed as convention
 from roofprof.compat._call import (
     as_arguments,
     call_of,
@@ -47,7 +47,7 @@ from roofprof.compat._call import (
     unfused,
     warn_once,
 )
-from roofprof.compat._deepspeed_text import (
+from roofprof.compat._deepspeed import (
     bytes_to_string,
     flops_to_string,
     line,

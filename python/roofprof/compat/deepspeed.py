@@ -1,7 +1,7 @@
 """DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer.
 
 ``from roofprof.compat.deepspeed import FlopsProfiler`` in place of ``deepspeed.profiling.flops_profiler``. The
-convention is DeepSpeed's (:mod:`roofprof.compat._deepspeed_convention` is the table): of the forward alone, 2 flops for
+convention is DeepSpeed's (:mod:`roofprof.compat._deepspeed` is the table): of the forward alone, 2 flops for
 a multiply-accumulate, 1 for each bias of a convolution, none for a linear layer's, and for each element
 
 =================================================  =====================================================================
@@ -58,19 +58,17 @@ from roofprof.compat._call import (
     unfused,
     warn_once,
 )
-from roofprof.compat._deepspeed_figures import Figures
-from roofprof.compat._deepspeed_printed import (
+from roofprof.compat._deepspeed import (
+    Figures,
     aggregated_text,
-    expert_tensor_parallelism_enabled,
-    profile_text,
-)
-from roofprof.compat._deepspeed_text import (
     bytes_to_string,
     duration_to_string,
+    expert_tensor_parallelism_enabled,
     flops_to_string,
     macs_to_string,
     number_to_string,
     params_to_string,
+    profile_text,
 )
 from roofprof.render.files import write_whole
 

@@ -39,9 +39,14 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 import roofprof
-from roofprof.compat._flop_counter_modules import ModulesSeen
-from roofprof.compat._flop_counter_ops import OpsBelowAutograd, from_formula, operator_key, user_formulas
-from roofprof.compat._flop_counter_table import table
+from roofprof.compat._flop_counter import (
+    ModulesSeen,
+    OpsBelowAutograd,
+    from_formula,
+    operator_key,
+    table,
+    user_formulas,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self

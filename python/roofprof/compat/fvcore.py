@@ -1,7 +1,7 @@
 """``fvcore.nn``'s FLOP counting on roofprof's observer: ``from roofprof.compat.fvcore import FlopCountAnalysis``.
 
 The convention is fvcore's: one FLOP for a multiply-accumulate, its names of operators, and for normalisation,
-upsampling and adaptive pooling its weights for each element (:mod:`roofprof.compat._fvcore_convention` is the table).
+upsampling and adaptive pooling its weights for each element (:mod:`roofprof.compat._fvcore` is the table).
 Differences:
 
 ==============================================  ==================================  =============================
@@ -29,9 +29,15 @@ from typing import Any
 
 import torch
 
-from roofprof.compat import _fvcore_convention as convention
-from roofprof.compat._fvcore_analysis import Analysis, OperatorCounter
-from roofprof.compat._fvcore_tables import flop_count_str, flop_count_table, parameter_count, parameter_count_table
+from roofprof.compat import _fvcore as convention
+from roofprof.compat._fvcore import (
+    Analysis,
+    OperatorCounter,
+    flop_count_str,
+    flop_count_table,
+    parameter_count,
+    parameter_count_table,
+)
 from roofprof.compat._per_element import Handle, Observed
 
 __all__ = [

@@ -1,7 +1,7 @@
 """ptflops' ``get_model_complexity_info`` on roofprof's observer: ``from roofprof.compat.ptflops import ...``.
 
 The convention is ptflops': what it calls MACs are multiply-accumulates, 1 for each bias, and in its backend "pytorch"
-(:mod:`roofprof.compat._ptflops_convention` is the table) for each element
+(:mod:`roofprof.compat._ptflops` is the table) for each element
 
 =================================================  =====================================================================
 BatchNorm, InstanceNorm, GroupNorm                 2, 1 without a weight; LayerNorm 1
@@ -49,7 +49,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.compat import _ptflops_convention as convention
+from roofprof.compat import _ptflops as convention
 from roofprof.compat._call import (
     after_each_call,
     evaluating,
@@ -60,7 +60,7 @@ from roofprof.compat._call import (
     warn_once,
 )
 from roofprof.compat._module_figures import ModuleFigures, printed, trainable_parameters
-from roofprof.compat._ptflops_aten import AtenCounts, AtenRule
+from roofprof.compat._ptflops import AtenCounts, AtenRule
 
 __all__ = ["FLOPS_BACKEND", "flops_to_string", "get_model_complexity_info", "params_to_string"]
 

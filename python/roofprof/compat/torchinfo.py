@@ -37,11 +37,11 @@ from torch import nn
 
 import roofprof
 from roofprof.compat._call import in_mode, random_tensor, require_module, undone, unfused, warn_once
-from roofprof.compat._torchinfo_calls import Calls
-from roofprof.compat._torchinfo_layers import LayerInfo
-from roofprof.compat._torchinfo_text import (
+from roofprof.compat._torchinfo import (
+    Calls,
     ColumnSettings,
     FormattingOptions,
+    LayerInfo,
     Mode,
     ModelStatistics,
     RowSettings,

@@ -46,8 +46,7 @@ import torch
 from torch import nn
 
 from roofprof.compat._call import keywords, positional, random_tensor, require_module, warn_once
-from roofprof.compat._torchstat_rows import Layers, StatRow
-from roofprof.compat._torchstat_table import report_format
+from roofprof.compat._torchstat import Layers, StatRow, report_format
 
 __all__ = ["ModelStat", "StatRow", "report_format", "stat"]
 

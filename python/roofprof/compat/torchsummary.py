@@ -47,7 +47,7 @@ from roofprof.compat._call import (
     unfused,
     warn_once,
 )
-from roofprof.compat._torchinfo_layers import LayerInfo, tensors_in
+from roofprof.compat._torchinfo import LayerInfo, tensors_in
 
 __all__ = ["Line", "summary", "summary_string"]
 

@@ -1,20 +1,135 @@
-"""The rows of torchstat's table: layers, or the modules around them, with what was observed of their calls."""
+"""torchstat: its convention, rows and table."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 import roofprof
 from roofprof.compat._call import evaluating, named_places, path_in_report, unfused
-from roofprof.compat._torchstat_convention import LayerWork, Rule, rule_of
+
+# ---- the convention of torchstat, as data: MAdd, Flops and the elements read and written, for each type of layer
+
+
+@dataclass(frozen=True)
+class LayerWork:
+    """The observed work of all calls of one layer."""
+
+    module: Any
+    calls: int
+    samples: int  # of a call: the batch
+    macs: int
+    inputs: int  # elements
+    outputs: int
+
+    @property
+    def params(self) -> int:
+        """Return the number of elements of the layer's own parameters."""
+        return sum(parameter.numel() for parameter in self.module.parameters(recurse=False))
+
+    @property
+    def has_bias(self) -> bool:
+        """Return True when the layer has a bias."""
+        return getattr(self.module, "bias", None) is not None
+
+
+Count = Callable[[LayerWork], int]
+
+
+class Rule(NamedTuple):
+    """MAdd, Flops, and the elements that are read and written; None: torchstat has none, so that it says 0."""
+
+    types: tuple[type[nn.Module], ...]
+    madd: Count | None = None
+    flops: Count | None = None
+    read: Count | None = None
+    written: Count | None = None
+
+
+def _conv_madd(work: LayerWork) -> int:
+    """Return a product and an addition for each MAC; the first addition is the bias, or none."""
+    return 2 * work.macs - (0 if work.has_bias else work.outputs)
+
+
+def _transposed_madd(work: LayerWork) -> int:
+    """Return the count of a convolution; without a bias, 1 less for each position of the input and output channel."""
+    positions = work.inputs // work.module.in_channels
+    return 2 * work.macs - (0 if work.has_bias else positions * work.module.out_channels)
+
+
+def _conv_flops(work: LayerWork) -> int:
+    """Return the products and the additions of the bias."""
+    return work.macs + (work.outputs if work.has_bias else 0)
+
+
+def _linear_madd(work: LayerWork) -> int:
+    """Return the products and additions without the bias."""
+    return 2 * work.macs - work.outputs
+
+
+def _softmax_madd(work: LayerWork) -> int:
+    """Return an exponential and a division for each element, additions for all but one of a sample."""
+    return 3 * work.inputs - work.samples * work.calls
+
+
+def _window(work: LayerWork) -> int:
+    size = work.module.kernel_size
+    return math.prod(size) if isinstance(size, (tuple, list)) else int(size) ** 2
+
+
+def _batch_norm_flops(work: LayerWork) -> int:
+    return work.inputs * (2 if work.module.affine else 1)
+
+
+def _inputs(work: LayerWork) -> int:
+    return work.inputs
+
+
+def _outputs(work: LayerWork) -> int:
+    return work.outputs
+
+
+def _macs(work: LayerWork) -> int:
+    return work.macs
+
+
+def _inputs_and_params(work: LayerWork) -> int:
+    """Return the inputs, and the parameters once for each sample, as torchstat reads them."""
+    return work.inputs + work.calls * work.samples * work.params
+
+
+def _inputs_and_statistics(work: LayerWork) -> int:
+    return work.inputs + work.calls * work.samples * 2 * int(work.module.num_features)
+
+
+RULES = (
+    Rule((nn.Conv2d,), _conv_madd, _conv_flops, _inputs_and_params, _outputs),
+    Rule((nn.ConvTranspose2d,), _transposed_madd),
+    Rule((nn.BatchNorm2d,), lambda w: 4 * w.inputs, _batch_norm_flops, _inputs_and_statistics, _inputs),
+    Rule((nn.MaxPool2d,), lambda w: (_window(w) - 1) * w.outputs, _inputs, _inputs, _outputs),
+    Rule((nn.AvgPool2d,), lambda w: _window(w) * w.outputs, _inputs, _inputs, _outputs),
+    Rule((nn.ReLU, nn.ReLU6), _inputs, _inputs, _inputs, _inputs),
+    Rule((nn.ELU, nn.LeakyReLU), None, _inputs, _inputs, _inputs),
+    Rule((nn.PReLU,), None, _inputs, _inputs_and_params, _inputs),
+    Rule((nn.Softmax,), _softmax_madd),
+    Rule((nn.Upsample,), None, _outputs),
+    Rule((nn.Linear,), _linear_madd, _macs, _inputs_and_params, _outputs),
+)
+
+
+def rule_of(module: nn.Module) -> Rule | None:
+    """Return the rule for the module's type and those derived from it; None where torchstat has none."""
+    return next((rule for rule in RULES if isinstance(module, rule.types)), None)
+
+
+# ---- the rows of torchstat's table: layers, or the modules around them, with what was observed of their calls
 
 _MIB = 1024**2
 
@@ -199,3 +314,55 @@ def header_names() -> Iterator[str]:
     """Yield the columns in torchstat's order."""
     yield from ("module name", "input shape", "output shape", "params", "memory(MB)", "MAdd", "Flops")
     yield from ("MemRead(B)", "MemWrite(B)", "duration[%]", "MemR+W(B)")
+
+
+# ---- torchstat's table as text, laid out as pandas printed it
+
+
+def report_format(rows: Sequence[StatRow], without_rule: Sequence[str] = ()) -> str:
+    """Return the rows, their total, and the totals in words. ``without_rule``: types of layers that count nothing."""
+    total = {name: sum(getattr(row, name) for row in rows) for name in ("params", "memory_mib", "madd", "flops")}
+    read, written = sum(row.read_bytes for row in rows), sum(row.write_bytes for row in rows)
+    durations = [row.duration for row in rows if row.duration is not None]
+    cells = [["", *header_names()]]
+    for number, row in enumerate(rows):
+        figures = _figures(row.params, row.memory_mib, row.madd, row.flops, row.read_bytes, row.write_bytes)
+        shapes = [_shape(row.input_shape), _shape(row.output_shape)]
+        cells.append([str(number), row.name, *shapes, *figures, _percent(row.duration), str(row.bytes)])
+    figures = _figures(total["params"], total["memory_mib"], total["madd"], total["flops"], read, written)
+    share = _percent(sum(durations) if durations else None)
+    cells.append(["total", "", "", "", *figures, share, str(read + written)])
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    lines = [_line(line, widths) for line in cells]
+    text = "\n".join([*lines, "=" * len(lines[0]), f"Total params: {total['params']:,}", "-" * len(lines[0])])
+    text += f"\nTotal memory: {total['memory_mib']:.2f}MB\nTotal MAdd: {_rounded(total['madd'])}MAdd\n"
+    text += f"Total Flops: {_rounded(total['flops'])}Flops\nTotal MemR+W: {_rounded(read + written, 1024)}B\n"
+    if without_rule:
+        text += f"Counted as 0, as torchstat has no rule for them: {', '.join(without_rule)}\n"
+    return text
+
+
+def _figures(params: int, memory_mib: float, madd: int, flops: int, read: int, written: int) -> list[str]:
+    return [str(params), f"{memory_mib:.2f}", f"{madd:,}", f"{flops:,}", str(read), str(written)]
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " ".join(f"{size:>3d}" for size in shape)
+
+
+def _percent(share: float | None) -> str:
+    return "n/a" if share is None else f"{share:.2%}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    index, *others = cells
+    return "  ".join(
+        [index.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+    )
+
+
+def _rounded(value: float, thousand: int = 1000) -> str:
+    for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
+        if value >= thousand**power:
+            return f"{round(value / thousand**power, 2)}{letter}"
+    return str(value)

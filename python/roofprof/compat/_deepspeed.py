@@ -1,25 +1,175 @@
-"""The text of DeepSpeed's profiler: the summary, the largest modules at each depth, the model with its figures."""
+"""DeepSpeed's flops profiler: its convention, figures, words and printed profile."""
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from torch import nn
 
-from roofprof.compat._deepspeed_figures import Figures, parameters_by_expert
-from roofprof.compat._deepspeed_text import (
-    duration_to_string,
-    flops_to_string,
-    line,
-    macs_to_string,
-    number_to_string,
-    params_to_string,
-    share,
-    titled,
+import roofprof
+from roofprof.compat import _per_element as each
+from roofprof.compat._call import log_gaps
+from roofprof.compat._forward_clocks import ForwardClocks
+from roofprof.compat._module_figures import ModuleFigures, printed
+from roofprof.compat._per_element import Observed
+
+# ---- the convention of DeepSpeed's profiler, which calflops took over, as data: FLOPs of one operator in one module
+
+
+def flops(op: Observed) -> int:
+    """Return the convention's FLOPs of all calls of an operator in a module."""
+    if type(op.module) is nn.Linear:  # torch.func takes its bias apart
+        return 2 * op.figures.macs
+    name = op.operator.removesuffix("_")
+    if name in _FLOPS_BY_OPERATOR:
+        return int(_FLOPS_BY_OPERATOR[name](op))
+    if "upsample" in name:
+        return each.per_output(op)
+    products = 2 * op.figures.macs
+    return max(products, op.figures.flops) if "conv" in name and products else products
+
+
+def macs(op: Observed) -> int:
+    """Return the multiply-accumulates."""
+    return op.figures.macs
+
+
+def _product_and_sum(op: Observed) -> int:
+    return 2 * op.figures.macs + each.per_output(op)
+
+
+def _recurrent(op: Observed) -> int:
+    """Return the flops of a recurrent op: a row of n products has n - 1 additions; biases add two for each gate."""
+    units, gates, others, bias = each.recurrence(op)
+    return 2 * op.figures.macs + units * (others - 2 * gates + (2 * gates if bias else 0))
+
+
+_FLOPS_BY_OPERATOR = each.by_operator(
+    (each.per_input, [*each.ACTIVATIONS, *each.POOLINGS]),
+    (each.batch_norm, each.BATCH_NORMS),
+    (each.statistics_norm, [*each.LAYER_NORMS, *each.GROUP_NORMS]),
+    (each.relu6, ["hardtanh"]),
+    (each.elementwise, ["add", "mul"]),
+    (_product_and_sum, ["addmm", "baddbmm"]),
+    (_recurrent, each.RECURRENT),
+    (each.nothing, ["embedding"]),
 )
-from roofprof.compat._module_figures import printed
+
+
+# ---- the figures of DeepSpeed's profiler for each module: flops, MACs, parameters and the latency of its forward
+
+
+class Figures:
+    """The flops, MACs and seconds of the forward, in DeepSpeed's convention, of a module and all modules below it."""
+
+    def __init__(self, model: nn.Module, ignored: Collection[type[nn.Module]] | None) -> None:
+        self._model, self._ignored = model, ignored
+        self._flops, self._macs = ModuleFigures(model, ignored), ModuleFigures(model, ignored)
+        self.clocks = ForwardClocks(model)
+        self.backward_ran = False
+
+    def anew(self) -> Figures:
+        """Return empty figures of the same model."""
+        return Figures(self._model, self._ignored)
+
+    def add(self, report: roofprof.Report) -> None:
+        """Add the forward of one block."""
+        self._flops.add(report, flops)
+        self._macs.add(report, macs)
+        self.backward_ran |= "backward" in report.by_phase()
+        log_gaps(report, logging.getLogger("roofprof.compat.deepspeed"))
+
+    def flops(self, module: nn.Module) -> int:
+        """Return the flops of the forward in DeepSpeed's convention."""
+        return self._flops.of(module)
+
+    def macs(self, module: nn.Module) -> int:
+        """Return the multiply-accumulates of the forward."""
+        return self._macs.of(module)
+
+    def seconds(self, module: nn.Module) -> float:
+        """Return the seconds of the forward, as :class:`ForwardClocks` measures them."""
+        return self.clocks.of(module)
+
+    def params(self, module: nn.Module) -> int:
+        """Return the number of parameters on this rank, experts' included."""
+        others, experts, _ = parameters_by_expert(module)
+        return others + experts
+
+
+def parameters_by_expert(module: nn.Module) -> tuple[int, int, int]:
+    """Return the parameters of no expert, of this rank's experts, of all ranks' experts ("ep_size_4": four ranks)."""
+    others = experts = of_all_ranks = 0
+    for parameter in module.parameters():
+        count = 0 if nn.parameter.is_lazy(parameter) else parameter.numel()
+        prefix, _, ranks = str(getattr(parameter, "group_name", "")).rpartition("_")
+        if prefix == "ep_size" and ranks.isdecimal() and int(ranks):
+            experts += count
+            of_all_ranks += count * int(ranks)
+        else:
+            others += count
+    return others, experts, of_all_ranks
+
+
+# ---- numbers and lines as DeepSpeed's profiler prints them, and calflops after it
+
+_MAGNITUDES = {"T": 1e12, "G": 1e9, "M": 1e6, "K": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6}
+
+
+def number_to_string(num: float, units: str | None = None, precision: int = 2) -> str:
+    """Return a number as "1.82 G", in ``units`` ("T", "G", "M", "K", "m", "u"; any other adds no factor) or in the
+    largest that the number reaches.
+    """
+    if units is None:
+        units = next((unit for unit, magnitude in _MAGNITUDES.items() if num >= magnitude), "u") if num else ""
+    return f"{round(num / _MAGNITUDES.get(units, 1.0), precision):g} {units}"
+
+
+def flops_to_string(flops: float, units: str | None = None, precision: int = 2) -> str:
+    """Return flops as "1.82 GFLOPS"."""
+    return f"{number_to_string(flops, units, precision)}FLOPS"
+
+
+def macs_to_string(macs: float, units: str | None = None, precision: int = 2) -> str:
+    """Return MACs as "1.82 GMACs"."""
+    return f"{number_to_string(macs, units, precision)}MACs"
+
+
+def bytes_to_string(b: float, units: str | None = None, precision: int = 2) -> str:
+    """Return bytes as "1.82 GB"."""
+    return f"{number_to_string(b, units, precision)}B"
+
+
+def params_to_string(params_num: float, units: str | None = None, precision: int = 2) -> str:
+    """Return a number of parameters as "1.82 B" (billions), or "11.69 M"."""
+    units = units.replace("B", "G") if units else units
+    return number_to_string(params_num, units, precision).replace("G", "B").strip()
+
+
+def duration_to_string(duration: float, units: str | None = None, precision: int = 2) -> str:
+    """Return seconds as "1.82 ms"."""
+    return f"{number_to_string(duration, units, precision)}s"
+
+
+def line(name: str, value: object) -> str:
+    """Return a line of a summary."""
+    return f"{name + ': ':<70}  {value!s:<8}"
+
+
+def titled(title: str, width: int) -> str:
+    """Return a rule with a title in its middle."""
+    return f"\n{'-' * width} {title} {'-' * width}"
+
+
+def share(part: float, whole: float, precision: int = 2) -> str:
+    """Return a share as "12.5%"."""
+    return f"{round(100 * part / whole, precision) if whole else 0:g}%"
+
+
+# ---- the text of DeepSpeed's profiler: the summary, the largest modules at each depth, the model with its figures
 
 _NOTATIONS = (
     "Notations:\n"
