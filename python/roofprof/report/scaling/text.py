@@ -161,7 +161,7 @@ def predicted_words(scaling: Scaling) -> str:
         "residuals": f". {level} from the distances of the points from the curve and the spread of steps",
         "spread of steps": f". {level} from the spread of steps; it knows nothing of what differs from run to run",
         "forms of the law": f". {level} from the two forms of the law alone, as the spread of times is not known",
-        None: ". Its interval is n/a: the spread of times is unknown, and the points are not more than the coefficients",
+        None: ". Its interval is n/a: the spread of times is unknown, and points are not more than coefficients",
     }
     return text + reasons[scaling.uncertainty]
 
