@@ -98,7 +98,7 @@ def cells_of(row: ComparedRow) -> list[str]:
 
 
 def _figure(row: ComparedRow, name: str) -> str:
-    """Return one value where both are equal or show as the same text, else both."""
+    """Return one value where both show as the same text, with the difference of counts; else both."""
     figure = row.figure(name)
     if not figure.comparable and name == "wasted_time":
         return "n/a"
