@@ -43,7 +43,7 @@ class ModulesSeen:
 
     @contextlib.contextmanager
     def watching(self, unknown: Callable[[torch.nn.Module, Any], None]) -> Iterator[None]:
-        """Name what is called; ``unknown`` hears of a module that has no place yet and begins on this thread."""
+        """Name the called modules; ``unknown`` is called for one without a place that begins on this thread."""
 
         def before(module: torch.nn.Module, args: Any) -> None:
             self._called.add(id(module))

@@ -1,4 +1,4 @@
-"""One call, observed once, and what it gives by module and operator: what fvcore's analyses share."""
+"""One call, observed once, and its figures by module and operator: the common part of fvcore's analyses."""
 
 from __future__ import annotations
 

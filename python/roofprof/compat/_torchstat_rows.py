@@ -1,4 +1,4 @@
-"""The rows of torchstat's table: layers, or the modules around them, with what was observed of their calls."""
+"""The rows of torchstat's table: layers, or the modules around them, with the observed work of their calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Layers:
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._first = next((x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)), None)
-        # Roofs are not asked for, so none are measured.
+        # None of the columns needs roofs, so none are measured.
         profiler = roofprof.RooflineProfiler(model, warmup=1, repeat=3, counters="off", ceilings=roofprof.Ceilings())
         with evaluating(model), unfused(), torch.no_grad():
             report = profiler.run(*args, **kwargs)

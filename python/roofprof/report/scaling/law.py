@@ -1,4 +1,4 @@
-"""The Universal Scalability Law, fitted to throughputs, with the uncertainty of what it says of more ranks.
+"""The Universal Scalability Law, fitted to throughputs, with the uncertainty of its predictions for more ranks.
 
 Gunther, "A General Theory of Computational Scalability Based on Rational Functions", 2008 (arXiv:0808.1431): N ranks
 have the throughput X(N) = X(1) N / (1 + sigma (N - 1) + kappa N (N - 1)). With kappa = 0 it is Amdahl's law, "Validity
