@@ -16,7 +16,7 @@ _LARGEST_MODULES = 5
 
 
 def budget_of(report: Report, margin: float = 0.1) -> str:
-    """Return a budget as TOML, for the total and the largest modules: exact counts, and times with that margin."""
+    """Return a budget as TOML, for the total and the slowest modules: exact counts, and times with that margin."""
     device, machine = printable(report.device), printable(str(report.environment.get("device", "this machine")))
     lines = [
         f"# Limits of {_quoted(report.model)} on {device}, made from a report by roofprof check --write.",

@@ -66,7 +66,7 @@ def profile_steps(
 
     Then, or where the loop ends before, the totals go to the accelerator's trackers by ``accelerator.log``, and the
     report to ``path`` and to the trackers that have artifacts. With several processes each writes a file
-    (``roofprof.rank1.json``), and the main one logs. An exception passes, and :attr:`Steps.report` has what ran before.
+    (``roofprof.rank1.json``), and the main one logs. An exception passes; :attr:`Steps.report` has the steps before it.
 
     model: as it was, or as ``accelerator.prepare`` gave it. path: None writes no file. options: those of
     ``roofprof.RooflineProfiler``. Raises ValueError and OSError where these make no window or no file.

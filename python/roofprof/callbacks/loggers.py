@@ -19,8 +19,8 @@ def log_report(report: Report, writer_or_run: Any, step: int = 0) -> None:
     """Log the totals as scalars, the modules as a table, and the report as an artifact where there are artifacts.
 
     writer_or_run: a ``SummaryWriter`` (torch's or tensorboardX's), ``mlflow`` itself (its active run) or one of its
-    runs, a W&B run, or Lightning's logger of one of them. step: of the training. W&B drops what is logged for a step
-    before its current one: there an earlier step becomes the current one. A figure that is not known is left out.
+    runs, a W&B run, or Lightning's logger of one of them. step: of the training. W&B drops values of a step before its
+    current one: there an earlier step becomes the current one. An unknown figure is left out.
     Raises TypeError for anything else.
     """
     if not isinstance(report, Report):

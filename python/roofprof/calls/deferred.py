@@ -28,7 +28,7 @@ def deferred_kind(value: object) -> str:
 
 
 def finish(value: Any) -> str:
-    """Do the work that such a value stands for, on this thread. Return what was done, or why nothing.
+    """Do the work of such a value on this thread. Return a text about what was done, or why nothing was.
 
     Raises what the work raises.
     """

@@ -1,4 +1,4 @@
-"""A call of the user's as the run loop makes it: csrc/run has the loop, this what is Python's of a call."""
+"""A user's call as the run loop makes it: csrc/run has the loop, this file the parts of a call that are in Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
 
 
 class Observer:
-    """A session and what stands between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
+    """A session, and the parts between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
 
     def __init__(self, tree: ModelTree) -> None:
         self.session = _C.ModuleHooks(tree.once(_placed))
@@ -70,8 +70,9 @@ class Observer:
 class Target:
     """A call ``model(*args, **kwargs)``, counted and made again. The run loop uses every public method here.
 
-    of_model: it is a call of the model itself; else of the user's code around that, whose own work is (outside)'s, and
-    TorchScript is counted as its executor runs it: that differentiates what it fuses.
+    of_model: it is a call of the model itself; else of the user's code around that. Then the code's own work is
+    (outside)'s, and TorchScript is counted as its executor runs it, because the executor differentiates the code that
+    it fuses.
     """
 
     def __init__(

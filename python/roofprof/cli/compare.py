@@ -44,7 +44,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read both files, write what was asked for, and print what changed."""
+    """Read both files, write the requested ones, and print the changes."""
     if arguments.limit < 0:
         raise CommandError("--limit must be 0 or more")
     check_dash(arguments.before, arguments.after)

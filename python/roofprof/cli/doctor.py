@@ -1,4 +1,4 @@
-"""``roofprof doctor``: what measuring on a GPU needs, what is there, and what to do about the rest."""
+"""``roofprof doctor``: the needs of measuring on a GPU, those that are met, and advice on the rest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found."""
+    """Print the findings."""
     found = findings()
     as_json = [finding._asdict() for finding in found]
     print_text(json.dumps(as_json, indent=2) if arguments.json else as_text(found, width(arguments)))
@@ -78,7 +78,7 @@ def _torch_profiler() -> Iterable[Finding]:
 
 
 def as_text(found: list[Finding], columns: int) -> str:
-    """Return a line for each finding, and below it what to do, wrapped to so many columns."""
+    """Return a line for each finding, and the advice below it, wrapped to so many columns."""
     column = max(len(finding.what) for finding in found) + 2
     lines: list[str] = []
     for what, text, advice in found:

@@ -1,4 +1,4 @@
-"""The parser of the commands: what was misspelt is answered with the words that are near."""
+"""The parser of the commands: it answers a misspelt word with similar ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads of argparse's stubs
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse as argparse does; what is left over is refused here, by the command whose options are known."""
+        """Parse as argparse does; refuse unknown words here, in the parser of the command, which knows its options."""
         words = list(sys.argv[1:] if args is None else args)
         if (
             words[:1] == ["predict"] and "--sweep" in words

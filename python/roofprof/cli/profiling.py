@@ -20,7 +20,7 @@ from roofprof.roofs import ceilings
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profile, and give what ran even where the model raised."""
+    """Profile, and show the part that ran even where the model raised."""
     _check(arguments)
     loss = load_loss(arguments.loss) if arguments.loss else None
     device = arguments.device

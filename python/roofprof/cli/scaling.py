@@ -48,7 +48,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the files, write what was asked for, and print how they scale."""
+    """Read the files, write the requested ones, and print how they scale."""
     check_dash(*arguments.reports)
     check_files(arguments.reports, arguments.json, arguments.html, arguments.plot)
     if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:

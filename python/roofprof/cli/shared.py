@@ -30,11 +30,11 @@ _STDIN = "standard input"
 
 
 class CommandError(Exception):
-    """One sentence: what was wrong, where, what to do. The cause is the exception behind it, where there is one."""
+    """An error in one sentence: the fault, its place and the advice. The cause is the exception behind it, if any."""
 
 
 def complain(error: BaseException) -> int:
-    """Say in one line what was wrong, and return the exit code."""
+    """Print the error in one line, and return the exit code."""
     say(" ".join(_sentence(error).split()) or type(error).__name__)
     return 2
 
@@ -80,7 +80,7 @@ def take_json_output(arguments: argparse.Namespace) -> None:
 def check_output(arguments: argparse.Namespace, read: Iterable[str | Path | None], *also: Path | None) -> None:
     """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose.
 
-    read: the files that the command reads. also: what it writes besides --json and --csv.
+    read: the files that the command reads. also: the files that it writes besides --json and --csv.
     """
     check_files(read, arguments.json, arguments.csv, *also)
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
@@ -144,7 +144,7 @@ def check_can_be_written(path: Path) -> None:
 
 
 def output(report: Report, arguments: argparse.Namespace) -> int:
-    """Write the files that were asked for, print the table, and return the exit code."""
+    """Write the requested files, print the table, and return the exit code."""
     code = write_files(report, arguments)
     print_result(table(report, arguments), arguments)
     return code
@@ -281,7 +281,7 @@ def _printing() -> Iterator[None]:
 
 
 def discard_stdout() -> None:
-    """Let what is still to be written there go nowhere, silently: Python would try again as it ends."""
+    """Send the rest of the output nowhere, silently: Python would try to write it again at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

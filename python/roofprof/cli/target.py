@@ -47,9 +47,7 @@ def _load_module(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise CommandError(
-                f"cannot import the module '{name}', which does not exist here; is it installed in this environment?"
-            ) from error
+            raise CommandError(f"cannot find the module '{name}'; is it installed in this environment?") from error
         raise CommandError(f"importing {name} failed: {error}") from error
     except Exception as error:
         raise CommandError(f"importing {name} failed: {type(error).__name__}: {error}") from error

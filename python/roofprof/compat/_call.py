@@ -144,7 +144,7 @@ def unfused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def eager() -> Iterator[None]:
-    """Compiled code as it was written: what it fuses would have no figures by module, nor all of its work."""
+    """Run compiled code as it was written: code that is fused would lack figures by module, and some of its work."""
     if "torch._dynamo" not in sys.modules:
         yield  # nothing is compiled, and asking for it would load the compiler
         return

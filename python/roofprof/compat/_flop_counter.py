@@ -48,7 +48,7 @@ class ModulesSeen:
 
     @contextlib.contextmanager
     def watching(self, unknown: Callable[[torch.nn.Module, Any], None]) -> Iterator[None]:
-        """Name what is called; ``unknown`` hears of a module that has no place yet and begins on this thread."""
+        """Name the called modules; ``unknown`` is called for one without a place that begins on this thread."""
 
         def before(module: torch.nn.Module, args: Any) -> None:
             self._called.add(id(module))
@@ -149,7 +149,7 @@ _FORMULA = " (formula)"  # after the name of an operator: what a formula declare
 
 
 class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lets every op through. Ops are then observed as autograd dispatches them, and formulas are asked.
+    """Lets every op through, so that ops are observed as autograd dispatches them, and calls the formulas.
 
     A formula's result is declared as work; while another profiler observes, whose figures it is not for, it goes to
     ``self.instead``.
@@ -174,7 +174,7 @@ class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         if formula is not None:
             name = operator_name(packet)
-            with roofprof.work(name + _FORMULA):  # what runs inside is what the formula stands for
+            with roofprof.work(name + _FORMULA):  # the formula stands for the work inside
                 result = func(*args, **kwargs)
             roofprof.work(name + _FORMULA, flops=formula(*args, **kwargs, out_val=result))
             return result

@@ -52,7 +52,7 @@ _IGNORED = (
     "roll",
 )
 IGNORED = frozenset(f"aten::{name}" for name in _IGNORED)
-"""Ops with arithmetic that fvcore takes for none, so that it does not list them as unsupported."""
+"""Ops whose arithmetic fvcore ignores, so that it does not list them as unsupported."""
 
 
 def is_convolution(operator: str) -> bool:

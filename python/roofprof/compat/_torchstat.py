@@ -162,7 +162,7 @@ class Layers:
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._first = next((x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)), None)
-        # Roofs are not asked for, so none are measured.
+        # None of the columns needs roofs, so none are measured.
         profiler = roofprof.RooflineProfiler(model, warmup=1, repeat=3, counters="off", ceilings=roofprof.Ceilings())
         with evaluating(model), unfused(), torch.no_grad():
             report = profiler.run(*args, **kwargs)

@@ -130,7 +130,7 @@ class FlopsProfiler:
         self._figures.add(block.report())
 
     def reset_profile(self) -> None:
-        """Forget what was counted so far."""
+        """Forget the figures up to now."""
         observing = self._block is not None
         self.stop_profile()
         self._figures = self._figures.anew()

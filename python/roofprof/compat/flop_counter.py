@@ -101,7 +101,7 @@ class FlopCounterMode:
 
     @property
     def flop_counts(self) -> FlopCounts:
-        """FLOPs by module and operator, "Global" for all; of what ran so far while the block is open."""
+        """FLOPs by module and operator, "Global" for all; while the block is open, of the part that has run."""
         if self._profiler is not None:
             self._restart()
         return self._counts
@@ -225,7 +225,7 @@ class FlopCounterMode:
             self._add(profiler.report())
 
     def _restart(self) -> None:
-        """Have in the counts what ran so far."""
+        """Add the work that has run to the counts."""
         self._close()
         self._open()
 

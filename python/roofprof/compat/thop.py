@@ -72,7 +72,7 @@ def profile(
 
     inputs: a tuple or list of positional arguments; a dict or a tensor is the one argument.
     custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
-    whatever the module and what is below it would count.
+    the count of the module and of all modules below it.
     verbose: print the rule of each type of module once; report_missing: also the types without one.
     ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; a module in two places is
         listed at the first.

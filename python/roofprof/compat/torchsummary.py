@@ -77,11 +77,11 @@ def summary(
     inputs: Any = None,
     kwargs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the layers, what they return and their parameters, by one call of the model with a batch of 2.
+    """Print the layers, their outputs and their parameters, by one call of the model with a batch of 2.
 
     input_size: the shape of one sample, or a list of them for several inputs, which are made of random float32 or of
         ``dtypes``. None: ``inputs``, a tuple of positional arguments or the one argument, and ``kwargs`` are given.
-    batch_size: what is printed for the batch, and what the sizes in MB are for; -1 stands for one sample.
+    batch_size: the printed batch size, to which the sizes in MB are scaled; -1 counts as one sample.
     device: "cuda" or "cpu", as torchsummary takes it. The call runs where the model is.
 
     Raises ValueError for arguments that make no sense, and whatever the model raises.
@@ -115,7 +115,7 @@ def summary_string(
     named = keywords(kwargs)
     given = tensors_in([args, named])
     lines = _called(model, args, named)
-    # A size is printed for `batch_size` samples; what was called had as many as its inputs.
+    # A size is printed for `batch_size` samples; the call had as many as its inputs.
     samples = given[0].shape[0] if given and given[0].dim() else 1
     scale = abs(batch_size) / samples
     parameters = list(model.parameters())

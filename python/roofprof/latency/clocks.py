@@ -44,7 +44,7 @@ class HostClock:
 
 
 class EventClock:
-    """Events on the device's current stream, around what a call puts there; the device stands still before them."""
+    """Events on the device's current stream, around the work that a call puts there; the device is idle before them."""
 
     name = "device events"
 

@@ -1,4 +1,4 @@
-"""Dataclasses that are written as JSON: what was observed, which is read again, and the figures that follow from it."""
+"""Dataclasses that are written as JSON: the observed data, which is read again, and the figures that follow from it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Latency(Stored):
     """The latencies of one call, made again and again, and the throughput that follows from their median.
 
     Latency is the time of ONE call. Throughput is samples or tokens per second: those of a call / the median latency.
-    Times are float seconds; what is not known is None, and :attr:`not_available` says why.
+    Times are float seconds; unknown figures are None, and :attr:`not_available` gives the reasons.
 
     Quantiles lie between the two nearest calls, by linear interpolation (type 7 of Hyndman and Fan 1996, numpy's and
     torch's default). Quantiles with less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
@@ -179,7 +179,7 @@ class Latency(Stored):
         """Return True when device events took the times."""
         return self.clock != "perf_counter"
 
-    # ---- what is missing
+    # ---- missing figures
 
     @property
     def not_available(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ModuleHooks:
-    """Hooks around every call of a module: from :meth:`register` to :meth:`remove`, but for where they are suspended.
+    """Hooks around every call of a module: from :meth:`register` to :meth:`remove`, except where they are suspended.
 
     also_before: a further one before the call.
     """

@@ -31,7 +31,7 @@ class Location(NamedTuple):
 
 
 def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], requested: str | None = None) -> Location:
-    """Return the requested device; without a request that of a parameter or an input off the CPU; else the CPU."""
+    """Return the requested device; if none is requested, that of a parameter or an input off the CPU, else the CPU."""
     held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
     inputs = Contents(args, kwargs).tensors
     tensors = Contents(held, inputs).tensors

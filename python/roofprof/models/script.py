@@ -1,4 +1,4 @@
-"""TorchScript modules: what runs inside them calls no hooks, so that a copy of their code counts in their place."""
+"""TorchScript modules: the modules inside them call no hooks, so a copy of their code counts in their place."""
 
 from __future__ import annotations
 

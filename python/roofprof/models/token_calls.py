@@ -23,7 +23,7 @@ _EMBEDDINGS = ("decoder_inputs_embeds", "inputs_embeds")
 
 
 class Model(NamedTuple):
-    """A module that takes a cache, and where it stands."""
+    """A module that takes a cache, and its place."""
 
     place: int
     signature: inspect.Signature
@@ -81,7 +81,7 @@ class TokenCalls:
         model = self._models.get(id(module))
         if model is None:
             return
-        # torch gives keywords to no hook that is global: they stand in the frame that calls this one.
+        # torch gives keywords to no global hook: they are in the frame that calls this one.
         kwargs = sys._getframe(1).f_locals.get("kwargs")
         if not isinstance(kwargs, dict):
             return
@@ -124,7 +124,7 @@ class Call(NamedTuple):
 def _call_of(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], session: _C.ModuleHooks
 ) -> Call | None:
-    """None where no cache is given or asked for, or where the new tokens are not found."""
+    """Return the size of a call; None if it neither has nor requests a cache, or the new tokens are not found."""
     try:
         given = signature.bind_partial(*args, **kwargs).arguments
         given = {**given, **given.get("kwargs", {})}

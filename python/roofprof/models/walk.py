@@ -55,7 +55,7 @@ class KnownModel:
         now = _C.Fingerprint(module) if module is not None else None
         if self._tree is None or now is None or now != self._fingerprint or model is not self._model:
             self._model, self._tree, self._locations = model, model_tree(model), {}
-            # Graphs, TorchScript and packed weights hold more than a fingerprint tells.
+            # Graphs, TorchScript and packed weights hold more than a fingerprint covers.
             held_elsewhere = self._tree.graphs or self._tree.scripts or self._tree.has_packed_weights
             self._fingerprint = None if held_elsewhere else now
         return self._tree

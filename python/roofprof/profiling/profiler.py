@@ -67,7 +67,7 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 
     Works on the meta device and on fake tensors as well, where nothing is allocated. A call that torch refuses there,
     since it mixes devices or misses data, is counted with fake tensors on the CPU: that leaves nothing behind, and a
-    note says so. Raises RuntimeError where what is done depends on data, as in ``nonzero``.
+    note says so. Raises RuntimeError where the work depends on data, as in ``nonzero``.
     """
     try:
         return RooflineProfiler(model).count(*args, **kwargs)
@@ -186,7 +186,7 @@ class RooflineProfiler(TimesCalls):
         """Profile ``model(*args, **kwargs)``: one call counts, further ones warm up and are timed.
 
         The model, the random number generators and the caller's containers are left as ONE plain call leaves them.
-        Raises whatever the first call raises; :meth:`report` then gives what ran before, marked partial.
+        Raises whatever the first call raises; :meth:`report` then gives the part before it, marked partial.
         """
         model = self._model_to_call()
         return self._called(model, args, kwargs, original(model), timed=True)

@@ -81,7 +81,7 @@ class DeclaredWork:
 
 
 def scope(name: str) -> Region:
-    """Open a region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
+    """Return a region of the code: ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
 
     It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
     All that runs inside, whichever module it is of, is in :meth:`Report.within` and :attr:`Report.regions`.

@@ -69,7 +69,7 @@ def _content(file: BinaryIO, largest: int) -> bytes:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write it; what was there stays until all is written. Raises OSError, naming the file, where that cannot be done.
+    """Write the file; the old one stays until all is written. Raises OSError, naming the file, where that fails.
 
     A file that is replaced keeps its permissions.
     """
@@ -81,7 +81,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _write_whole(target: Path, content: bytes) -> None:
-    """Behind a link."""
+    """Write to the file behind a link."""
     if target.is_symlink():  # its links lead to themselves
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     if target.exists() and not target.is_file():  # a pipe, /dev/null; of a folder this says what it is

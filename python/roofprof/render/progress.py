@@ -13,14 +13,14 @@ from roofprof.state.forks import lock_of_process
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-QUIET_SECONDS = 2.0  # what is over sooner shows nothing
+QUIET_SECONDS = 2.0  # work that ends sooner shows nothing
 
 _COUNTED = "{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _UNCOUNTED = "{desc} [{elapsed}]"
 
 
 class Progress:
-    """Shows what was last said once it is open for so long; nothing where stderr is neither terminal nor notebook.
+    """Shows the latest text, but only after QUIET_SECONDS; nothing where stderr is neither terminal nor notebook.
 
     One thread wakes up once; all further lines are written by who calls :meth:`say`, between calls of the model.
     """

@@ -36,7 +36,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         self._compiled = compiled
         self._explained: bool | None = None  # None: not printed yet
 
-    # ---- what is in it
+    # ---- the figures
 
     @property
     def rows(self) -> list[_report.Row]:

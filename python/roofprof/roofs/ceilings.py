@@ -1,4 +1,4 @@
-"""The roofs of a machine: measured, kept, loaded; those that were published stand in published_peaks.
+"""The roofs of a machine: measured, kept, loaded; published_peaks has the published ones.
 
 A file of roofs is JSON: ``{"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}``.
 Programs of C++ read and write the same files, those of the cache too. Only what measures loads torch.
@@ -93,7 +93,7 @@ def given_with_notes() -> tuple[_report.Ceilings, list[str]] | None:
 
 
 def save(ceilings: _report.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
-    """Write roofs, and what is to be known of them, to a file, whole or not at all. Raises OSError naming the file."""
+    """Write roofs and their notes to a file, whole or not at all. Raises OSError naming the file."""
     try:
         _report.save_ceilings(ceilings, os.fsencode(path), list(notes))
     except RuntimeError as error:

@@ -49,7 +49,7 @@ class StateSnapshot:
 
     @contextlib.contextmanager
     def undoing(self) -> Iterator[None]:
-        """Undo at the end all that is called in here; it begins after the first call."""
+        """Undo at the end every change by calls in here; it begins after the first call."""
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         self._tensors.keep(_known(after))

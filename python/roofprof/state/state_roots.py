@@ -1,6 +1,6 @@
 """The values that a call can reach: the containers that it can change, and the tensors and generators in them.
 
-Nothing of the user's code runs here: values are asked by the types that Python and torch gave them, never by their own
+None of the user's code runs here: values are read by the types that Python and torch gave them, never by their own
 methods, properties, `__class__` or metaclass, which may raise.
 """
 
@@ -78,7 +78,7 @@ class Contents:
                 pending.extend(reversed(self._look_into(value)))
 
     def _look_into(self, value: Any) -> list[Any]:
-        """Note what the value is, and return what it holds."""
+        """Record the value by its kind, and return the values that it holds."""
         kind = self._kinds.get(id(type(value)))
         if kind is None:
             kind = self._kinds[id(type(value))] = _Kind(type(value))
@@ -290,7 +290,7 @@ def _gradient_in(tensor: torch.Tensor) -> list[Any]:
     return [] if gradient is None else [gradient]
 
 
-# Holders that cannot be changed themselves, and how what they hold is read.
+# These types hold values but cannot be changed themselves; each comes with the function that reads them.
 _HOLDERS: list[tuple[type, Callable[[Any], list[Any]]]] = [
     (torch.Tensor, _gradient_in),
     (tuple, lambda value: [*tuple.__iter__(value)]),

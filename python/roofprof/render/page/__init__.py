@@ -1,4 +1,4 @@
-"""A report as one HTML file: ``content`` has what it shows, ``document`` the file around it."""
+"""A report as one HTML file: ``content`` has the data that it shows, ``document`` the file around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of the tree: modules, and above equal siblings one line that stands for all of them."""
+"""The lines of the tree: modules, and above equal siblings one line for all of them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def rooflines(report: _report.Report, views: Views, lines: Sequence[Line]) -> di
 
 @dataclass(frozen=True)
 class _RowsOfDot:
-    row: AnyRow  # whose figures a tooltip tells: of folded modules their mean
+    row: AnyRow  # the row of a tooltip's figures: of folded modules their mean
     index: int  # in the page's table
     members: tuple[int, ...] = ()  # of folded modules, in the same table
 

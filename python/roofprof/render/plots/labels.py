@@ -67,7 +67,7 @@ class Room:
     right: float
     top: float
     labels: list[Box] = field(default_factory=list)
-    ways: list[Box] = field(default_factory=list)  # from a label to what it names
+    ways: list[Box] = field(default_factory=list)  # from a label to the thing that it names
     lines: list[Box] = field(default_factory=list)  # better left free, as are the dots
     dots: list[tuple[float, float, float]] = field(default_factory=list)  # centre and radius
 

@@ -1,1 +1,1 @@
-"""Reports as traces and flame graphs: ``timeline`` and ``time_tree`` have what they show, one file each a format."""
+"""Reports as traces and flame graphs: ``timeline`` and ``time_tree`` have the data, and each format has a file."""

@@ -38,7 +38,7 @@ class WritesTraces:
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write the run as a file of https://www.speedscope.app: a profile for each thread and each stream.
 
-        Names and what is raised: as for :meth:`to_chrome_trace`.
+        Names and exceptions are those of :meth:`to_chrome_trace`.
         """
         _check_suffix(path, ".json")
         _write(path, speedscope(timeline(self._compiled), _title(self._compiled), f"roofprof {_build_info.VERSION}"))

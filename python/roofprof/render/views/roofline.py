@@ -187,7 +187,7 @@ class _Source:
     row: _Row
     prefix: str = ""
     why_not: str = ""  # where something else already speaks for it
-    members: tuple[_Source, ...] = ()  # what is folded into it; the row is then their mean
+    members: tuple[_Source, ...] = ()  # the rows that are folded into it; the row is then their mean
 
     def figure(self, name: str) -> float | None:
         """None where it is not known, or kernels have no such figure."""
@@ -271,7 +271,7 @@ def _kernels(report: ViewedReport) -> Iterator[_Source]:
 
 @dataclass
 class _Places:
-    """Dots, and what has no place among them."""
+    """Dots, and the rows that cannot be dots."""
 
     dots: list[Dot] = field(default_factory=list)
     _left_out: dict[str, tuple[int, float]] = field(default_factory=dict)  # reason: count, time

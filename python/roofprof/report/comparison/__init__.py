@@ -174,10 +174,10 @@ class Comparison(Result):
 
 
 def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before", "after")) -> Comparison:
-    """Total and modules of two reports: time, work, bound and wasted time, before and after.
+    """Compare total and modules of two reports: time, work, bound and wasted time, before and after.
 
     Counts are exact, so any difference is a change. A time changed where it did so beyond the noise of the repeats
-    (``docs/compare.md`` has the test and its guard). names: what the reports are called in what is printed.
+    (``docs/compare.md`` has the test and its guard). names: the reports' names in the printed text.
     """
     rows = before.rows, after.rows
     matched = match(*rows)

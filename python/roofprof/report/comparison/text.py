@@ -69,7 +69,7 @@ def said_first(comparison: Comparison) -> list[str]:
 def chosen_rows(comparison: Comparison, limit: int, *, every: bool) -> tuple[list[ComparedRow], int]:
     """Return the modules that are shown, in the model's order, and the number of others.
 
-    Without `every` those that changed; where none did, the model and what is right below it.
+    Without `every` only the changed modules; where none changed, the model and the modules right below it.
     """
     rows = list(comparison.modules)
     if not every:
@@ -98,7 +98,7 @@ def cells_of(row: ComparedRow) -> list[str]:
 
 
 def _figure(row: ComparedRow, name: str) -> str:
-    """Return one value where both are equal or show as the same text, else both."""
+    """Return one value where both show as the same text, with the difference of counts; else both."""
     figure = row.figure(name)
     if not figure.comparable and name == "wasted_time":
         return "n/a"

@@ -20,7 +20,7 @@ MEANINGS = {
     "slower ops": "ops are further from their roofs: small sizes, or bandwidth and caches that ranks share",
     "slower compute": "ops take longer for the same work: lower intensity, small sizes, or bandwidth and caches that "
     "ranks share",
-    "all": "not told apart, since the time inside ops is not known of every rank",
+    "all": "all parts together, since the time inside ops is not known of every rank",
 }
 
 Spent = dict[str, float]

@@ -1,4 +1,4 @@
-"""The data that scaling takes from the report of one number of ranks: the time of a step, its work and its parts."""
+"""The data that scaling takes from the report of one number of ranks: the time of a step, its parts, and its work."""
 
 from __future__ import annotations
 
