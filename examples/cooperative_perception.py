@@ -1,8 +1,8 @@
 """Build a small cooperative-perception model: several vehicles look, one decides. Its forward takes ONE nested dict.
 
 Every agent's bird's-eye-view features are encoded, warped into the ego vehicle's frame by the agents' poses, fused by
-attention at each cell, and read by detection heads. Its inputs and outputs are those of real
-such models: nested dicts, lists, strings, ints and None as well as tensors. The number of agents differs between calls.
+attention at each cell, and read by detection heads. Its inputs and outputs have the forms of such models: nested dicts,
+lists, strings, ints and None as well as tensors. The number of agents differs from call to call.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def batch() -> tuple[tuple[()], dict[str, torch.Tensor]]:
 
 
 def formula(model: LlamaForCausalLM, new: int, context: int) -> int:
-    """Return the MACs of `new` tokens that attend to `context`: a weight once a token, except the table's and norms'."""
+    """Return MACs of `new` tokens that attend to `context`: a weight once a token, except the table's and norms'."""
     weights = sum(parameter.numel() for parameter in model.parameters() if parameter.dim() == 2)
     weights -= model.get_input_embeddings().weight.numel()
     config = model.config
