@@ -8,7 +8,7 @@ namespace roofprof {
 // Throws std::invalid_argument where an event names what the profile has not, or ends before it begins.
 void check_events(const ProfileData& data);
 
-// The same of a collective, or of one of its calls.
+// Throws in the same way for a collective, or one of its calls.
 void check_collectives(const ProfileData& data);
 
 }  // namespace roofprof

@@ -1,5 +1,6 @@
 #pragma once
-// What is known of collectives, calls between the ranks of a program: as a pass saw them, and as a profile keeps them.
+// Data about collectives, the calls between the ranks of a program: as a pass observed them, and as a profile keeps
+// them.
 
 #include <cstdint>
 #include <limits>
@@ -12,9 +13,9 @@
 
 namespace roofprof {
 
-// So many collectives of a run have times of their own; all are counted.
+// The number of collectives of a run that get times; all are counted.
 inline constexpr std::int64_t kCollectivesTimed = 4096;
-// So many stretches of computing are kept for each thread while collectives are under way.
+// The number of stretches of computing that are kept for each thread while collectives are under way.
 inline constexpr std::size_t kComputedKept = 1 << 18;
 
 // Ranks that call collectives together.
@@ -46,7 +47,7 @@ struct RanIn {
   std::int64_t end_ns = 0;
 };
 
-// What a pass saw of them.
+// The collectives that a pass observed.
 struct PassCollectives {
   // All calls of an operator with one signature in one group.
   struct Count {
@@ -57,11 +58,11 @@ struct PassCollectives {
   std::vector<ProcessGroup> groups;
   std::vector<Count> counts;
   std::vector<CollectiveCall> calls;  // whose ends are known
-  std::int64_t left_out = 0;          // for which there was no room
+  std::int64_t left_out = 0;          // left out for lack of room
   std::int64_t unfinished = 0;        // still under way when the pass ended, or failed
   std::int64_t untold = 0;            // whose backend does not tell when they end
   std::vector<RanIn> ran;             // where they overlap collectives
-  bool all_ran = true;                // false: there was no room for some
+  bool all_ran = true;                // false: some were left out for lack of room
   Intervals computed;                 // ops that compute, where they overlap collectives
   std::int64_t computed_until = std::numeric_limits<std::int64_t>::max();  // later ones were not kept
 };
@@ -73,7 +74,8 @@ struct CollectiveBucket {
   std::int64_t calls = 0;
   std::int64_t timed_calls = 0;  // those that the times are of
   std::int64_t time_ns = 0;      // from their calls to their ends
-  // Of it, while no op computed. Where several collectives are under way at once, that time is shared equally.
+  // The part of time_ns in which no op computed. Where several collectives are under way at once, that time is shared
+  // equally.
   std::int64_t exposed_ns = 0;
   bool exposed_known = false;
   std::int64_t waited_calls = 0;  // of a merged profile: those that were found on all ranks of the group
@@ -83,8 +85,8 @@ struct CollectiveBucket {
   bool operator==(const CollectiveBucket&) const = default;
 };
 
-// Of a collective's exposed time that which a module's own time has: what ran there when it was waited for, whichever
-// module caused it.
+// The part of a collective's exposed time that is also a module's own time. The module is the one that ran in that
+// time, whichever module caused the collective.
 struct ExposedIn {
   std::int64_t collective = -1;  // index into CollectiveData::collectives
   ModuleId module = kModel;

@@ -31,9 +31,9 @@ constexpr std::string_view name_of(CollectiveKind collective) {
   return kCollectiveNames[static_cast<std::size_t>(collective)];
 }
 
-// Of c10d's operators and their functional forms; empty for any other operator.
+// Returns the kind of c10d's operators and of their functional forms; empty for any other operator.
 std::optional<CollectiveKind> collective_of(std::string_view op);
-// A collective, or waiting for one: nothing is computed meanwhile.
+// Returns whether the operator is a collective or waits for one: nothing is computed meanwhile.
 bool is_communication(std::string_view op);
 
 // The size of such a call as nccl-tests defines it (doc/PERFORMANCE.md), of what its ranks hold together where each has

@@ -1,5 +1,5 @@
 #pragma once
-// What runs on a device, as a collector hands it over: records of launches, and hardware counters.
+// Data of what runs on a device, as a collector returns it: records of launches, and hardware counters.
 
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace roofprof {
 using LaunchId = std::uint64_t;
 inline constexpr LaunchId kNoLaunch = 0;  // launched outside of every scope
 
-// Where events are kept, an id tells the very call of the op, too: the event's id stands above the owner's.
+// An id also names the call of the op, where events are kept: the event's id stands above the owner's.
 inline constexpr int kEventShift = 32;
 constexpr LaunchId with_event(LaunchId owner, std::uint32_t event) {
   return owner | (static_cast<LaunchId>(event) << kEventShift);
@@ -39,7 +39,7 @@ class LaunchMarker {
 enum class KernelKind : std::uint8_t { kernel, copy, fill };  // fill: a memset
 inline constexpr std::array<std::string_view, 3> kKernelKindNames = {"kernel", "copy", "fill"};
 
-// Of a copy: from where to where. Host memory is pinned or pageable.
+// The memory that a copy reads or writes. Host memory is pinned or pageable.
 enum class Memory : std::uint8_t { unknown, pageable, pinned, device, managed };
 inline constexpr std::array<std::string_view, 5> kMemoryNames = {"unknown", "pageable", "pinned", "device", "managed"};
 
@@ -78,7 +78,7 @@ struct DeviceTrace {
   bool operator==(const DeviceTrace&) const = default;
 };
 
-// What hardware counters count. The metrics behind each, by chip, are data in device/cupti.
+// The quantities that hardware counters count. The metrics behind each, by chip, are data in device/cupti.
 enum class Counter : std::uint8_t {
   dram_read_bytes,
   dram_write_bytes,
@@ -106,17 +106,17 @@ inline constexpr std::array<std::string_view, kCounterCount> kCounterNames = {
 
 using CounterValues = std::array<std::optional<double>, kCounterCount>;
 
-// What was asked of the hardware for one counter, and what was got.
+// The metrics that the hardware was asked for on behalf of one counter, and why values are missing.
 struct CounterSource {
   Counter counter = Counter::dram_bytes;
   std::vector<std::string> metrics;  // of this chip; empty: it has none
   std::string formula;               // in the metrics' names
-  std::string missing;               // why there are no values; empty: there are
+  std::string missing;               // why values are missing; empty: none are
 
   bool operator==(const CounterSource&) const = default;
 };
 
-// How launches are told apart under counters.
+// The ranges by which counters distinguish launches.
 enum class CounterRanges : std::uint8_t {
   kernels,  // each kernel by itself, in launch order, one after the other
   modules   // whole modules, whose kernels may overlap
@@ -137,7 +137,7 @@ struct CounterTrace {
   CounterRanges ranges = CounterRanges::kernels;
   std::vector<CounterSource> sources;
   std::vector<CounterRecord> records;
-  std::int64_t dropped = 0;  // ranges that there was no room for
+  std::int64_t dropped = 0;  // ranges left out for lack of room
   std::int64_t passes = 0;   // times that the code ran
   std::vector<Note> notes;
 

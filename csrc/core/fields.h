@@ -18,7 +18,7 @@ struct FigureEntry {
   Member member;
 };
 
-// What an entry has beside names and unit.
+// The properties of an entry that are not its names and its unit.
 struct FigureTraits {
   std::array<std::string_view, 2> aliases = {};
   Facts needs = 0;
@@ -36,7 +36,7 @@ constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_vi
 inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
 inline constexpr std::string_view kDramLegend = "DRAM: bytes to and from the device's memory, by hardware counters";
 
-// What every row has, self figures included.
+// The figures of every row, self figures included.
 inline constexpr std::tuple kFigures{
     figure_entry("macs", "MACs", Unit::macs, &Figures::macs,
                  {.limit = Limit::lower, .legend = {"MACs: multiply-accumulates"}}),
@@ -90,7 +90,7 @@ inline constexpr std::tuple kFigures{
                  {.needs = facts::roofs, .limit = Limit::lower}),
     figure_entry("memory_time", "memory time", Unit::nanoseconds, &Figures::memory_time_ns,
                  {.needs = facts::roofs, .limit = Limit::lower}),
-    // Before the bound, which speaks of it.
+    // The legend explains it before the bound, whose sentence mentions it.
     figure_entry("lower_bound_time", "lower bound", Unit::nanoseconds, &Figures::lower_bound_time_ns,
                  {.aliases = {"lower_bound"},
                   .needs = facts::roofs,
@@ -126,7 +126,7 @@ inline constexpr std::tuple kFigures{
                              {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
 };
 
-// What a module's row has beside its figures.
+// The fields of a module's row that are not figures.
 inline constexpr std::tuple kRowFields{
     figure_entry("path", "module", Unit::text, &RooflineRow::path, {.aliases = {"name"}}),
     figure_entry("type", "type", Unit::text, &RooflineRow::type),
@@ -169,7 +169,7 @@ inline constexpr std::tuple kRowFields{
         {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
 };
 
-// What a group has beside its keys and figures.
+// The fields of a group that are neither keys nor figures.
 inline constexpr std::tuple kGroupFields{
     figure_entry("calls", "calls", Unit::count, &GroupRow::calls),
     figure_entry("input_elements", "input elements", Unit::count, &GroupRow::input_elements),
@@ -177,7 +177,7 @@ inline constexpr std::tuple kGroupFields{
     figure_entry("percent_of_time", "time%", Unit::percent, &GroupRow::percent_of_time, {.needs = facts::time}),
 };
 
-// What a kernel has. "median" and its like are of the durations of its launches.
+// The fields of a kernel. "median" and its like are of the durations of its launches.
 inline constexpr std::tuple kKernelFields{
     figure_entry("name", "name", Unit::text, &KernelRow::name),
     figure_entry("kind", "kind", Unit::text, &KernelRow::kind),
@@ -193,7 +193,7 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("built_for", "built for", Unit::text, &KernelRow::built_for, {.aliases = {"arch"}}),
     figure_entry("percent_of_time", "time%", Unit::percent, &KernelRow::percent_of_time,
                  {.legend = {"time%: of the total of all lines"}}),
-    // Before the percentage, which speaks of it.
+    // The legend explains it before the percentage, whose sentence mentions it.
     figure_entry("total", "total", Unit::nanoseconds, &KernelRow::total_ns,
                  {.aliases = {"time"}, .legend = {"total: of all its launches", 0, 0, -1}}),
     figure_entry("instances", "instances", Unit::count, &KernelRow::instances),
@@ -244,7 +244,7 @@ void for_each_kernel_field(Visitor&& visit) {
   for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 
-// All that a RooflineRow, GroupRow or KernelRow has, in the order of CSV: visit(info, of_self, value_of), where
+// Visits all fields of a RooflineRow, GroupRow or KernelRow, in the order of CSV: visit(info, of_self, value_of), where
 // value_of(row) is the value. `of_self`: it is a row's self figure.
 template <class Row, class Visitor>
 void for_each_field(Visitor&& visit) {

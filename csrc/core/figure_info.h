@@ -1,5 +1,5 @@
 #pragma once
-// What an entry in the table of figures (values/fields.h) says of a figure: its names, unit, needs and legend.
+// Describes a figure as the table of figures (core/fields.h) lists it: its names, unit, needs and legend.
 
 #include <array>
 #include <cstdint>
@@ -76,11 +76,11 @@ constexpr bool is_textual(Unit unit) {
 
 constexpr std::string_view suffix_of(Unit unit) { return unit == Unit::nanoseconds ? "_ns" : ""; }
 
-// Under which JSON and CSV have a figure: times are integer nanoseconds there.
+// Returns the key under which JSON and CSV have a figure: times are integer nanoseconds there.
 inline std::string key_of(std::string_view name, Unit unit) { return std::string(name) + std::string(suffix_of(unit)); }
 
-// What holds for a report. A figure needs some of it, and so does a sentence of the legend, which speaks of things in
-// this order.
+// Facts about a report. A figure needs some of them, and so does a sentence of the legend. The legend explains things
+// in this order.
 using Facts = std::uint32_t;
 namespace facts {
 inline constexpr Facts integers = 1U << 0U;   // most operations are integer ones
@@ -102,7 +102,7 @@ inline constexpr std::array<std::string_view, 13> kNames = {
     "incomplete", "inferred", "ranks",  "collectives", "predicted", "latency"};
 }  // namespace facts
 
-// What a figure is where an op without a known cost is in it.
+// The limit that a figure is where it includes an op without a known cost.
 enum class Limit : std::uint8_t { none, lower, upper };
 
 constexpr std::string_view to_string(Limit limit) {
@@ -123,16 +123,16 @@ struct FigureInfo {
   std::string_view name;     // Python's attribute, the column's name and the stem of the key
   std::string_view heading;  // of its column
   Unit unit = Unit::text;
-  std::array<std::string_view, 2> aliases = {};  // what people type for it beside name and heading, in lower case
+  std::array<std::string_view, 2> aliases = {};  // further names that people type, in lower case
   Facts needs = 0;
   Limit limit = Limit::none;
-  Sentence legend = {};                // what it is: below every table of a report that can fill it
-  std::array<Sentence, 3> hints = {};  // what else its column may hold
+  Sentence legend = {};                // explains the figure: below every table of a report that can fill it
+  std::array<Sentence, 3> hints = {};  // explain what else its column may hold
 
-  // The same of a row's figure, or of its self figure.
+  // These return the name and the key of a row's figure, or of its self figure.
   std::string name_in(bool of_self) const { return std::string(of_self ? kSelf : "").append(name); }
   std::string key_in(bool of_self) const { return name_in(of_self).append(suffix_of(unit)); }
-  // What people write for it: its name, or its key in JSON and CSV.
+  // Returns whether `wanted` is one of the names that people write: the name, or the key in JSON and CSV.
   bool is_called(std::string_view wanted, bool of_self) const {
     return wanted == name_in(of_self) || wanted == key_in(of_self);
   }

@@ -42,7 +42,7 @@ struct Forks {
   GrowingList<ForkHandler> handlers;
   std::atomic<std::uint32_t> so_far{0};
   std::mutex turn;  // threads may fork at the same time
-  // Of the thread that has the turn.
+  // The mutexes that the thread with the turn holds.
   std::array<ForkMutex*, 32> held{};
   std::size_t held_count = 0;
 

@@ -1,15 +1,16 @@
 #pragma once
-// What a child of fork() finds: locks that nobody holds there, and nothing that is its parent's. Only the thread that
-// forked lives on in it, so whatever another thread held or was about to change would stay so for ever.
+// Prepares a child of fork(): nobody holds a lock there, and nothing of its parent's is left. Only the thread that
+// forked lives on in the child, so a lock that another thread held would stay held for ever, and a change that it had
+// begun would stay half done.
 
 #include <cstdint>
 #include <mutex>
 
 namespace roofprof {
 
-// Guards what all of the process share, and is never destroyed. A fork waits until nobody holds it, so the child has it
-// free and what it guards whole; so nothing that takes long is done under it. What belongs to one profile has mutexes
-// of its own: in the child that profile is over.
+// Guards data that the whole process shares, and is never destroyed. A fork waits until nobody holds the mutex, so in
+// the child it is free and its data are whole; for this reason, hold it for short work only. Data of one profile have
+// other mutexes: in the child that profile is over.
 class ForkMutex {
  public:
   // Another one may be taken under an outer one.
@@ -33,7 +34,7 @@ struct ForkHandler {
 };
 void handle_forks(ForkHandler handler);
 
-// How many forks made this process of the one that loaded this library.
+// Returns the number of forks between the process that loaded this library and this one.
 std::uint32_t forks_so_far();
 
 }  // namespace roofprof

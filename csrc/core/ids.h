@@ -1,5 +1,5 @@
 #pragma once
-// Where something ran: the phase, and the numbers of modules and regions.
+// Names the place where something ran: the phase, and the numbers of modules and regions.
 
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr ModuleId kOutside = 1;    // path "(outside)"
 inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
 constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
 
-// In which region something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
+// The region in which something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
 using RegionId = std::int32_t;
 inline constexpr RegionId kNoRegion = 0;
 

@@ -16,7 +16,7 @@ struct Interval {
 
 using Intervals = std::vector<Interval>;
 
-// The same time in as few intervals as possible, in order.
+// Makes the intervals as few as possible and sorts them, without a change of the time that they cover.
 inline void unite(Intervals& intervals) {
   std::ranges::sort(intervals, {}, &Interval::begin_ns);
   Intervals united;

@@ -1,5 +1,5 @@
 #pragma once
-// What a list of members is (the lists are in values/members.h).
+// Defines what a list of members is (the lists are in core/members.h).
 //
 // A visitor is called as visit(name, pointer to member, Written), in the order in which members are written. What is
 // read must have the members that are always written; the others are left out where they are those of a Struct{}.
@@ -56,8 +56,8 @@ struct ElementNames<CounterValues> {
   static constexpr std::string_view noun = "counter";
 };
 
-// Of a struct that there may be millions of: a list of them is written as a table, {"columns": [names], "rows":
-// [[...]]}.
+// True for a struct that may occur millions of times: a list of them is written as a table, {"columns": [names],
+// "rows": [[...]]}.
 template <class Struct>
 inline constexpr bool is_table_row = false;
 template <>
@@ -67,7 +67,7 @@ inline constexpr bool is_table_row<Event> = true;
 template <>
 inline constexpr bool is_table_row<LaunchEvent> = true;
 
-// Of a part of something that has a line of its own already.
+// True for a part of something that has its line already.
 template <class Struct>
 inline constexpr bool is_inside_line = false;
 template <>

@@ -8,7 +8,7 @@ namespace roofprof {
 
 namespace {
 
-// Of an op's bytes: parts of views are rounded down.
+// The share of an op's bytes that may be missing, because parts of views are rounded down.
 constexpr double kNegligible = 0.01;
 
 double bytes_of(const MemoryTraffic& traffic) {

@@ -130,7 +130,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Counters are read for kernels: bytes of copies and fills are not in them."},
 });
 
-// Its index in the list; the list's length where it is not in it.
+// Returns the code's index in the list; the list's length where the list lacks it.
 constexpr std::size_t index_of_note(std::string_view code) {
   std::size_t index = 0;
   while (index < kNoteKinds.size() && kNoteKinds[index].code != code) ++index;

@@ -7,14 +7,14 @@
 
 namespace roofprof {
 
-// As "%.<decimals>f".
+// Formats the value as "%.<decimals>f" does.
 inline std::string fixed_text(double value, int decimals) {
   std::array<char, 512> text{};  // the largest double has 309 digits
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals).ptr;
   return {text.data(), end};
 }
 
-// As "%.<digits>g".
+// Formats the value as "%.<digits>g" does.
 inline std::string short_text(double value, int digits) {
   std::array<char, 64> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;

@@ -6,7 +6,7 @@
 namespace roofprof {
 namespace {
 
-// What bypassed the dispatcher is looked for in the counting pass alone.
+// Returns the calls of each op, without unobserved work: only the counting pass looks for that.
 std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
   std::map<OpKey, std::int64_t> calls;
   for (const auto& op : pass.ops) {

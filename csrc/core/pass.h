@@ -1,5 +1,5 @@
 #pragma once
-// What one pass saw: plain data. A pass is one call of the model, or one block, observed from its start to its end.
+// Holds the plain data of one pass. A pass is one call of the model, or one block, observed from its start to its end.
 
 #include <compare>
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace roofprof {
 
-// The signature of inputs that are not told apart. A hash has this value once in 2^64.
+// The signature of inputs that are not distinguished. A hash has this value once in 2^64.
 inline constexpr std::uint64_t kAnyInputs = ~std::uint64_t{0};
 
-// So many autograd nodes of each thread are remembered; older ones are forgotten.
+// The number of autograd nodes of each thread that are remembered; older ones are forgotten.
 inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
 
 // All calls of one operator in one module, phase and region with one signature. Equal in all passes of a process.
@@ -32,14 +32,14 @@ struct OpKey {
   auto operator<=>(const OpKey&) const = default;
 };
 
-// What single ops and scopes of a pass took, where that is kept.
+// The begin and end of single ops and frames of a pass, where they are kept.
 struct PassEvents {
   std::vector<Event> host;         // in any order; `bucket` is an index into Pass::ops, `thread` any number
   std::vector<std::string> names;  // of ops that are looked through, for their `name`
   std::int64_t left_out = 0;
 };
 
-// What was allocated meanwhile, and of it above what was there before.
+// Memory that was allocated during a pass; peaks are above what was allocated before.
 struct PassMemory {
   struct Module {
     ModuleId module = kModel;
@@ -50,12 +50,12 @@ struct PassMemory {
   std::vector<Module> modules;
 };
 
-// What the listener saw.
+// Memory that the listener observed.
 struct MemorySeen {
   PassMemory cpu;
   PassMemory meta;            // by the sizes of tensors without memory (meta, fake), between ops
   bool meta_unsized = false;  // the size of some is not known
-  // Of devices whose allocators are not listened to, by the sizes of tensors too.
+  // Memory on devices whose allocators cannot be listened to, also by the sizes of tensors.
   PassMemory watched;
   std::vector<std::string> watched_devices;  // where tensors were made, such as "cuda:0"
   bool watched_unknown = false;              // the memory of some is not known
@@ -88,7 +88,7 @@ struct Pass {
     std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
 
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
-    // It did something, or nobody knows.
+    // Returns true where the op did something, or where nothing is known of it.
     bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
     OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
   };
@@ -110,7 +110,7 @@ struct Pass {
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
-  std::set<ModuleId> uncertain_places;          // of modules with several: which one was called could not be told
+  std::set<ModuleId> uncertain_places;          // modules with several places: it is unknown which one was called
   bool ops_elsewhere = false;                   // on threads that no scope was open on
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
   std::optional<MemorySeen> memory;             // empty where nobody asked
@@ -120,12 +120,12 @@ struct Pass {
   std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
 };
 
-// The same ops with the same calls: one pass is a repeat of the other.
+// Returns whether both passes have the same ops with the same calls: one is a repeat of the other.
 bool same_work(const Pass& a, const Pass& b);
 
 bool ran_compiled_code(const Pass& pass);
 
-// What ops moved came from as far as in that other pass, where it had the same ops.
+// Gives each op of `pass` the reuse distances of the same op in `from`, scaled to its calls.
 void take_reuse(Pass& pass, const Pass& from);
 
 }  // namespace roofprof

@@ -12,7 +12,7 @@ namespace roofprof {
 // A name from a file as a sentence can show it: short, and nothing in it that a terminal would act on.
 std::string shown(std::string_view text);
 
-// How many modules a note names; further ones are counted.
+// The number of modules that a note names; further ones are counted.
 inline constexpr std::size_t kNamed = 3;
 
 // "3.4%" of 0.034, "34%" of 0.34.
@@ -21,7 +21,7 @@ std::string percent(double fraction);
 // A row's path, where a sentence needs a name for the model's own, which is "".
 std::string display_path(const std::string& path);
 
-// Of modules' paths those that are not below another one of them.
+// Returns those of the modules' paths that are not below another one of them.
 std::vector<std::string> topmost_of(const std::vector<std::string>& paths);
 
 // "1 copy", "3 copies"; where `many` is empty, `one` with an s.

@@ -11,7 +11,7 @@
 namespace roofprof {
 namespace {
 
-// As short as it reads back.
+// Returns the shortest text that reads back as the same number.
 std::string text_of(double rate) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), rate).ptr;

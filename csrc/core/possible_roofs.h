@@ -1,5 +1,5 @@
 #pragma once
-// Whether roofs that come from outside can be ones.
+// Checks roofs that come from outside.
 
 #include <string>
 
@@ -7,7 +7,8 @@
 
 namespace roofprof {
 
-// Why not, as a sentence: "bytes_per_second of DRAM is -1, not a positive number"; empty where they can be used.
+// Returns why they cannot be right, as a sentence: "bytes_per_second of DRAM is -1, not a positive number"; empty where
+// they can be used.
 std::string impossible_roof(const Ceilings& ceilings);
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// What was observed, before any figure is derived from it: what the join makes, and what a report's JSON keeps.
+// Holds what was observed, before any figure is derived from it: the join makes it, and a report's JSON keeps it.
 
 #include <array>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace roofprof {
 
-// Of a report's JSON: raised when a reader of the older form would miss a key or misread one.
+// The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kReportSchemaVersion = 5;
 
 // The op of a compiled region's code: its time, and its calls.
@@ -42,19 +42,20 @@ struct Module {
   bool parameters_read = false;   // ops read its own parameters, wherever they ran; unknown in C++
   bool inferred = false;
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
-  // It ran inside the compiled region of this module, whose row has the time of both; -1: it has its own.
+  // Set where the module ran inside the compiled region of this module, whose row has the time of both; -1: its row has
+  // its time.
   ModuleId compiled_region = -1;
   bool params_known = true;  // false: a trace was read, which does not tell them
-  // Of the subtree, tied parameters once.
+  // Sums over the subtree, tied parameters once.
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  // Of the last call.
+  // Shapes and bytes of the last call.
   std::vector<std::vector<std::int64_t>> input_shapes;
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
-  // In the counting call; empty where it was not measured.
+  // Memory in the counting call; empty where it was not measured.
   std::optional<std::int64_t> peak_memory;  // bytes above what was allocated before, of the call that had most
   std::optional<std::int64_t> kept_memory;  // bytes that all forward calls left allocated, without their outputs
 
@@ -73,14 +74,14 @@ struct OpBucket {
   std::int64_t calls = 0;
   Work work;                            // of all calls together
   std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
-  // Of a predicted time: that of 80% of models is between these. Empty: it was measured, or is not known.
+  // The 80% interval of a predicted time. Empty: the time was measured, or is not known.
   std::optional<std::int64_t> time_low_ns = {};
   std::optional<std::int64_t> time_high_ns = {};
   std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
-  // From how far the bytes of `work` come, all calls together. Where less is known than they are, the rest is as far as
-  // one call's footprint.
+  // The reuse distances of the bytes of `work`, all calls together. Where it covers fewer bytes, the rest is at the
+  // distance of one call's footprint.
   Reuse reuse = {};
   // A convolution or pooling of images none of which is channels_last, in its first call.
   bool channels_first = false;
@@ -94,7 +95,7 @@ struct ModuleTime {
   Phase phase = Phase::forward;
   std::int64_t calls = 0;
   std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
-  std::vector<std::int64_t> host_self_ns;  // the host's beside it where self_ns is a device's; else empty
+  std::vector<std::int64_t> host_self_ns;  // the host's times, where self_ns has a device's; else empty
   RegionId region = kNoRegion;
 
   bool operator==(const ModuleTime&) const = default;
@@ -155,12 +156,12 @@ struct KernelBucket {
   bool operator==(const KernelBucket&) const = default;
 };
 
-// How long devices were busy and idle for a module, in the run that the rows come from.
+// The busy and idle time of devices for a module, in the run that the rows come from.
 struct DeviceTime {
   ModuleId module = kModel;
   std::int64_t busy_ns = 0;       // union of its subtree's intervals, devices added up: not additive
-  std::int64_t idle_ns = 0;       // a device ran nothing until one of its own launches began: additive
-  std::int64_t self_busy_ns = 0;  // union of its own launches' intervals, devices added up
+  std::int64_t idle_ns = 0;       // a device ran nothing until a launch of the module itself began: additive
+  std::int64_t self_busy_ns = 0;  // union of the intervals of the module's own launches, devices added up
 
   bool operator==(const DeviceTime&) const = default;
 };
@@ -175,7 +176,7 @@ struct ModuleCounters {
   bool operator==(const ModuleCounters&) const = default;
 };
 
-// So many steps of a block have times of their own; all are counted.
+// The number of steps of a block that get times; all are counted.
 inline constexpr std::size_t kStepsTimed = 10'000;
 
 struct Runs {
@@ -189,12 +190,12 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
-// So many events of a run are kept where they are requested, and as many launches.
+// The number of events of a run that are kept where they are requested; as many launches are kept.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
 enum class EventKind : std::uint8_t {
   op,
-  transparent,  // an op that may launch kernels of its own, where others that it called count in its place
+  transparent,  // an op that may launch kernels, where ops that it called count in its place
   module,
   region
 };
@@ -234,13 +235,13 @@ struct LaunchEvent {
   bool operator==(const LaunchEvent&) const = default;
 };
 
-// What the run that the rows come from was made of, one by one.
+// The single events of the run that the rows come from.
 struct Events {
   bool kept = false;                // they were requested
   std::vector<std::string> names;   // of ops and kernels
   std::vector<Event> host;          // by their begin, outer ones first
   std::vector<LaunchEvent> device;  // by their begin
-  std::int64_t left_out = 0;        // for which there was no room
+  std::int64_t left_out = 0;        // left out for lack of room
 
   bool operator==(const Events&) const = default;
 };
@@ -272,7 +273,7 @@ struct KeptReport {
   bool operator==(const KeptReport&) const = default;
 };
 
-// What a merged profile has beside sums over ranks.
+// The data of a merged profile that are not sums over ranks.
 struct RankData {
   std::vector<Rank> ranks;  // in order; empty: the profile is of one process
   std::vector<std::int64_t> missing;

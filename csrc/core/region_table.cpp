@@ -6,7 +6,7 @@
 namespace roofprof {
 namespace {
 
-// How the names of ranges begin that torch opens itself.
+// The prefixes of the ranges that torch opens itself.
 constexpr std::array<std::string_view, 20> kPrefixesOfTorch = {
     "ProfilerStep",
     "Torch-Compiled Region",

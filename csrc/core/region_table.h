@@ -14,34 +14,36 @@
 
 namespace roofprof {
 
-// What a region may be called, in bytes: a profile keeps the names, and repeats them in each path below.
+// The longest name of a region, in bytes: a profile keeps the names, and repeats them in each path below.
 inline constexpr std::size_t kLongestName = 1000;
 
-// The region that a range of torch's profiler opens (torch.profiler.record_function): its name, "(data loading)" for a
-// DataLoader's. Empty for those that torch opens itself; a name that is longer than kLongestName is cut.
+// Returns the region that a range of torch's profiler opens (torch.profiler.record_function): its name, "(data
+// loading)" for a DataLoader's. Empty for ranges that torch opens itself; a name that is longer than kLongestName is
+// cut.
 std::string_view region_of_range(std::string_view range);
 
 // The regions of one session: each row, by (parent, name), and each path has the same id in all passes and threads.
 class Regions {
  public:
-  // Distinct regions that get rows, and distinct paths; the work of further ones is counted in what is around them.
+  // The number of distinct regions that get rows, and of distinct paths; the work of further ones counts in the region
+  // or module around them.
   static constexpr std::size_t kMost = 1000;
 
   // Ids begin at `first`, after those of the model's modules.
   explicit Regions(ModuleId first) : first_(first) {}
 
-  // Empty where there are too many.
+  // Returns the id of the region's row; empty where there are too many.
   std::optional<ModuleId> find_or_add(ModuleId parent, std::string_view name);
-  // The path of a region of that name inside of that other; the other itself where it has that name, or is inside of
-  // one that has, and where there are too many.
+  // Returns the path of a region of that name inside of `around`. Returns `around` itself where it has that name or is
+  // inside of one that has, and where there are too many.
   RegionId find_or_add_path(RegionId around, std::string_view name);
-  // Whether a region of that name is open where that path is.
+  // Returns whether a region of that name is open where that path is.
   bool is_open(RegionId path, std::string_view name) const;
-  // By id.
+  // Returns the regions by id.
   std::vector<Region> all() const;
-  // By id, from 1 on.
+  // Returns the paths by id, from 1 on.
   std::vector<RegionInside> all_paths() const;
-  // There were more than get rows, or paths.
+  // Returns whether some regions got no row or no path, because there were too many.
   bool refused() const;
 
  private:

@@ -70,7 +70,7 @@ const ComputeCeiling* Ceilings::compute_for(DType dtype) const {
   return nullptr;
 }
 
-// By capacity, not by position: a ceilings file edited by hand may list its levels in any order.
+// Searches by capacity, not by position: a ceilings file edited by hand may list its levels in any order.
 const MemoryCeiling* Ceilings::memory_for(std::int64_t working_set_bytes) const {
   const MemoryCeiling* smallest = nullptr;
   for (const auto& ceiling : memory) {

@@ -1,5 +1,5 @@
 #pragma once
-// All that is known when a run or a block has ended: what the join makes a profile of.
+// Holds what a run or a block observed when it has ended: the join makes a profile of it.
 
 #include <cstdint>
 #include <optional>
@@ -17,19 +17,19 @@ struct Region {
   std::string name;
 };
 
-// The same by the region around it.
+// A region by the region around it.
 struct RegionInside {
   RegionId parent = kNoRegion;
   std::string name;
 };
 
-// What a launch with some LaunchId belongs to, as the observer told it.
+// The owner of the launches with one LaunchId, as the observer marked them.
 struct LaunchKey {
   OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
   std::string op;                             // its name; empty: no op, the module itself
 };
 
-// How the calls of a torch::nn model's module become known.
+// The way in which the calls of a torch::nn model's module become known.
 enum class CallSight : std::uint8_t {
   no_module,   // (outside), (optimizer), a region
   container,   // nobody calls it: it only holds other modules
@@ -42,7 +42,7 @@ struct TorchNn {
   bool intercepting = true;       // false: libroofprof_nn is linked in the wrong place, and intercepts nothing
 };
 
-// What is known of a device beside the traces of the passes.
+// The facts about a device that the traces of the passes do not hold.
 struct DeviceFacts {
   bool simulated = false;
   std::string compute_capability;  // "9.0"; empty: not known
@@ -51,10 +51,10 @@ struct DeviceFacts {
   std::vector<Note> notes;  // of what could not be collected
 };
 
-// Calls of a run's model that somebody else made while the run's own were observed. They are left out.
+// Counts calls of a run's model that other code made while the run's own were observed. They are left out.
 struct OtherCalls {
   std::int64_t calls = 0;
-  bool inferred = false;  // told by calls of the model's modules on threads that the run is not known to have started
+  bool inferred = false;  // found by calls of the model's modules on threads that the run is not known to have started
   std::int64_t unclear = 0;  // calls of modules that may have been the run's own
   bool helped = false;       // modules were counted on threads that the run is not known to have started
   bool mixed = false;        // modules were counted on threads that may have worked for these calls
@@ -71,7 +71,7 @@ struct RunRecord {
   std::vector<Module> modules;             // the model's
   std::vector<Region> regions;             // by id, behind the modules
   std::vector<RegionInside> region_paths;  // by id, from 1 on
-  bool more_regions = false;               // than get rows, or are told apart
+  bool more_regions = false;               // true: some regions got no row or no path
   std::vector<TokenCalls> token_calls;     // as ProfileData has them
   Pass counting;                           // has the calls and the work
   std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
@@ -87,7 +87,7 @@ struct RunRecord {
   Ceilings ceilings;
   Environment environment;
   std::vector<Note> notes;           // of what came before
-  std::vector<Note> notes_on_model;  // told after everything else
+  std::vector<Note> notes_on_model;  // they come after all other notes
 };
 
 }  // namespace roofprof

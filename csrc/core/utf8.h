@@ -8,10 +8,11 @@
 
 namespace roofprof {
 
-// Bytes of the valid sequence at the front of `text`; 0 where it is none (stray, truncated, overlong, surrogate).
+// Returns the number of bytes of the valid sequence at the front of `text`; 0 where it is not valid (stray, truncated,
+// overlong, surrogate).
 std::size_t utf8_sequence(std::string_view text);
 
-// Adds the code point, which is no surrogate.
+// Appends the code point, which must not be a surrogate.
 void append_utf8(std::string& to, std::uint32_t code);
 
 // The text with nothing in it that a terminal would act on, on one line: each invalid byte becomes U+FFFD, each control

@@ -85,7 +85,7 @@ void add_profilers(std::vector<Finding>& findings) {
 }
 
 #ifndef ROOFPROF_WITHOUT_CUPTI
-// Whether the driver's module lets every user read counters; known without CUPTI.
+// Returns whether the driver's module refuses counters to this process; this can be found out without CUPTI.
 bool admins_only() {
   return counters_need_admin(contents("/proc/driver/nvidia/params")).value_or(false) &&
          !has_sys_admin(contents("/proc/self/status"));
@@ -98,7 +98,7 @@ void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vect
 #endif
 }
 
-// Whether this build can measure on a GPU at all; shown on machines without one too, where it may have been built.
+// Adds whether this build can measure on a GPU at all; shown on machines without one too, where it may have been built.
 void add_build(std::vector<Finding>& findings) {
 #ifndef ROOFPROF_WITHOUT_CUPTI
   findings.push_back({"this build", "has kernel times and counters of GPUs", ""});

@@ -1,5 +1,5 @@
 #pragma once
-// What measuring on a GPU needs, looked at without measuring: for `roofprof doctor`.
+// Checks what measuring on a GPU needs, without measuring: for `roofprof doctor`.
 
 #include <optional>
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace roofprof {
 
-// Each finding comes after those that it depends on. Never throws: that there is no GPU is a finding too. To ask for
-// counters, it makes a context on the first device for as long as it looks.
+// Returns the findings; each comes after those that it depends on. Never throws: a missing GPU is a finding too. To ask
+// for counters, it makes a context on the first device for as long as it looks.
 std::vector<Finding> doctor();
 
 namespace cuda {
 
-// "580.65.06" of /proc/driver/nvidia/version; empty where it is not told.
+// Returns the version in /proc/driver/nvidia/version, "580.65.06"; empty where the file has none.
 std::string kernel_module_version(std::string_view proc_version);
 
-// What /proc/driver/nvidia/params says: whether counters are for administrators only; empty where it does not say.
+// Returns whether counters are for administrators only, as /proc/driver/nvidia/params says; empty where it does not
+// say.
 std::optional<bool> counters_need_admin(std::string_view proc_params);
 
-// Whether "CapEff:" of /proc/self/status has CAP_SYS_ADMIN.
+// Returns whether "CapEff:" of /proc/self/status has CAP_SYS_ADMIN.
 bool has_sys_admin(std::string_view proc_status);
 
 }  // namespace cuda

@@ -29,8 +29,8 @@ const char* file_in(const char* variable) {
 
 }  // namespace
 
-// For developers: ROOFPROF_RECORD_DEVICE=FILE keeps what a GPU did, ROOFPROF_REPLAY_DEVICE=FILE plays it back on a
-// machine without one.
+// Developers can set ROOFPROF_RECORD_DEVICE=FILE, which keeps what a GPU did, and ROOFPROF_REPLAY_DEVICE=FILE, which
+// plays it back on a machine without one.
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
   if (!device.starts_with("cuda")) return nullptr;
   if (const char* path = file_in("ROOFPROF_REPLAY_DEVICE")) return replaying_collector(path);

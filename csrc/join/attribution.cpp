@@ -23,7 +23,7 @@ std::vector<bool> modules_with_work(std::size_t modules, const std::vector<OpBuc
   return with_work;
 }
 
-// A module with several rows tells of its calls whichever row they are in.
+// Returns the first row of a module: a call in any of a module's rows counts for all of them.
 std::size_t first_row_of(const std::vector<Module>& modules, std::size_t id) {
   return modules[id].same_as < 0 ? id : index_of(modules[id].same_as);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a torch::nn model's rows say of their calls, which are not all seen.
+// Marks in the rows of a torch::nn model which calls were seen and which were inferred.
 
 #include <set>
 #include <vector>

@@ -81,7 +81,7 @@ class Timed {
 
 std::vector<double> exposed_shares(const Intervals& under_way, Intervals computed) {
   unite(computed);
-  // What one that is under way all the time would have by then.
+  // The share of an interval that was under way from the beginning until each time.
   std::map<std::int64_t, double> shared;
   double share = 0;
   int calls = 0, computing = 0;

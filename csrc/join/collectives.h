@@ -11,20 +11,20 @@
 
 namespace roofprof {
 
-// Of each stretch of time, its share of the time in which any of them is under way and nothing is computed. Where
+// Returns, for each interval, its share of the time in which any of them is under way and nothing is computed. Where
 // several are under way at once they share it equally: the sum is the whole. `computed` need not be in order.
 std::vector<double> exposed_shares(const Intervals& under_way, Intervals computed);
 
-// Of each collective and each place where code ran meanwhile the exposed time that passed there, shared likewise. Calls
-// know their collectives by index.
+// Returns, for each collective and each place where code ran meanwhile, the exposed time that passed there. Collectives
+// share it as above. Calls refer to their collectives by index.
 std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls, const PassCollectives& pass);
 
 // `keys`: of the profile's ops (host_profile.h). Counts are those of `counting`, times those of `timed`; null: no call
 // was timed.
 CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<OpKey>& keys);
 
-// A device's collectives are done when their kernels are: these tell the times of those that the host could not. A
-// collective has them where all of its op's launches are its own, that is in one group.
+// Sets the times of a device's collectives, which are done when their kernels are, where the host could not measure
+// them. A collective gets them if all launches of its op belong to it, that is if the op ran in one group.
 CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vector<OpBucket>& ops,
                                            const Launches& launches);
 

@@ -55,7 +55,8 @@ std::map<Owner, const Pass::Clock*> clocks_of(const Pass& pass) {
   return clocks;
 }
 
-// In all regions together; a module that was not called has 0 where it ran, and no entry where it did not.
+// Returns the calls in all regions together. A module that was not called has 0 where it ran, and no entry where it did
+// not.
 template <class Clocks>
 std::map<ModulePhase, std::int64_t> calls_of(const Clocks& clocks) {
   std::map<ModulePhase, std::int64_t> calls;
@@ -83,7 +84,7 @@ std::vector<Module> modules_with_holders(std::vector<Module> modules, const std:
   return modules;
 }
 
-// What little of its time was seen goes to the region's row, so that the rows still add up.
+// Moves what was seen of the time of modules inside to the region's row, so that the rows still add up.
 std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std::vector<Module>& modules) {
   std::map<Owner, ModuleTime*> by_row;
   for (auto& time : times) by_row[{time.module, time.phase, time.region}] = &time;
@@ -118,7 +119,7 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::i
     bucket.op = kCompiledRegion;
     std::tie(bucket.module, bucket.phase, bucket.region) = key;
     bucket.calls = called == calls.end() ? 0 : called->second;
-    // Modules that ran in between, beside the compiled code, have rows of their own.
+    // Modules that ran in between, outside the compiled code, have their time in their rows.
     bucket.time_ns = clock == clocks.end() ? op_time_ns : std::min(op_time_ns, clock->second->self_ns);
     ops.push_back(std::move(bucket));
   }
@@ -142,7 +143,8 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
   const auto holders = modules_of(calls);
   host.modules = modules_with_holders(std::move(host.modules), host.times, timed, holders);
   host.times = times_by_holder(std::move(host.times), host.modules);
-  // Ops of compiled code cannot be told from others of the module that runs it: their times stand together.
+  // The ops of compiled code look like others of the module that runs it, so the region's op has the time of all of
+  // them.
   for (auto& bucket : host.ops) {
     const bool inside = host.modules[index_of(bucket.module)].compiled_region >= 0;
     if (inside || holders.contains(bucket.module)) bucket.time_ns.reset();

@@ -29,7 +29,8 @@ struct Sequence {
   }
 };
 
-// Of "cuda:1" it is 1. Where all kernels ran on one device it is that one, whatever it is called.
+// Returns the index in the device's name, 1 for "cuda:1". If all kernels ran on one device, returns that one, whatever
+// the name is.
 std::optional<std::uint32_t> counted_device(const std::string& device, const Launches& launches) {
   std::set<std::uint32_t> devices;
   for (const auto& launch : launches.in_order) {
@@ -59,7 +60,7 @@ std::string shape_text(const std::array<std::int32_t, 3>& grid) {
   return std::to_string(grid[0]) + "x" + std::to_string(grid[1]) + "x" + std::to_string(grid[2]);
 }
 
-// What speaks against the join, and which modules it concerns.
+// The reasons against the join, and the modules that they concern.
 struct Misfit {
   std::vector<std::string> reasons;
   std::set<ModuleId> modules;
@@ -74,7 +75,8 @@ std::string difference(const Sequence& chosen, std::size_t i, const Sequence& ot
          shape_text(a.block) + " and of " + shape_text(b.block);
 }
 
-// Without names, ranges can be told apart only where there are as many as launches.
+// Returns a misfit unless there are as many ranges as launches: ranges have no names, so only their number can show
+// that they fit.
 Misfit count_misfit(const std::map<std::uint64_t, CounterValues>& values, std::int64_t dropped,
                     const Sequence& chosen) {
   const std::uint64_t past_last = values.empty() ? 0 : values.rbegin()->first + 1;
@@ -99,7 +101,7 @@ void compare(const Sequence& chosen, const Sequence& other, Misfit& misfit) {
   std::size_t alike = 0;  // at the end
   while (alike < shorter - first && chosen.same(count - 1 - alike, other, other_count - 1 - alike)) ++alike;
 
-  if (misfit.reasons.empty()) {  // further runs differ likewise, as a rule
+  if (misfit.reasons.empty()) {  // further runs usually differ in the same way
     misfit.reasons.push_back(count == other_count ? difference(chosen, first, other, first)
                                                   : "one traced run launched " + std::to_string(count) +
                                                         " kernels and another " + std::to_string(other_count) +

@@ -1,5 +1,5 @@
 #pragma once
-// Whose launches the counters' values are.
+// Assigns the counters' values to kernels and modules.
 
 #include <cstddef>
 #include <string>
@@ -14,9 +14,10 @@ struct CountedKernels {
   std::vector<Note> notes;
 };
 
-// Ranges of kernels, which have no names: the i-th one is the i-th kernel that the chosen run launched on the counted
-// device. That holds where all runs launch the same; what they launched differently, and where the number of ranges is
-// another, gets no values, and one note says so. The kernels get counters, counted and mismatched.
+// Gives kernels their counters. Ranges of kernels have no names: the i-th range is the i-th kernel that the chosen run
+// launched on the counted device. That holds where all runs launch the same kernels. Kernels that differ, and all
+// kernels where the number of ranges is another, get no values, and one note says so. The kernels get counters, counted
+// and mismatched.
 CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels, const std::vector<Launches>& launches,
                              std::size_t chosen, const std::string& device, const std::vector<Module>& modules);
 
@@ -25,7 +26,7 @@ struct CountedModules {
   std::vector<Note> notes;
 };
 
-// Ranges of modules: their sums by module and phase.
+// Sums the ranges of modules by module, phase and region.
 CountedModules count_modules(const CounterTrace& counters, const std::vector<LaunchOwner>& owners);
 
 }  // namespace roofprof

@@ -52,8 +52,8 @@ std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const
   return times;
 }
 
-// An op's time is that of the launches that are known to be its own. Where some of that op in that module and phase
-// belong to no bucket, any bucket of them may be short of them, so none has a time.
+// Gives ops the time of the launches that are known to be theirs. Where some launches of an op in a module and phase
+// belong to no bucket, any bucket of that op there may lack some, so none gets a time.
 std::vector<OpBucket> ops_timed_by(const std::vector<KernelBucket>& kernels, std::vector<OpBucket> ops) {
   std::set<std::tuple<ModuleId, Phase, RegionId, std::string>> shared;
   for (const auto& kernel : kernels) {

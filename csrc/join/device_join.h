@@ -1,5 +1,5 @@
 #pragma once
-// From a device's records and counters to kernels, times and bytes by module.
+// Turns a device's records and counters into kernels, times and bytes by module.
 
 #include <optional>
 #include <vector>
@@ -17,8 +17,8 @@ namespace roofprof {
 ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>& traces,
                         const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters);
 
-// The profile of a device whose passes were not traced: what a clock says on the host is no time of the device's. That
-// of whole runs is, as they end when the device has.
+// Returns the profile of a device whose passes were not traced, without times of parts: on the host, a clock does not
+// measure the device. Times of whole runs stay, as a run ends when the device has finished.
 ProfileData without_times_of_parts(ProfileData data);
 
 }  // namespace roofprof

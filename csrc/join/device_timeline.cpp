@@ -76,7 +76,7 @@ DeviceTimeline device_timeline(const Launches& launches, const std::vector<Modul
   for (const auto& launch : launches.in_order) by_device[launch.record->device].push_back(launch);
   Timeline timeline(modules);
   for (auto& [device, by_start] : by_device) {
-    // Of those that start together the first one launched ended the gap.
+    // If several start together, the first one launched ended the gap.
     std::stable_sort(by_start.begin(), by_start.end(),
                      [](const Launch& a, const Launch& b) { return a.record->start_ns < b.record->start_ns; });
     timeline.add_device(by_start, *launches.trace);

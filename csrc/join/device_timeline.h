@@ -14,9 +14,9 @@ struct DeviceTimeline {
   std::int64_t busy_ns = 0;         // union of all intervals, devices added up
 };
 
-// Every gap in which a device ran nothing is charged to the module whose launch ended it, the one after the last launch
-// to the model. So on each device busy and idle add up to the time from the trace's start (the first launch where that
-// is not known) to its end (the last one's). A device that ran nothing does not count.
+// Charges every gap in which a device ran nothing to the module whose launch ended it, the gap after the last launch to
+// the model. So on each device busy and idle add up to the time from the trace's start (the first launch where that is
+// not known) to its end (the last one's). A device that ran nothing does not count.
 DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules);
 
 }  // namespace roofprof

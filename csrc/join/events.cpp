@@ -89,7 +89,8 @@ Events with_launches(Events events, const Pass& chosen, const std::vector<Launch
     launch.bucket = owner->bucket;
     launch.begin_ns = record->start_ns + to_host;
     launch.end_ns = record->end_ns + to_host;
-    // What a graph runs was captured by an op that may have ended long before. Ids of replayed data may be others'.
+    // The op that captured a graph's kernels may have ended long before they run. Ids of replayed data may be of
+    // another run.
     const auto op = modules_of_ops.find(event_of_launch(record->launch));
     const bool is_its_own = op != modules_of_ops.end() && op->second == owner->module && !owner->op.empty();
     if (is_its_own && record->graph_node == 0) launch.event = op->first;

@@ -9,15 +9,16 @@
 
 namespace roofprof {
 
-// Those of the host, in order and with names. `keys` are those of the first ops of the profile (HostProfile::keys).
-// Nothing is kept where the pass has none.
+// Returns the host's events, in order and with names. `keys` are those of the first ops of the profile
+// (HostProfile::keys). Keeps nothing where the pass has no events.
 Events host_events(const Pass& chosen, const std::vector<OpKey>& keys);
 
-// The same with what devices ran meanwhile, put on the host's clock by the trace's start; empty where that is not
-// known. At most kEventsKept launches. Throws std::invalid_argument where a kernel has a name that its trace has not.
+// Adds what devices ran meanwhile, put on the host's clock by the trace's start; adds nothing where that is not known.
+// Keeps at most kEventsKept launches. Throws std::invalid_argument where a kernel has a name that its trace does not
+// have.
 Events with_launches(Events events, const Pass& chosen, const std::vector<LaunchOwner>& owners);
 
-// Notes of what is not in there.
+// Returns notes about events that are missing.
 std::vector<Note> notes_on_events(const Events& events, const Pass& chosen);
 
 }  // namespace roofprof

@@ -1,5 +1,6 @@
 #pragma once
-// What the first call of a model did that those after it did not: buffers, masks and anchors that it keeps.
+// Finds what the first call of a model did that later calls did not: it made buffers, masks and anchors that the model
+// keeps.
 
 #include <optional>
 #include <vector>

@@ -41,7 +41,7 @@ std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pas
   return result;
 }
 
-// Whether ops were counted in rows below that one.
+// Returns for each row whether ops were counted in rows below it.
 std::vector<bool> modules_with_work_below(const Pass& pass, const std::vector<Module>& modules) {
   std::vector<bool> below(modules.size());
   for (const auto& op : pass.ops) {

@@ -1,5 +1,5 @@
 #pragma once
-// What passes tell: work by op, and times by the host's clock.
+// Turns passes into a profile: work by op, and times by the host's clock.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ namespace roofprof {
 struct HostProfile {
   std::vector<Module> modules;
   std::vector<OpBucket> ops;
-  // What launches know ops[i] by. The ops behind these stand for compiled code.
+  // The keys by which launches know ops[i]. The ops behind these stand for compiled code.
   std::vector<OpKey> inputs;
   std::vector<OpKey> keys;  // of the same ops, as passes have them
   std::vector<ModuleTime> times;
@@ -25,8 +25,8 @@ struct HostProfile {
   std::vector<Note> notes;
 };
 
-// In a call that has data, operators on tensors without any are no work of its: what they compute is shapes (tracing,
-// export, shape inference). Sets them aside in all passes, and says so.
+// Sets operators aside that ran on tensors without data in a call that has data: they compute shapes (tracing, export,
+// shape inference), and are not part of the call's work. Does so in all passes, and returns a note.
 std::optional<Note> set_tracing_aside(RunRecord& observed);
 
 // Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of

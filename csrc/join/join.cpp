@@ -65,7 +65,7 @@ void note_others(const OtherCalls& others, std::vector<Note>& notes) {
                        " on threads that what is profiled did not start: these calls are left out";
     if (others.inferred) {
       text +=
-          " (told by the modules called there; if the model's forward has threads of its own for them, let it begin "
+          " (inferred from the modules called there; if the model's forward starts these threads, let it begin "
           "with ROOFPROF_SCOPE(*this))";
     }
     add_note(notes, "other-calls", std::move(text));
@@ -139,7 +139,7 @@ ProfileData join(RunRecord observed) {
   note_others(observed.others, data.notes);
   if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
   add_notes(data.notes, host.notes);
-  // What devices did replaces the clock's times; what is said of calls needs all of it.
+  // The device's times replace the clock's. The notes about calls come later, because they need all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
   if (chosen != nullptr) {
     add_notes(data.notes, notes_on_collectives(data.collectives, chosen->collectives));

@@ -1,5 +1,5 @@
 #pragma once
-// From launches to one bucket for each kernel (copy, fill) and owner, with statistics over its launches.
+// Sums launches into one bucket for each kernel (copy, fill) and owner, with statistics over the launches.
 
 #include <cstddef>
 #include <string>
@@ -18,7 +18,7 @@ struct KernelBuckets {
 // Sum, least, most, median and sample standard deviation are exact: they come from all durations.
 KernelBuckets kernel_buckets(const Launches& launches);
 
-// As in nsys, the name of what is not a kernel is in brackets: "[memcpy pinned to device]".
+// Returns the launch's name. The names of copies and fills are in brackets, as in nsys: "[memcpy pinned to device]".
 std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names);
 
 // Copied between host and device, in either direction.

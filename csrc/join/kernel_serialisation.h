@@ -1,5 +1,5 @@
 #pragma once
-// Whether kernels can be run one after the other, as counting them one by one does.
+// Decides whether kernels may run one after the other, as counting them one by one makes them do.
 
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@ namespace roofprof {
 // NCCL's, NVSHMEM's, torch's symmetric memory's or vLLM's.
 bool must_not_be_serialised(std::string_view kernel_name);
 
-// Why what was traced must not be counted kernel by kernel, and what to do instead, in a sentence; empty: it may be
-// counted so. Cooperative launches cannot be told by their names, and may: their blocks wait for each other only.
+// Returns why the traced kernels must not be counted one by one, and what to do instead, in a sentence; empty: they may
+// be. Names do not show cooperative launches. These may be counted so: their blocks wait for each other only.
 std::string why_not_kernel_by_kernel(const DeviceTrace& trace);
 
 }  // namespace roofprof

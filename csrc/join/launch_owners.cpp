@@ -32,7 +32,7 @@ std::int64_t bucket_by_inputs(OpKey launch, const BucketsByInputs& buckets) {
 std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<OpBucket>& ops,
                                        const std::vector<OpKey>& inputs) {
   const auto buckets = buckets_by_inputs(inputs);
-  // What compiled code does is in one bucket of the module that runs it.
+  // One bucket of the module that runs compiled code has all that this code does.
   std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> compiled;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].op != kCompiledRegion || !ops[i].costed) continue;

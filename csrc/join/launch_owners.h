@@ -1,5 +1,5 @@
 #pragma once
-// Which module and op of a profile a launch belongs to.
+// Finds the module and op of a profile that a launch belongs to.
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ struct LaunchOwner {
   RegionId region = kNoRegion;
 };
 
-// By LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).
+// Returns the owners by LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).
 std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<OpBucket>& ops,
                                        const std::vector<OpKey>& inputs);
 

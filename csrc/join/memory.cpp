@@ -13,7 +13,7 @@ namespace {
 std::string why_unknown(const MemorySeen& seen, bool holds_data, bool watched) {
   if (!seen.why_not.empty()) return seen.why_not;
   if (!holds_data) return seen.meta_unsized ? "the sizes of some tensors are symbolic, without a value" : "";
-  // What was allocated is not what the call needs.
+  // Such tensors allocate nothing here, so the measured memory is not what the call needs.
   if (seen.meta.peak_bytes > 0) {
     return "some tensors of the call hold no memory themselves: fake or meta ones, or subclasses such as DTensor";
   }

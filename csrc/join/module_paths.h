@@ -1,5 +1,5 @@
 #pragma once
-// How notes of the join name modules.
+// Names modules in the notes of the join.
 
 #include <set>
 #include <string>

@@ -17,11 +17,12 @@ struct OtherOps {
   std::optional<Note> note;   // empty: none of them has work
 };
 
-// For counts of a model's code and times of what the executor made of it: the operators that it ran instead, and a note
-// that names them with their modules.
+// Returns the operators that TorchScript's executor ran instead of the counted ones, and a note that names them with
+// their modules. Used where the model's code was counted and the executor's version of it was timed.
 OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules);
 
-// Where a pass was counted as the executor runs it: which modules' parts it differentiated as a whole. Empty: none.
+// Returns a note on the modules whose parts the executor differentiated as a whole, for a pass that was counted as the
+// executor runs it; empty if there are none.
 std::optional<Note> note_on_differentiated(const Pass& counting, const std::vector<Module>& modules);
 
 }  // namespace roofprof

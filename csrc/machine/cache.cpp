@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a GPU's environment; what changes from moment to moment is left out.
+// The facts of a GPU's environment that make the key; facts that change from moment to moment are left out.
 constexpr std::array<std::string_view, 14> kGpuFacts = {"gpu_device",
                                                         "gpu_uuid",
                                                         "gpu_pci_bus_id",
@@ -84,7 +84,8 @@ Environment key_of(const std::string& device, const RoofSource& source) {
   return key;
 }
 
-// In any order, and of torch's version without the part behind the plus, "2.15.0+cu132": Python has it, C++ has not.
+// Returns the key for comparisons: sorted, and without the part of torch's version behind the plus, "2.15.0+cu132",
+// which Python knows and C++ does not.
 Environment comparable(Environment key) {
   for (auto& [name, value] : key) {
     if (auto* text = std::get_if<std::string>(&value); name == "torch" && text != nullptr) {
@@ -104,7 +105,7 @@ std::string digest_of(std::string_view text) {
   return digits;
 }
 
-// What the names of all files with the roofs of that device begin with.
+// Returns the beginning of the names of all files with the roofs of that device.
 std::string name_stem(const std::string& device) {
   std::string stem = "ceilings-" + device;
   std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
@@ -164,8 +165,9 @@ BusyRoofs& busy_roofs() {
   return *roofs;
 }
 
-// The processes of a host measure one after the other: ranks of a program begin at once, and side by side they would
-// measure what they leave each other. Where there can be no lock, or one of them does not go on, they do not wait.
+// Makes the processes of a host measure one after the other: ranks of a program begin at once, and if they measured at
+// once, each would get the share that the others leave. A process does not wait where it cannot have the lock, or where
+// the one that holds it makes no progress.
 class MeasurementLock {
  public:
   explicit MeasurementLock(const RoofSource& source) {
@@ -209,7 +211,7 @@ class MeasurementLock {
     if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, mine.data(), mine.size(), 0) < 0) return;  // nobody needs it
   }
 
-  // What the process that has the turn wrote when it got it.
+  // Returns what the process that has the turn wrote when it got it.
   std::string turn_of_now() const {
     std::array<char, 64> text{};
     const auto size = ::pread(file_, text.data(), text.size(), 0);
@@ -219,7 +221,7 @@ class MeasurementLock {
   int file_ = -1;
 };
 
-// What a measurement tells on stderr, once it takes long.
+// Writes a measurement's progress to stderr, once it takes long.
 class LinesOnStderr {
  public:
   explicit LinesOnStderr(const RoofSource& source) : now_(source.now) {}

@@ -11,14 +11,15 @@
 
 namespace roofprof {
 
-// Tests put others in their place.
+// The functions and clock that the cache uses. Tests replace them.
 struct RoofSource {
   std::function<MeasuredCeilings(const std::string& device, const Progress&)> measure = measure_ceilings;
   std::function<Environment(const std::string& device)> gpu_environment = roofprof::gpu_environment;
   std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;
   // Called again and again while another process has its turn; what it throws ends the wait.
   std::function<void()> while_waiting = [] {};
-  // So long one process may have its turn, which takes 20 seconds at most: after that it was stopped, or hangs.
+  // The longest time that one process may have its turn. A measurement takes 20 seconds at most: a process that takes
+  // longer was stopped, or hangs.
   std::chrono::milliseconds longest_turn = std::chrono::minutes(1);
 };
 

@@ -18,7 +18,7 @@ std::string named_device(const std::string& device) {
   if (device != "cuda" || !at::detail::getCUDAHooks().hasCUDA()) return device;
   try {
     return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().str();
-  } catch (const c10::Error&) {  // whoever uses the device says what is wrong with it
+  } catch (const c10::Error&) {  // the code that uses the device reports what is wrong with it
     return device;
   }
 }

@@ -15,8 +15,8 @@
 namespace roofprof::observe {
 namespace {
 
-// In a child of fork(): throws std::runtime_error where another thread of its parent held torch's list of callbacks,
-// whose mutex then stays locked.
+// Throws std::runtime_error in a child of fork() where another thread of its parent held torch's list of callbacks:
+// that list's mutex then stays locked.
 void refuse_locked_callbacks() {
   static std::uint32_t free_in = 0;  // forks so far: the process in which the list was found free
   constexpr std::chrono::seconds kAtMost{5};
@@ -65,8 +65,8 @@ void ActivePasses::remove() {
 // backward() of each thread locks it.
 void ActivePasses::before_fork() { at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION); }
 
-// In a child. Other threads may have been about to change what is theirs of a session, so none is looked at again, nor
-// destroyed.
+// Leaves the passes to the parent, in a child. Other threads may have been changing their part of a session at the
+// fork, so the child neither looks at a session again nor destroys it.
 void ActivePasses::leave_to_parent() {
   static auto* left = new std::vector<std::shared_ptr<Session>>;
   auto& passes = instance();

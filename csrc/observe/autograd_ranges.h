@@ -1,5 +1,6 @@
 #pragma once
-// Autograd's ranges that are no ops: the nodes of a backward, and the forward of Python's autograd functions.
+// Handles autograd's ranges that do not stand for an op: the nodes of a backward, and the forward of Python's autograd
+// functions.
 
 #include <ATen/record_function.h>
 
@@ -11,9 +12,10 @@ namespace roofprof::observe {
 bool start_node(ThreadState& state, const at::RecordFunction& fn);
 void finish_node(ThreadState& state, const at::RecordFunction& fn);
 
-// A range that is no op. The forward of a Python autograd.Function is noted.
+// Handles the start of a range that does not stand for an op. Notes it if it is the forward of a Python
+// autograd.Function.
 void start_function(ThreadState& state, const at::RecordFunction& fn);
-// Ends that of a function; other ranges are ignored.
+// Handles the end of such a forward; ignores other ranges.
 void finish_function(ThreadState& state, const at::RecordFunction& fn);
 
 }  // namespace roofprof::observe

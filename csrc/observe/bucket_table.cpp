@@ -16,7 +16,7 @@ Pass::Op::Kind kind_of(const OpInfo& op) {
   if (&op == compiled_region()) return Pass::Op::Kind::compiled_region;
   switch (op.unobserved) {
     case Unobserved::function:
-    case Unobserved::numpy:  // likewise: nothing that was observed elsewhere can be what it did
+    case Unobserved::numpy:  // these two too: no op that was observed elsewhere can explain their work
     case Unobserved::script:
       return Pass::Op::Kind::unobserved_function;
     case Unobserved::module:

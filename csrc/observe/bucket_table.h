@@ -1,6 +1,6 @@
 #pragma once
-// What one thread observed in one session: a bucket per (operator, module, phase, region, signature), a clock per
-// (module, phase, region).
+// Holds what one thread observed in one session: a bucket for each (operator, module, phase, region, signature) and a
+// clock for each (module, phase, region).
 
 #include <atomic>
 #include <cstdint>
@@ -24,11 +24,11 @@ struct BucketKey {
   OpInfo* op = nullptr;
   ModuleId module = kModel;
   Phase phase = Phase::forward;
-  std::uint16_t region = kNoRegion;  // a RegionId, of which there are few: the key is no larger for it
+  std::uint16_t region = kNoRegion;  // a RegionId: there are few of them, so 16 bits hold it and the key does not grow
   std::uint64_t signature = 0;
   bool without_data = false;  // on meta or fake tensors: no work where the call itself has data
   bool operator==(const BucketKey&) const = default;
-  // As a pass has it.
+  // Returns the key as a Pass holds it.
   OpKey plain() const {
     return {op == nullptr ? 0 : op->number, module, phase, without_data ? ~signature : signature, region};
   }
@@ -58,7 +58,7 @@ struct Bucket {
   Ticks ticks = 0;
 };
 
-// As a pass has it, without the sums.
+// Returns the bucket as a Pass holds it, without the sums.
 Pass::Op op_of(const Bucket& bucket);
 
 struct ModuleClock {
@@ -79,8 +79,8 @@ struct Owner {
   auto operator<=>(const Owner&) const = default;
 };
 
-// Held by the owning thread for each update and by a collecting thread once per pass: practically never contended. Only
-// the owning thread changes buckets, so it reads them without the lock.
+// The owning thread holds it for each update, a collecting thread once per pass: it is practically never contended.
+// Only the owning thread changes buckets, so it reads them without the lock.
 class SpinLock {
  public:
   void lock() {
@@ -97,27 +97,29 @@ class BucketTable {
  public:
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
-  // Distinct shapes kept apart per operator, module and phase; further ones share the bucket "other shapes".
+  // The number of distinct shapes that are kept apart per operator, module and phase; further ones share the bucket
+  // "other shapes".
   static constexpr std::size_t kMaxShapes = 64;
-  // Distinct inputs remembered; further ones are described anew in each call.
+  // The number of distinct inputs that the table remembers; it describes further ones again in each call.
   static constexpr std::size_t kMaxInputs = 1 << 14;
 
-  // The bucket of that key; kNone where it has to be described first.
+  // Returns the bucket of that key; kNone where it has to be described first.
   Index find(const BucketKey& key) const;
-  // The bucket for a call whose key find() does not know: a new one, or that of the other shapes. `inputs`: the
+  // Adds the bucket for a call whose key find() does not know: a new one, or that of the other shapes. `inputs`: the
   // signature without the results.
   Index add(const BucketKey& key, std::uint64_t inputs, const Costed& costed);
 
-  // What is known of inputs with that operator and signature (key.signature), in whatever module; null where nothing.
+  // Returns the description of inputs with that operator and signature (key.signature), whatever the module; null where
+  // none was kept.
   const ops::OpCall* inputs_of(const BucketKey& key) const;
   void keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs);
 
-  // What launches of that op, module and inputs are told to belong to; kNoLaunch where it was not kept here. The owning
-  // thread's alone.
+  // Returns the id of the owner of launches by that op, module and inputs; kNoLaunch where none was kept here. Only the
+  // owning thread calls this and the next.
   LaunchId launch_of(const BucketKey& key) const;
   void keep_launch(const BucketKey& key, LaunchId id);
 
-  // The bucket for calls of that operator that could not be described.
+  // Adds the bucket for calls of that operator that could not be described.
   Index add_uncosted(BucketKey key);
 
   Bucket& operator[](Index index) { return buckets_[index]; }
@@ -125,10 +127,10 @@ class BucketTable {
 
   ModuleClock& clock(const Owner& owner);
   void count_call(const Owner& owner);
-  // Adds all clocks of this table to those, by (module, phase, region).
+  // Adds all clocks of this table to `to`, by (module, phase, region).
   void add_clocks(std::map<Owner, ModuleClock>& to) const;
   std::map<RegionId, RegionClock>& regions() { return regions_; }
-  // In this pass, on the threads that the table was lent to.
+  // Returns whether the module was called in this pass, on the threads that the table was lent to.
   bool was_called(ModuleId module) const;
 
   // Forgets calls and times, keeps what is known of the buckets.
@@ -138,7 +140,7 @@ class BucketTable {
   std::unordered_map<std::string, std::string> failures;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;  // by TorchScript's executor: parts of these modules' code
-  std::set<ModuleId> uncertain_places;      // of modules with several: which one was called could not be told
+  std::set<ModuleId> uncertain_places;      // modules with several places: it is unknown which one was called
   EventLog events;                          // where they are kept
   SpinLock lock;
 

@@ -54,7 +54,7 @@ Costed cost_of(const OpInfo& op, const ops::OpCall& call) {
   } catch (const std::exception& error) {
     result.failure = error.what();
   } catch (...) {
-    result.failure = "its cost function threw something that is no std::exception";
+    result.failure = "its cost function threw an exception that does not derive from std::exception";
   }
   return result;
 }

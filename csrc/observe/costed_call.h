@@ -1,5 +1,5 @@
 #pragma once
-// What a call of an operator costs: run once for each bucket.
+// Computes the cost of a call of an operator, once for each bucket.
 
 #include "observe/operators/op_info.h"
 #include "ops/costed.h"

@@ -8,7 +8,8 @@
 namespace roofprof::observe {
 namespace {
 
-// Different work of the same name has buckets of its own, as different shapes of an op have.
+// Returns a hash of the counts. Different work under the same name thus gets different buckets, as different shapes of
+// an op do.
 std::uint64_t signature_of(const Work& work) {
   std::uint64_t hash = 0x452821E638D01377ULL;
   const auto mix = [&hash](std::int64_t count) {

@@ -1,5 +1,5 @@
 #pragma once
-// What single ops and frames took, kept where a timeline is requested (Session::keep_events).
+// The begin and end of single ops and frames, kept where a timeline is requested (Session::keep_events).
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,8 @@ struct OpInfo;
 class EventIds {
  public:
   void start_pass() { given_.store(0, std::memory_order_relaxed); }
-  // From 1 on; 0 when kEventsKept were given. What does not count in the end has taken one, too.
+  // Returns the next id, from 1 on; 0 once kEventsKept ids were given. An event that does not count in the end has
+  // taken an id, too.
   std::uint32_t next() {
     const auto before = given_.fetch_add(1, std::memory_order_relaxed);
     return before < kEventsKept ? static_cast<std::uint32_t>(before + 1) : 0;
@@ -30,16 +31,16 @@ struct TimedEvent {
   std::uint32_t id = 0;
   std::uint32_t bucket = 0;  // of an op, in the table
   EventKind kind = EventKind::op;
-  Phase phase = Phase::forward;  // this and the next two: of an op that counts, its bucket's are right
+  Phase phase = Phase::forward;  // this and the next two: where an op counts, those of its bucket hold instead
   std::uint16_t region = kNoRegion;
   ModuleId module = kModel;
   std::uint64_t thread = 0;    // at::RecordFunction::currentThreadId()
-  const OpInfo* op = nullptr;  // looked through
+  const OpInfo* op = nullptr;  // of a transparent op
   Ticks begin = 0;
   Ticks end = 0;
 };
 
-// Of the threads that a table was lent to.
+// The events of the threads that a table was lent to.
 struct EventLog {
   std::vector<TimedEvent> events;
   std::int64_t left_out = 0;

@@ -34,7 +34,7 @@ const auto kStart = c10::Symbol::fromQualString("roofprof::start_operator");
 const auto kEnd = c10::Symbol::fromQualString("roofprof::end_operator");
 // NOLINTEND(bugprone-throwing-static-initialization)
 
-// Of the copy that runs on this thread.
+// The state of the copy that runs on this thread.
 struct Run {
   std::shared_ptr<Session> session;
   const OnScriptCallEvent* on_call = nullptr;
@@ -127,7 +127,7 @@ void inline_call(Node& node, torch::jit::GraphFunction& callee, bool marked) {
   insert_mark(kLeave, next, left);
 }
 
-// What works without a record gets one.
+// Marks an operator that works without a record, so that the marks make one.
 void mark_operator(Node& node, const torch::jit::Operator& op) {
   auto* next = node.next();
   auto* start = insert_mark(kStart, &node, node.inputs());

@@ -1,5 +1,6 @@
 #pragma once
-// A method of TorchScript's as it was written, with a mark around each call of a module: what counting runs.
+// Copies a TorchScript method as it was written and puts a mark around each call of a module. The counting run calls
+// the copy.
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -16,15 +17,15 @@ namespace roofprof::observe {
 
 class Session;
 
-// What went into a module's call and came out of it.
+// The inputs and outputs of one module's call.
 struct ScriptCallEvent {
   ModuleId module = kModel;
   CallShapes shapes;
 };
 using OnScriptCallEvent = std::function<void(const ScriptCallEvent&)>;
 
-// The method's code on the method's own module, but neither optimised nor fused, with the forks that it starts on its
-// own thread: each module's call opens a frame of its own, and closes it at its end.
+// The method's code on the method's own module, neither optimised nor fused. The forks that it starts run on its own
+// thread. Each module's call opens a frame at its beginning and closes it at its end.
 class InstrumentedCopy {
  public:
   // Throws where the code cannot be copied (c10::Error).

@@ -1,5 +1,5 @@
 #pragma once
-// Whether calls of torch::nn modules are seen in this program, and of which classes.
+// Finds out if this program intercepts calls of torch::nn modules, and of which classes.
 //
 // They are seen if libroofprof_nn, which defines libtorch's forward functions again, comes before libtorch in the
 // program's link order. If it comes later, nothing fails and nothing is seen: so one of the calls is tried.
@@ -9,16 +9,16 @@
 
 namespace roofprof::observe {
 
-// The classes whose calls are intercepted; set by libroofprof_nn when it is loaded.
+// Registers the classes whose calls are intercepted; libroofprof_nn calls this when it is loaded.
 void register_intercepted(std::span<const std::type_info* const> classes);
 
-// Whether an intercepted call arrives here; tried once.
+// Returns whether an intercepted call arrives here; it tries one call, once.
 bool interception_works();
 
-// Whether calls of modules of exactly that class are seen.
+// Returns whether calls of modules of exactly that class are intercepted.
 bool is_intercepted(const std::type_info& type);
 
-// A call of a module that no profile knows: it may be the trial call.
+// Notes a call of a module that no profile knows: it may be the trial call.
 void note_unknown_call(const void* module);
 
 }  // namespace roofprof::observe

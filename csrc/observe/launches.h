@@ -1,5 +1,5 @@
 #pragma once
-// Whom launches belong to, as a device's collector is told: ids for a session's modules and ops, and the marks that one
+// Names the owners of launches for a device's collector: ids for a session's modules and ops, and the marks that one
 // thread has open.
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 
 namespace roofprof::observe {
 
-// The same id for a key in all passes and threads of a session. A key without an op means the module itself; the
+// Gives a key the same id in all passes and threads of a session. A key without an op means the module itself; the
 // signature is that of the op's inputs.
 class LaunchRegistry {
  public:
-  // Distinct ones; further inputs of an op share an id.
+  // The number of distinct ids; further inputs of an op share one.
   static constexpr std::size_t kMost = 1 << 14;
 
   LaunchId id_of(BucketKey key);
-  // By id; the first is kNoLaunch's.
+  // Returns the keys by id; the first is the key of kNoLaunch.
   std::vector<LaunchKey> keys() const;
 
  private:
@@ -54,7 +54,7 @@ class LaunchMarks {
   }
   // The mark means something else from now on; marks inside it stay open.
   void move(Mark mark, LaunchId id);
-  // Forgets all that is open, without popping it.
+  // Pops all open marks and forgets the marker.
   void end_all() {
     end(1);
     marker_ = nullptr;

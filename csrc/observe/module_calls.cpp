@@ -11,8 +11,8 @@ namespace {
 
 const std::vector<Frame> kNone;  // are open
 
-// Whether this thread, which nobody is known to have started, runs a call of the model itself. Where such calls do not
-// tell of themselves, it is taken for one.
+// Returns whether this thread, which nobody is known to have started, runs a call of the model itself. Where calls of
+// the model do not announce themselves, the answer is: perhaps.
 InModel in_model(const Session& session) {
   if (!session.model_tells()) return InModel::perhaps;
   return is_told_around(session.model()) ? InModel::yes : InModel::no;

@@ -15,12 +15,12 @@ struct RecordFunction;
 
 namespace roofprof::observe {
 
-// How many passes listen to calls. An unobserved call reads this and does nothing else.
+// The number of passes that listen to calls. An unobserved call reads this and does nothing else.
 extern std::atomic<int> call_listeners;
 
-// Opens the module's frame on this thread if a profile's model has it. False where none was opened, also for a call
-// inside the module's own frame (LSTM's forward calls its forward_helper): that is the same call, unless a mark in the
-// source meets itself.
+// Opens the module's frame on this thread if a profile's model has it. Returns false where it opened none, also for a
+// call inside the module's own frame (LSTM's forward calls its forward_helper): that is the same call, unless a mark in
+// the source meets itself.
 bool enter_module(const void* module, CallMark mark);
 void leave_module(const void* module) noexcept;
 
@@ -28,22 +28,22 @@ inline bool call_begins(const void* module, CallMark mark = {}) {
   return call_listeners.load(std::memory_order_relaxed) > 0 && enter_module(module, mark);
 }
 
-// The same for a call whose end is not seen: it ends with the next batch or instance normalisation.
+// Opens the frame of a call whose end is not seen: it ends with the next batch or instance normalisation.
 void enter_norm(const void* module, const at::Tensor& input);
 inline void norm_begins(const void* module, const at::Tensor& input) {
   if (call_listeners.load(std::memory_order_relaxed) > 0) enter_norm(module, input);
 }
 
 struct ThreadState;
-// That operator has ended: if it ends a normalisation, it returns what that returns.
+// Handles the end of that operator: if it ends a normalisation, the normalisation's call returns the operator's result.
 void leave_norm(ThreadState& state, const at::RecordFunction& fn);
 
 using Tensors = std::vector<const at::Tensor*>;
-// All tensors that the call whose frame is the innermost here returned (null: they are not known), and the sizes of
-// those that it took. Nothing happens where that frame is not of that token, or this pass keeps no shapes.
+// Reports all tensors that the call of the innermost frame here returned (null: they are not known), and the sizes of
+// those that it took. Does nothing where that frame has another token, or this pass keeps no shapes.
 void tell_results(const void* token, CallShapes call, const Tensors* results);
 
-// A call that lasts as long as this.
+// Reports a call that lasts as long as this.
 class ModuleCall {
  public:
   explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { announce_call(module); }
@@ -54,7 +54,7 @@ class ModuleCall {
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
 
-  // Whether somebody wants to know what goes in and comes out.
+  // Returns whether the pass that observes this thread keeps the shapes of inputs and results.
   bool tells() const { return entered_ != nullptr && keeps_shapes(); }
   void takes(const Tensors& inputs);
   void returns(const Tensors& results);
@@ -66,7 +66,7 @@ class ModuleCall {
   std::optional<CallShapes> shapes_;
 };
 
-// An optimizer's step, where a profile observes this thread; as long as this.
+// Reports an optimizer's step that lasts as long as this, where a profile observes the thread.
 class OptimizerStep {
  public:
   explicit OptimizerStep(const void* optimizer);

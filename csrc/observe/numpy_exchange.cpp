@@ -33,7 +33,7 @@ void NumpyExchange::imported(const at::Tensor& tensor, std::size_t running_ops) 
   if (all_.empty() || !has_memory(tensor) || tensor.numel() <= 1 || tensor.storage().resizable()) return;
   const auto memory = memory_of(tensor);
   const bool known = std::ranges::any_of(all_, [&](const Exchange& other) {
-    // What was freed meanwhile may have been given to someone else.
+    // Freed memory may have been given to another owner.
     return other.storage && other.memory.overlaps(memory) && !other.storage->expired();
   });
   if (!known) add({std::nullopt, memory, running_ops});

@@ -32,10 +32,11 @@ class NumpyExchange {
   // Ignored where it is what was read out, a single number, or torch's own memory (torch.tensor([1, 2])).
   void imported(const at::Tensor& tensor, std::size_t running_ops);
 
-  // What came in after something had been read out, both since there were `first` of them.
+  // Returns the memory that came in after a tensor had been read out. Both happened since there were `first` exchanges.
   std::vector<MemoryRange> results(std::size_t first) const;
 
-  // Those since then are accounted for; those inside of ops that ran above so many others.
+  // These forget exchanges that are accounted for: all since there were `first`; those of them that came in; and those
+  // inside of ops that ran above `running_ops` others.
   void forget(std::size_t first);
   void forget_results(std::size_t first);
   void forget_inside(std::size_t running_ops);

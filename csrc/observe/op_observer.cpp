@@ -24,7 +24,8 @@
 namespace roofprof::observe {
 namespace {
 
-// Compiled code, of which no record of an op tells. Inside itself it is no other op.
+// Starts an op for compiled code, which torch reports without a record of an op. Inside itself, the same code starts no
+// further op.
 void start_compiled(ThreadState& state, const void* record, OpInfo* code) {
   if (state.in_owned_work() || (!state.ops.empty() && state.ops.back().op == code)) return;
   RunningOp running;
@@ -59,7 +60,7 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
   }
 }
 
-// Whether what is dispatched now is part of the work of the op that runs.
+// Returns whether what is dispatched now is part of the work of the op that runs.
 bool is_part_of_running_op(const ThreadState& state) {
   if (state.ops.empty()) return false;
   const auto outer = state.ops.back().nested_work;
@@ -98,7 +99,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   if (is_part_of_running_op(state)) {
     auto& outer = state.ops.back();
     ++outer.nested;
-    // What a functional collective calls knows the group.
+    // The operator that a functional collective calls inside names the group.
     if (outer.op->collective && outer.collective.group < 0) {
       begin_collective(*state.collectives, fn, outer.collective, outer.start);
     }
@@ -165,7 +166,7 @@ void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& o
   }
 }
 
-// What it is now that it ended, and it is known what it dispatched inside.
+// Returns the verdict on an op that ended, when it is known what the op dispatched inside.
 Verdict verdict_on(const RunningOp& running) {
   const OpEnd end{.raised = std::uncaught_exceptions() > running.exceptions,
                   .declared = running.declared != BucketTable::kNone,
@@ -295,14 +296,15 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
 
 // Autograd's own threads have no frame between nodes; what the engine does there belongs to the last node.
 bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
-  // The engine's own ranges around each node are no ops, and begin before the node is known.
+  // The engine's own ranges around each node do not stand for ops, and they begin before the node is known.
   if (!state.between_nodes() || op_info(fn) == nullptr) return false;
   const auto session = state.last_session.lock();
   return session && session->active() &&
          state.open(*session, state.last_node_module, Phase::backward, FrameKind::node, &fn);
 }
 
-// What no session has a frame for may be the model's all the same, in a thread pool or a fork of TorchScript's.
+// Notes an op on a thread without a frame. It may still belong to the model, which can use a thread pool or a fork of
+// TorchScript's.
 void note_elsewhere(const at::RecordFunction& fn) {
   const OpInfo* op = op_info(fn);
   if (op != nullptr && op->kind == OpKind::counted &&
@@ -311,7 +313,7 @@ void note_elsewhere(const at::RecordFunction& fn) {
   }
 }
 
-// What user code or torch itself put around a part of the program.
+// Starts a range that user code or torch itself put around a part of the program.
 void start_range(ThreadState& state, const at::RecordFunction& fn) {
   if (!runs_package(fn.name())) return open_region(fn);
   if (!state.frames.empty()) start_compiled(state, &fn, compiled_package());

@@ -7,7 +7,7 @@ namespace roofprof::observe {
 
 at::RecordFunctionCallback op_observer_callback();
 
-// Between these, the code of this thread is compiled, and no record says so (an AOTInductor package).
+// Mark the beginning and the end of compiled code on this thread that no record shows (an AOTInductor package).
 void enter_compiled();
 void leave_compiled();
 

@@ -15,7 +15,7 @@ std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
   if (module == nullptr) return std::nullopt;
   const auto& index = *state.session->module_index();
   const auto place = index.place_of(module, state.frames);
-  // A module that opens frames of its own reports its calls itself.
+  // A module that opens frames reports its calls itself.
   if (!place || state.table->was_called(*place)) return std::nullopt;
   for (auto frame = state.frames.rbegin(); frame != state.frames.rend(); ++frame) {
     if (frame->kind == FrameKind::region) continue;

@@ -30,7 +30,7 @@ struct OwnCalls {
 
 OwnCalls& own_calls();
 
-// What others' threads read without a lock: whether there is anything to look up.
+// Threads of others read these without a lock, to learn if there is anything to look up.
 constinit std::atomic<int> calls_running{0};
 constinit std::atomic<bool> threads_started{false};
 constinit std::atomic<std::uint64_t> calls_made{0};
@@ -38,7 +38,7 @@ constinit std::atomic<std::uint64_t> calls_made{0};
 constinit thread_local const Session* run_here = nullptr;
 constinit thread_local const OwnCallData* made_here = nullptr;
 
-// In a child no call of the parent's is under way, and none of its threads is there.
+// Forgets all calls and threads in a child: the parent's calls are not under way there, and its threads are not there.
 void leave_calls() {
   own_calls().running.clear();
   own_calls().threads.clear();
@@ -61,7 +61,7 @@ struct StartedWork {
   const void* model = nullptr;              // of one that has ended
 };
 
-// Of a thread that makes no call itself.
+// Returns the work that this thread was started for. It is asked of threads that make no call themselves.
 StartedWork work_of_started_thread() {
   if (!threads_started.load(std::memory_order_acquire)) return {};
   auto& calls = own_calls();

@@ -1,6 +1,6 @@
 #pragma once
-// Who calls: a run makes its calls on one thread, a block is on one, and what these start on other threads works for
-// them. Every other call of the same model is somebody else's.
+// Knows who calls. A run makes its calls on one thread, a block is on one, and what these start on other threads works
+// for them. Every other call of the same model is another caller's.
 
 #include <pthread.h>
 
@@ -16,15 +16,15 @@ namespace roofprof::observe {
 
 class Session;
 
-// What a run calls now.
+// The call or block of a run that is under way.
 struct OwnCallData {
   std::shared_ptr<Session> session;
   const void* model = nullptr;  // null: no call of a model, but of code around it
   std::uint64_t number = 0;     // of all calls of all runs
 };
 
-// A run's thread, from before its first call to after its last: also what the profiler does between them is not
-// others'.
+// Marks a run's thread, from before its first call to after its last: the profiler's work between them is the run's,
+// too.
 class OwnThread {
  public:
   explicit OwnThread(const Session& session);
@@ -36,10 +36,10 @@ class OwnThread {
   const Session* outer_;
 };
 
-// A call that a run makes, observed or not, on this thread; as long as this.
+// Marks a call that a run makes on this thread, observed or not, for as long as this lives.
 class OwnCall {
  public:
-  // Of the model itself; else of code around it.
+  // `of_model`: the run calls the model itself; else it calls code around the model.
   OwnCall(Session& session, bool of_model);
   ~OwnCall();
   OwnCall(const OwnCall&) = delete;
@@ -50,8 +50,8 @@ class OwnCall {
   const OwnCallData* outer_;
 };
 
-// Code around a model that is observed as it is, a block: as long as this. Its thread is known by the frames that are
-// open there.
+// Marks a block, code around a model that is observed as it is, for as long as this lives. The block's thread is known
+// by the frames that are open there.
 class OwnBlock {
  public:
   explicit OwnBlock(const std::shared_ptr<Session>& session);
@@ -63,10 +63,10 @@ class OwnBlock {
   std::shared_ptr<const OwnCallData> call_;
 };
 
-// The call or block that the calling thread works for; null: none.
+// Returns the call or block that the calling thread works for; null: none.
 std::shared_ptr<const OwnCallData> call_of_this_thread();
 
-// This thread was started by that call or block, and works for it as long as this.
+// Marks this thread as started by that call or block: it works for it as long as this lives.
 class WorksFor {
  public:
   explicit WorksFor(const std::shared_ptr<const OwnCallData>& call);
@@ -77,31 +77,33 @@ class WorksFor {
 
 enum class Caller : std::uint8_t {
   own,      // makes the call that this session's run makes now, or was started by it
-  another,  // that of another session's run
+  another,  // makes or works for a call of another session's run
   earlier,  // was started by an earlier call of the same model: a pool that the model made
   unknown
 };
 
-// Who the calling thread is to that session.
+// Returns who the calling thread is to that session.
 Caller caller_for(const Session& session);
 
-// An op ran on this thread, in no frame: told to the session whose run's call it is, else to all that are active.
+// Notes an op that ran on this thread outside of all frames: in the session whose run's call it belongs to, else in all
+// active sessions.
 void note_op_elsewhere();
 
-// Whether a thread runs a call of the model itself.
+// An answer to: does this thread run a call of the model itself?
 enum class InModel : std::uint8_t { no, perhaps, yes };
 
-// Whether the first call of a module on this thread is counted, of the module at `place`. A run counts its own call, a
-// block what its thread does, and both what modules other threads call for them; where others are not left out, all
-// threads count but those of other runs. `in_model()` is asked of threads that nobody is known to have started.
+// Returns whether the first call of a module on this thread is counted; the module is at `place`. A run counts its own
+// call, and a block counts the calls of its thread. Both count the modules that other threads call for them. Where the
+// session does not leave others out, all threads count except those of other runs. `in_model()` is asked of threads
+// that nobody is known to have started.
 bool is_counted(Session& session, ModuleId place, const std::function<InModel()>& in_model);
 
 // Notes in `session` the calls of its model that other runs make now.
 void note_other_runs(Session& session);
-// Whether another run calls the same model now.
+// Returns whether another run calls the same model now.
 bool is_called_by_other_runs(const Session& session);
 
-// Around pthread_create: a thread that a run's call starts works for that call.
+// Surrounds pthread_create, so that a thread that a run's call starts works for that call.
 class ThreadStart {
  public:
   ThreadStart();
@@ -112,9 +114,9 @@ class ThreadStart {
   std::unique_lock<ForkMutex> lock_;  // the new thread waits for it before it asks who it is
 };
 
-// ---- calls that tell of themselves, on this thread, whether a profile runs or not
+// ---- calls that announce themselves, on this thread, with or without a profile
 
-// Where in the source a call is marked; without a file: by libroofprof_nn, wherever that is.
+// The place in the source that marks a call; without a file, libroofprof_nn marks it.
 struct CallMark {
   const char* file = nullptr;
   int line = 0;
@@ -123,7 +125,7 @@ struct CallMark {
 void announce_call(const void* module, CallMark mark = {}) noexcept;
 void told_ends() noexcept;
 bool is_told_around(const void* module) noexcept;
-// Whether that very mark has told of a call of the module that is still under way: it calls itself.
+// Returns whether that very mark announced a call of the module that is still under way: the module calls itself.
 bool is_told_around(const void* module, CallMark mark) noexcept;
 
 }  // namespace roofprof::observe

@@ -19,7 +19,7 @@ struct RegionInfo : c10::DebugInfoBase {
   std::uint64_t pass = 0;
   std::uint16_t region = kNoRegion;
   std::shared_ptr<RegionInfo> around;
-  std::atomic<bool> left_behind{false};  // it ended, but torch still tells of it
+  std::atomic<bool> left_behind{false};  // it ended, but torch still passes it on
 };
 
 namespace {
@@ -66,7 +66,7 @@ std::uint16_t region_handed_over(const Session& session) {
 
 void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
-  // What runs inside an op that counts as a whole has no place of its own.
+  // An op that counts as a whole owns what runs inside, so a region there would get no work.
   if (!state.is_observed() || state.in_owned_work()) return;
   auto& regions = state.session->regions();
   const auto row = regions.find_or_add(state.now().module, name);

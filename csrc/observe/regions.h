@@ -21,12 +21,12 @@ void check_name(std::string_view name);
 class Session;
 struct RegionInfo;
 
-// One thread's open regions, handed over to the threads that torch starts work on from there: those of autograd's
-// engine and of TorchScript's forks.
+// Hands one thread's open regions over to the threads that torch starts work on from there: those of autograd's engine
+// and of TorchScript's forks.
 class RegionHandover {
  public:
   void begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region);
-  // Of the innermost one.
+  // Ends the innermost region.
   void end();
   void end_all() {
     while (!open_.empty()) end();
@@ -36,22 +36,22 @@ class RegionHandover {
   std::vector<std::shared_ptr<RegionInfo>> open_;
 };
 
-// The region of that session's pass that was open where the calling thread's work was started; kNoRegion: none is
-// known.
+// Returns the region of that session's pass that was open where the calling thread's work was started; kNoRegion: none
+// is known.
 std::uint16_t region_handed_over(const Session& session);
 
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().
 void open_region(std::string_view name, const void* token);
 void close_region(const void* token);
 
-// Makes a region of the call of `module` that has just begun on this thread, in that session: all of the call belongs
-// to it, and it has no row of its own. False where that is not the innermost call here.
+// Makes a region of the call of `module` that has just begun on this thread, in that session. The whole call belongs to
+// the region, and the region adds no row. Returns false where that call is not the innermost one here.
 bool name_call(const Session& session, const void* module, std::string_view name);
-// Whether a region of that name is open on this thread.
+// Returns whether a region of that name is open on this thread.
 bool is_region_open(std::string_view name);
 
-// As open_region, for a range of torch's (torch.profiler.record_function, RECORD_USER_SCOPE); its address is the token.
-// Ranges that torch opens itself are no regions, but for a DataLoader's: that is the region "(data loading)".
+// Opens a region for a range of torch's (torch.profiler.record_function, RECORD_USER_SCOPE); the range's address is the
+// token. Ranges that torch opens itself make no regions, except a DataLoader's: it makes the region "(data loading)".
 void open_region(const at::RecordFunction& range);
 
 }  // namespace roofprof::observe

@@ -28,7 +28,7 @@ struct ForksInfo : c10::DebugInfoBase {
   std::atomic<ModuleId> place{kModel};  // of the method that was entered last, for forks that tell no module
 };
 
-// How many methods a thread of torch's pool may have begun that end on another one.
+// The most methods remembered of a thread. A thread of torch's pool may begin a method that ends on another thread.
 constexpr std::size_t kMaxFrames = 64;
 
 bool is_current(const ScriptFrame& frame, const Session& session) {
@@ -117,10 +117,10 @@ struct KnownMethod {
   std::vector<UnseenNodes> unseen;
 };
 
-// Those that ran on one thread lately: reading code takes longer than a call may.
+// The methods that ran on one thread lately. They are kept because reading a method's code can take longer than a call.
 class KnownMethods {
  public:
-  // Null for what is no method of a module, or has no code.
+  // Returns null where the record is not of a module's method, or the method has no code.
   const KnownMethod* of(const at::RecordFunction& fn) {
     const auto inputs = fn.inputs();
     if (inputs.empty() || !inputs[0].isModule()) return nullptr;
@@ -158,14 +158,15 @@ std::optional<std::string> line_of_entry(const ThreadState& state, const Session
   return lines.size() == 1 ? std::optional(std::move(lines.front())) : std::nullopt;
 }
 
-// The part of a method that the executor differentiates as a whole runs in an interpreter of its own.
+// Notes the module if the executor differentiates a part of its method as a whole: that part runs in another
+// interpreter.
 void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn, ModuleId module) {
   if (state.frames.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
   const std::lock_guard guard(state.table->lock);
   state.table->differentiated_whole.insert(module);
 }
 
-// What the method does without the dispatcher, which the counting run's copy counts and nobody sees here.
+// Lists what the method does without the dispatcher. The counting run's copy counts it; here it cannot be observed.
 void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
   if (!state.is_observed()) return;
   const auto* scripts = state.session->scripts();

@@ -10,19 +10,20 @@ namespace roofprof::observe {
 class Session;
 struct ThreadState;
 
-// A method of TorchScript's begins or ends (RecordScope::TORCHSCRIPT_FUNCTION).
+// Handle the beginning and the end of a TorchScript method (RecordScope::TORCHSCRIPT_FUNCTION).
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn);
 void finish_script_frame(ThreadState& state, const at::RecordFunction& fn);
 
-// An op starts in an open TorchScript frame, which becomes that of the op's module.
+// Moves an open TorchScript frame to the module of an op that starts in it.
 void enter_script_op(ThreadState& state);
-// The same on a thread of torch::jit::fork, which has no frame open. False if the fork is not of an observed call.
+// Opens a frame for an op on a thread of torch::jit::fork, which has none. Returns false if the fork is not of an
+// observed call.
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn);
 
-// The session of the observed call that torch started this thread's work for; null where there is none.
+// Returns the session of the observed call that torch started this thread's work for; null where no such call is known.
 std::shared_ptr<Session> session_of_fork();
 
-// While this lives, forks of this thread know the session.
+// Makes the session known to forks of this thread, for as long as this lives.
 class ScriptForks {
  public:
   explicit ScriptForks(const std::shared_ptr<Session>& session);

@@ -1,5 +1,6 @@
 #pragma once
-// Which module ran when an autograd node was made: a ring of fixed size from a thread's sequence numbers to modules.
+// Remembers the module in which each autograd node was made: a ring of fixed size from a thread's sequence numbers to
+// modules.
 
 #include <sys/mman.h>
 
@@ -13,8 +14,8 @@
 
 namespace roofprof::observe {
 
-// Written by the forward thread, read by autograd's threads. A number overwritten by a newer one is gone: the memory of
-// forwards whose backward never comes stays bounded.
+// Maps sequence numbers to modules. The forward thread writes it, autograd's threads read it. A number overwritten by a
+// newer one is gone: the memory of forwards whose backward never comes stays bounded.
 class SequenceRing {
  public:
   static constexpr std::uint64_t kSize = kNodesRemembered;

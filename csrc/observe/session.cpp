@@ -20,7 +20,7 @@ std::atomic<std::uint64_t> op_elsewhere_after{0};
 // Threads whose backward may still come.
 constexpr std::size_t kMaxRings = 256;
 
-// What this thread allocates now is of the pass that observes it.
+// Returns where this thread's allocations go: to the pass that observes it.
 Allocations::Place place_of_thread() {
   const auto& state = thread_state();
   if (!state.memory || !state.is_observed() || state.is_paused()) return {};

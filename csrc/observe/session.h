@@ -40,127 +40,129 @@ class Session : public std::enable_shared_from_this<Session> {
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
-  // The model's modules by their addresses, so that their calls are found (module_calls.h). To be given before the
-  // first pass.
+  // Takes the model's modules by their addresses, so that their calls are found (module_calls.h). Must be called before
+  // the first pass.
   void know(ModuleIndex modules, ParameterOwners owners);
   const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
-  // Null where no op has to be attributed by its parameters.
+  // Returns null where no op has to be attributed by its parameters.
   const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
 
-  // The object whose calls are those of the model; null where there is none. Before the first pass.
+  // Sets the object whose calls are those of the model, before the first pass; null where no object is.
   void set_model(const void* model) { model_ = model; }
   const void* model() const { return model_; }
-  // From the next pass on, calls of the model that the run does not make are left out (own_calls.h).
+  // Leaves out calls of the model that the run does not make, from the next pass on (own_calls.h).
   void leave_out_others() { leaves_out_others_ = true; }
   bool leaves_out_others() const { return leaves_out_others_; }
   CallsOfOthers& others() { return others_; }
   const CallsOfOthers& others() const { return others_; }
-  // In C++: calls of the model tell of themselves (ROOFPROF_SCOPE, an intercepted class).
+  // Notes that calls of the model announce themselves (in C++: by ROOFPROF_SCOPE or as calls of an intercepted class).
   void note_model_tells() { model_tells_.store(true, std::memory_order_relaxed); }
   bool model_tells() const { return model_tells_.load(std::memory_order_relaxed); }
 
   // Throws std::logic_error where this thread is already inside a profiler's block or run.
   static void refuse_nesting();
-  // Refuses nesting, and a pass while another one of this session is active.
-  // With a base module, ops outside every module on this thread are given to it (blocks: kOutside); without, they are
-  // not counted.
-  // A marker is told around ops and frames what is launched there. It outlives the threads of the pass: one that is
-  // still at work when the pass ends pops its marks when it comes to.
+  // Starts a pass. Refuses nesting, and a pass while another one of this session is active. With a base module, ops
+  // outside every module on this thread belong to it (blocks: kOutside); without one, they are not counted. A marker
+  // learns the owner of the launches in each op and frame. It outlives the threads of the pass: a thread that is still
+  // at work when the pass ends pops its marks when it returns to the observer.
   void start(std::optional<ModuleId> base, LaunchMarker* marker = nullptr);
   // Ends the pass: no callback is left when the last session stops. Called on any thread but best on start's.
   Pass stop();
   bool active() const { return active_.load(std::memory_order_acquire); }
-  // This process was forked since the pass began: it is the parent's, which alone sees it end. Nothing is observed
-  // here.
+  // Returns whether this process was forked since the pass began. Then the pass is the parent's, which alone sees it
+  // end, and nothing is observed here.
   bool is_of_parent() const { return process_ != forks_so_far(); }
 
-  // Frames on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
+  // Opens a frame on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
   bool enter(ModuleId module, const void* token, FrameKind kind = FrameKind::module);
-  // The module whose frame was left; empty where none of that token was open.
+  // Closes the frame and returns its module; empty where none with that token was open.
   std::optional<ModuleId> leave(const void* token);
-  // Where this pass has not seen a call of that module on this thread, what ran under its name is one.
+  // Counts a call of that module if this pass has seen none on this thread: what ran under its name was one.
   void count_if_uncalled(ModuleId module);
-  // An op computed, on tensors that hold data or without (meta, fake).
+  // Notes that an op computed, on tensors that hold data or without (meta, fake).
   void note_computed(bool without_data) {
     auto& seen = without_data ? computed_without_data_ : computed_with_data_;
     if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
   }
   bool computed_with_data() const { return computed_with_data_.load(std::memory_order_relaxed); }
   bool computed_without_data() const { return computed_without_data_.load(std::memory_order_relaxed); }
-  // What was seen inside the frame of that token, where it is the innermost here and what runs in it is counted at all.
+  // Returns the evidence seen inside the frame of that token. kWorkSeen where that frame is not the innermost one here,
+  // or an op owns what runs in it.
   Evidence evidence_inside(const void* token) const;
-  // The module of that type whose frame is the innermost here did work that bypassed the dispatcher.
+  // Notes that the module of that type whose frame is the innermost here did work that bypassed the dispatcher.
   void note_unobserved_module(std::string_view type, Unobserved kind = Unobserved::module);
-  // What came in from outside inside that frame, after a tensor had been read out there; of the innermost frame alone.
+  // Returns the memory that came in from outside during that frame, after a tensor had been read out there. Empty where
+  // that frame is not the innermost one.
   std::vector<MemoryRange> imported(const void* token) const;
-  // It was nobody's work.
+  // Forgets that memory: it was not the result of unobserved work.
   void forget_imported(const void* token);
-  // Until resume(), what this thread does is no work of the model's; its time goes to (outside).
+  // Stops observing this thread until resume(): what it does is not the model's work, and its time goes to (outside).
   void pause();
   void resume();
-  // The optimizer's step runs on this thread.
+  // Opens the frame of an optimizer's step on this thread.
   bool enter_optimizer(const void* token);
-  // The closure that a step was given: what it does is work as outside of the step.
+  // Opens the frame of the closure that a step was given: its work counts as outside of the step.
   bool enter_closure(const void* token);
 
-  // The module that ran when that autograd node was made.
+  // Returns the module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
   const Regions& regions() const { return regions_; }
-  // From the next pass on, what modules allocate is noted, or no more.
+  // Measures what modules allocate, from the next pass on, or stops doing so.
   void measure_memory(bool wanted) { memory_wanted_ = wanted; }
-  // Null where nobody wants to know, in this pass.
+  // Returns the allocations of this pass; null where it does not measure them.
   std::shared_ptr<Allocations> memory();
-  // From the next pass on, from how far it comes what ops move is noted, or no more.
+  // Tracks the reuse distance of what ops move, from the next pass on, or stops doing so.
   void track_reuse(bool wanted) { reuse_wanted_ = wanted; }
-  // Null where nobody wants to know, in this pass.
+  // Returns the reuse log of this pass; null where it keeps none.
   std::shared_ptr<ReuseLog> reuse() {
     const std::lock_guard lock(mutex_);
     return reuse_;
   }
-  // Of the pass that runs, or ran last.
+  // Returns the log of the pass that runs, or that ran last.
   std::shared_ptr<CollectiveLog> collectives();
-  // Of calls that tell them (module_calls.h).
+  // Returns the shapes of the last calls, where calls report them (module_calls.h).
   LastShapes& shapes() { return shapes_; }
   const LastShapes& shapes() const { return shapes_; }
-  // What the innermost frame returns, if it is of that token, is in these blocks (allocations.h).
+  // Notes that what the innermost frame returns is in these blocks, if the frame has that token (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
-  // Where TorchScript's modules stand, before the first pass; null where the model has none.
+  // Sets the places of TorchScript's modules, before the first pass; null where the model has none.
   void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
   const ScriptPlaces* scripts() const { return scripts_.get(); }
-  // Whose parameters are read is to be told from the next pass on.
+  // Records in `reads` the modules whose parameters ops read, from the next pass on.
   void tell_reads(std::shared_ptr<ParameterReads> reads) { parameter_reads_ = std::move(reads); }
   ParameterReads* parameter_reads() const { return parameter_reads_.get(); }
   LaunchRegistry& launches() { return launches_; }
   const LaunchRegistry& launches() const { return launches_; }
-  // Null while no device is traced.
+  // Returns null while no device is traced.
   LaunchMarker* marker() const { return marker_.load(std::memory_order_relaxed); }
-  // Other observers would lose the ops that muting hides.
+  // Returns whether ops may be muted: other observers would lose the ops that muting hides.
   bool may_mute() const { return may_mute_; }
 
-  // From the next pass on, what single ops and frames took is kept: Pass::events.
+  // Keeps the begin and end of single ops and frames from the next pass on: Pass::events.
   void keep_events() { keeps_events_ = true; }
-  // Null where it is not.
+  // Returns null where events are not kept.
   EventIds* event_ids() { return keeps_events_ ? &event_ids_ : nullptr; }
-  // When the pass began.
+  // Returns when the pass began.
   Ticks started() const { return started_; }
 
-  // Counts the passes started so far.
+  // Returns the number of passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
-  // Tables are lent for as long as a thread has frames open: their number follows the threads at work at the same time,
-  // not all that ever were.
+  // Lends a table for as long as a thread has frames open: the number of tables follows the threads at work at the same
+  // time, not all that ever were.
   BucketTable* lend_table();
   void return_table(BucketTable* table);
-  // Outlives the thread, because autograd may run its nodes later. The oldest go when threads come and go.
+  // Returns a ring that outlives the thread, because autograd may run its nodes later. The oldest go when threads come
+  // and go.
   std::shared_ptr<SequenceRing> ring_of_this_thread();
 
-  // An op ran on a thread that no session has a frame open on.
+  // Notes that an op ran on a thread that no session has a frame open on.
   static void note_op_elsewhere();
-  // So did one on a thread that works for this session's run.
+  // Notes the same of a thread that works for this session's run.
   void note_own_op_elsewhere() { own_op_elsewhere_.store(true, std::memory_order_relaxed); }
 
-  // Sessions with an active pass, for autograd threads that must find their own.
+  // Returns the sessions with an active pass, for autograd threads that must find their own.
   static std::vector<std::shared_ptr<Session>> active_sessions();
 
  private:
@@ -202,7 +204,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;
-  // By at::RecordFunction::currentThreadId(), which rises and is never given twice: the first is the oldest.
+  // Keyed by at::RecordFunction::currentThreadId(), which rises and is never given twice: the first entry is the
+  // oldest.
   std::map<std::uint64_t, std::shared_ptr<SequenceRing>> rings_;
 };
 

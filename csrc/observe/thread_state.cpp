@@ -73,12 +73,12 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     frame.grad_mode = c10::GradMode::is_enabled();
     frame.graph_task = torch::autograd::get_current_graph_task_id();
   }
-  // What is launched inside owned work is the op's, whatever it calls.
+  // An op that owns its nested work also owns the launches in it, whatever it calls.
   if (marks.wanted() && !in_owned_work()) {
     frame.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
   }
   if (memory && is_call(kind)) {
-    // What a call of the same module inside of another one keeps is in what that keeps.
+    // The outer call of a module keeps what an inner call of the same module keeps, so only the outer one counts it.
     const bool is_inside =
         std::ranges::any_of(frames, [&](const Frame& open) { return is_call(open.kind) && open.module == module; });
     frame.memory = memory->enter(module, phase == Phase::forward && !is_inside);
@@ -288,10 +288,11 @@ void ThreadState::claim_sequence_numbers(std::optional<ModuleId> module) {
 bool ThreadState::between_nodes() const {
   const int running = torch::autograd::get_current_graph_task_id();
   if (running == -1) return false;
-  // Without a frame here, it may be any model's backward: only ours has a node of ours behind it.
+  // Without a frame here, any model's backward may run: it is an observed one only if the last observed node was part
+  // of it.
   if (frames.empty() && running != last_node_task) return false;
   if (nodes == 0) return true;
-  // A node may start a backward of its own (reentrant checkpointing).
+  // A node may start another backward (reentrant checkpointing).
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     if (frame->kind == FrameKind::node) return frame->graph_task != running;
   }

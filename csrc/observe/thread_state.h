@@ -1,5 +1,5 @@
 #pragma once
-// What the observer keeps for one thread: the stack of open frames and the stack of running ops.
+// Holds the observer's state of one thread: the stack of open frames and the stack of running ops.
 //
 // Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in
 // this file is touched by its own thread only, except the bucket table, which has a lock.
@@ -117,84 +117,86 @@ struct ThreadState {
   Ticks last_switch = 0;                     // when the innermost frame last changed
   std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
   ModuleId last_node_module = kModel;
-  int last_node_task = -1;              // the backward that it was part of; -1: the last node was none of ours
-  LastCall last_call;                   // of a module that was called with no frame around
+  int last_node_task = -1;  // the backward that it was part of; -1: the last node was not of an observed model
+  LastCall last_call;       // of a module that was called with no frame around
   std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
 
   // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
   // here is abandoned first, so `in` may be this thread's own session.
   bool open(Session& in, ModuleId module, Phase phase, FrameKind kind, const void* token);
-  // A region on an observed thread, as a frame of `row`, or of the module that runs where it has none. `id` is its
-  // path; where that is open already, the row alone is opened.
+  // Opens a region on an observed thread, as a frame of `row`, or of the module that runs where it has no row. `id` is
+  // its path; where that is open already, only the row is opened.
   void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
-  // The innermost frame is a module's call that has just begun: it is a region of that path from its beginning.
+  // Makes the innermost frame, a module's call that has just begun, a region of that path from its beginning.
   void name_call(std::uint16_t id);
-  // Closes the innermost frame of that token, and whatever was left open above it, and returns its module.
-  // Empty where there is none.
+  // Closes the innermost frame of that token, and whatever was left open above it. Returns its module, or nothing where
+  // none has that token.
   std::optional<ModuleId> close(const void* token);
   void close_all();
-  // What was called before on this thread in that session's pass, with no frame around.
+  // Returns the last call on this thread in that session's pass that had no frame around it.
   LastCall last_call_of(const Session& in) const;
-  // The innermost frame is that of another module from now on.
+  // Moves the innermost frame to another module from now on.
   void move_scope(ModuleId module);
   // Forgets everything, and charges no module: the pass that it belongs to is over.
   void abandon();
   void abandon_ops();
-  // In a child of a fork: forgets everything, and touches nothing of the session, which is given back.
+  // Forgets everything in a child of a fork. Touches nothing of the session, and returns it.
   std::shared_ptr<Session> leave_to_parent();
 
   // Assigns the sequence numbers made since the last call to the module that runs now, or to `module`.
   void claim_sequence_numbers(std::optional<ModuleId> module = std::nullopt);
   bool is_paused() const { return !frames.empty() && frames.back().kind == FrameKind::pause; }
-  // Autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
+  // Returns whether autograd's engine is at work, but none of its nodes: it sums and reduces gradients itself.
   bool between_nodes() const;
-  // The module, phase and region of an op that starts now.
+  // Returns the module, phase and region of an op that starts now.
   Owner now() const;
-  // The phase of a module that is called now.
+  // Returns the phase of a module that is called now.
   Phase phase_of_call() const;
-  // Whether a profile observes this thread, and it is the one that the frames belong to.
+  // Returns whether an active profile observes this thread, in the pass that the frames belong to.
   bool is_observed() const;
-  // Whether what runs here is part of an op that counts as a whole.
+  // Returns whether what runs here is part of an op that counts as a whole.
   bool in_owned_work() const { return !ops.empty() && owns_nested(ops.back().nested_work); }
 
-  // Who is to know what an op of that key reads. What the optimizer and the user's own code read is no work of a
-  // module.
+  // Returns where to record what an op of that key reads; null: nowhere. What the optimizer and the user's own code
+  // read does not count as a module's read.
   ParameterReads* reads_by(const BucketKey& key) const {
     return key.phase == Phase::forward && key.module != kOutside ? reads : nullptr;
   }
 
-  // While a device is traced: launches until the op ends belong to it, except those of ops inside that say otherwise.
+  // Marks the op while a device is traced: launches until it ends belong to it, except those of inner ops with a mark.
   void mark(RunningOp& running) {
     if (!marks.wanted()) return;
     running.mark = marks.push(with_event(launch_of(running.key), running.event), LaunchLevel::op);
   }
 
-  // The id of an op or frame that begins now; 0: it is not kept.
+  // Returns the id of an op or frame that begins now; 0: it is not kept.
   std::uint32_t next_event() { return event_ids == nullptr ? 0 : event_ids->next(); }
-  // An op that counts took from its start to `end`.
+  // Keeps the event of an op that counts, from its start to `end`.
   void keep_op(const RunningOp& running, BucketTable::Index bucket, Ticks end) {
     if (event_ids != nullptr) {
       keep({.id = running.event, .bucket = bucket, .begin = running.start, .end = end});
     }
   }
-  // One that does not count, but was marked for launches.
+  // Keeps the event of an op that does not count, but was marked for launches.
   void keep_looked_through(const RunningOp& running, Ticks end);
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
-  // An op counted there, whose inputs are in `operands`; `work` as for count(). Where reuse is tracked.
+  // Notes the reuse of an op that was counted there, whose inputs are in `operands`; `work` as for count(). Called
+  // where reuse is tracked.
   void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
-  // Work was counted that is not an op's: the ops around it are looked through.
+  // Notes that work was counted which is not an op's: the ops around it count as transparent.
   void note_work(const Work& work);
-  // What was seen so far inside the innermost frame or function of that kind cannot explain what came out of it.
+  // Lists unobserved work: what was seen so far inside the innermost frame or function of that kind cannot explain its
+  // results.
   void note_unobserved(std::string_view name, Unobserved kind) { note_unobserved(name, kind, now().module, 1); }
-  // So many calls of that work, which are the module's.
+  // Lists `calls` calls of that work, which belong to `module`.
   void note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls);
 
  private:
   void forget_open();
-  // Under the table's lock.
+  // The caller holds the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
   void begin_region(Frame& frame, std::uint16_t id);

@@ -21,7 +21,7 @@ constexpr std::int64_t kDropoutBackward = 2;  // mask, rescale
 constexpr std::int64_t kLayerNormOps = 8;     // as aten::layer_norm with weight and bias
 constexpr std::int64_t kGelu = 5;             // as aten::gelu
 
-// Where the causal mask's diagonal starts; the numbers are those of custom_mask_type.
+// The start of the causal mask's diagonal; the numbers are those of custom_mask_type.
 enum class Causal : std::uint8_t { no = 0, from_first = 1, from_last = 2 };
 
 struct Shape {
@@ -49,8 +49,9 @@ Shape heads_first(const OpCall& call) {
   return shape;
 }
 
-// (batch, tokens, heads, depth). A ragged batch is one row of tokens, its cumulative lengths beside it. Those are
-// values, so all its sequences count as the longest: an upper bound, exact where all are equally long.
+// Reads the shape (batch, tokens, heads, depth). A ragged batch is one row of tokens, with its cumulative lengths in
+// another tensor. Those are values, so all its sequences count as the longest: an upper bound, exact where all are
+// equally long.
 Shape tokens_first(const OpCall& call, std::string_view longest_queries, std::string_view longest_keys) {
   const TensorDesc& query = call.tensor("query");
   const std::int64_t batch = query.dim() == 3 ? 1 : query.size(0);
@@ -65,7 +66,7 @@ Shape tokens_first(const OpCall& call, std::string_view longest_queries, std::st
           std::min(queries, call.integer(longest_queries, queries))};
 }
 
-// Pairs that a causal mask leaves: a triangle over the square part, and whole rows of keys in the part beside it.
+// Returns the pairs that a causal mask leaves: a triangle over the square part, and whole rows of keys in the rest.
 std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys, Causal causal) {
   const std::int64_t square = std::min(queries, keys);
   const std::int64_t beside =

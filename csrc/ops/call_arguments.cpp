@@ -173,7 +173,7 @@ DType OpCall::compute_dtype() const {
         if (is_floating(tensor.dtype)) return tensor.dtype;
       }
     }
-    // Results speak only where there is no tensor argument: factories.
+    // Results decide only where the call takes no tensor: factories.
     if (first != nullptr) return first->dtype;
   }
   return DType::other;

@@ -1,5 +1,5 @@
-// Collectives between processes: what each process reads and writes in its own memory. What goes over the network, and
-// the additions of a reduction on its way, are not counted.
+// Collectives between processes: they count what each process reads and writes in its own memory. Traffic over the
+// network, and the additions of a reduction on its way, are not counted.
 
 #include "ops/counting.h"
 #include "ops/registry.h"

@@ -10,7 +10,7 @@ namespace {
 
 // ---- parts of the formulas
 
-// By position, because it is (input, weight) in some schemas and (self, weight) in others.
+// These go by position, because the names are (input, weight) in some schemas and (self, weight) in others.
 const TensorDesc& input_of(const OpCall& call) { return call.tensor(std::size_t{0}); }
 const TensorDesc& weight_of(const OpCall& call) { return call.tensor(std::size_t{1}); }
 
@@ -119,7 +119,7 @@ constexpr OpCost kConvolutionCosts[] = {
     {"aten::conv_transpose3d", convolve_transposed, 0, nullptr, "", kTransposed},
     {"aten::conv_tbc", convolve_time_batch_channels, 0, nullptr, "", kConv},
 
-    // What those dispatch to; seen alone below autograd and in graphs.
+    // The ops above dispatch to these, which are seen alone below autograd and in graphs.
     {"aten::convolution", convolve_either, 0, nullptr, "transposed", kEither},
     {"aten::_convolution", convolve_either, 0, nullptr, "transposed", kEither},
     {"aten::convolution_overrideable", convolve_either, 0, nullptr, "transposed", kEither},

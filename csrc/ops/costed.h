@@ -1,5 +1,5 @@
 #pragma once
-// What a call of an operator costs, and how its bucket is shown.
+// Holds the cost of a call of an operator, and how its bucket is shown.
 
 #include <string>
 

@@ -38,7 +38,8 @@ void multiply(const OpCall& call, std::int64_t weight, Work& work) {
   per_component(call, weight, work);
 }
 
-// By a complex number: a product with its conjugate 6, its squared magnitude 3, two divisions.
+// Counts a division. By a complex number it takes a product with its conjugate 6, its squared magnitude 3, two
+// divisions.
 void divide(const OpCall& call, std::int64_t weight, Work& work) {
   const TensorDesc* other = call.find_tensor("other");
   if (other != nullptr && other->is_complex) return per_output(call, 11 * weight, work);

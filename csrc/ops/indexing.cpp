@@ -108,8 +108,8 @@ void per_reduced(const OpCall& call, std::int64_t weight, Work& work) {
   if (!call.text("reduce").empty()) per_update(call, weight, work);
 }
 
-// In place only what is touched moves, and its old value only where it is combined with the new one. The forms that
-// return a new tensor copy all of self.
+// An op in place moves only the elements that it touches, and reads their old values only where it combines them with
+// new ones. The forms that return a new tensor copy all of self.
 void scatter_into(const OpCall& call, std::int64_t touched, bool combined, Work& work) {
   if (!call.arguments.at(0).written) return compulsory_bytes(call, work);
   work.write_bytes = bytes_of_some(call.tensor(0), touched);
@@ -177,7 +177,8 @@ std::vector<std::int64_t> broadcast_sizes(const std::vector<TensorDesc>& indices
   return sizes;
 }
 
-// How many elements masks let through at most: as many as values are given for; where one stands for all, all.
+// Returns how many elements masks let through at most: as many as there are values; where one value stands
+// for all, as many as the smallest mask has.
 std::int64_t let_through(const std::vector<TensorDesc>& indices, const TensorDesc& values, std::size_t dims_behind) {
   const auto last = static_cast<int>(dims_behind) + 1;
   if (values.dim() >= last && values.size(-last) != 1) return values.size(-last);
@@ -197,7 +198,7 @@ std::int64_t put_elements(const OpCall& call) {
   const bool masked = std::ranges::any_of(indices, is_mask);
   // The indices of a mask's elements go along with the last dimension of other indices.
   if (masked && (sizes.empty() || sizes.back() == 1)) {
-    // In the values, indices side by side stay where they are, others come first.
+    // Adjacent indices keep their place in the values; others come first there.
     const bool together = indices.back().place - indices.front().place + 1 == indices.size();
     const std::size_t in_front = together ? indices.front().place : 0;
     sizes.push_back(let_through(indices, call.tensor("values"), whole.size() - in_front));

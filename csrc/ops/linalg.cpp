@@ -1,5 +1,5 @@
 // Factorisations, solvers, eigenvalues and singular values of the matrices in a tensor's last two dimensions.
-// Operations without MACs: they are no contractions, although their inner loops multiply and add.
+// They count operations and no MACs: they are not contractions, although their inner loops multiply and add.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@ namespace {
 
 // ---- counts for one matrix, or one right-hand side
 
-// In the matrix's own type: a complex multiplication is 6 real operations, a complex addition 2. Divisions and roots
-// are multiplications. Formulas hold for sizes from 1 on.
+// Counts in the matrix's own type: a complex multiplication is 6 real operations, a complex addition 2. Divisions and
+// roots are multiplications. Formulas hold for sizes from 1 on.
 struct Count {
   double multiplications = 0;
   double additions = 0;
@@ -25,12 +25,13 @@ struct Count {
   Count operator*(double times) const { return {multiplications * times, additions * times}; }
 };
 
-// Where a source gives the sum of both only: half of each.
+// Splits a source's count in half, where the source gives only the sum of multiplications and additions.
 Count half_of_each(double operations) { return {operations / 2, operations / 2}; }
 
 // LAPACK Working Note 41, named as the routines there. m x n matrices, k reflectors.
 
-// For k = min(m, n) columns: a reciprocal, the column scaled, a product of vectors subtracted from what is left.
+// Counts for each of k = min(m, n) columns: a reciprocal, the column scaled, a product of vectors subtracted from the
+// rest.
 Count getrf(double m, double n) {
   const double k = std::min(m, n);
   const double updates = k * m * n - (m + n) * k * (k + 1) / 2 + k * (k + 1) * (2 * k + 1) / 6;
@@ -106,7 +107,7 @@ void cholesky_inverse(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add(work, potri(columns(factor)), matrices(factor), factor);
 }
 
-// Also behind an LDL factorisation: as many operations.
+// Serves solvers after an LDL factorisation, too: they take as many operations.
 void solve_by_cholesky(const OpCall& call, std::int64_t factor_position, Work& work) {
   const TensorDesc& factor = call.tensor(static_cast<std::size_t>(factor_position));
   add(work, potrs(columns(factor)), right_hand_sides(call, factor), factor);

@@ -51,7 +51,7 @@ void matmul(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   add_elementwise(work, extra_per_output, call.result().numel(), left);
 }
 
-// With a number, which has no dimension, there is nothing to add up.
+// Counts no additions where a factor is a number, which has no dimension.
 void inner(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   const TensorDesc& left = call.tensor(std::size_t{0});
   if (left.dim() > 0 && call.tensor(std::size_t{1}).dim() > 0) return matmul(call, 0, work);
@@ -187,7 +187,7 @@ void blend_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// The original weight is passed beside the packed one, for its shape.
+// Leaves out the original weight, which is passed for its shape only, together with the packed one.
 void prepacked_bytes(const OpCall& call, Work& work) {
   for (const auto& argument : call.arguments) {
     if (argument.name != "ORI_W") read(work, argument.tensors);

@@ -1,4 +1,4 @@
-// What moves or makes data without computing on it: copies, layouts, padding, fills, factories, random numbers.
+// Ops that move or make data without computing on them: copies, layouts, padding, fills, factories, random numbers.
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -71,7 +71,7 @@ constexpr OpCost kMovementCosts[] = {
     {"aten::_pin_memory", no_operations, 0, nullptr, "", "copied"},
     {"aten::complex", no_operations, 0, nullptr, "", "two parts copied into one tensor"},
     {"aten::narrow_copy", no_operations, 0, part_copied_bytes, "", "the narrow part copied"},
-    // Their out= forms have no tag that says what they are.
+    // torch does not tag the out= forms of these as copies.
     {"aten::split_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},
     {"aten::split_with_sizes_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},
     {"aten::unbind_copy", no_operations, 0, part_copied_bytes, "", "the parts copied"},

@@ -9,7 +9,7 @@ namespace roofprof::ops {
 
 namespace {
 
-// How many components the nested tensors have; 0 where there are none, or where they differ.
+// Returns the number of components of the nested tensors; 0 where no tensor is nested, or where the numbers differ.
 std::size_t common_components(const OpCall& call) {
   std::size_t count = 0;
   for (const auto* list : {&call.arguments, &call.results}) {
@@ -66,7 +66,7 @@ void without_template_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// What is kept of the padded tensor.
+// Counts the bytes of the part of the padded tensor that is kept.
 void kept_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
   work.read_bytes = work.write_bytes;

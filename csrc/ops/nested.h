@@ -7,8 +7,9 @@
 
 namespace roofprof::ops {
 
-// The call taken apart, each component a batch of one; dense tensors beside them belong to the first call and are
-// `repeated` in the others. Empty where no result is nested (padding, sums): such a call is costed as a whole.
+// Splits the call into one call for each component, which is a batch of one. Dense tensors of the call belong to the
+// first one and are `repeated` in the others. Empty where no result is nested (padding, sums): such a call is costed as
+// a whole.
 std::vector<OpCall> calls_on_components(const OpCall& call);
 
 }  // namespace roofprof::ops

@@ -81,7 +81,8 @@ void rms_norm_backward(const OpCall& call, std::int64_t /*weight*/, Work& work) 
 
 // ---- CountBytes
 
-// With statistics of the batch the running ones are read and written; not every schema says so.
+// Adds the writes of the running statistics: they are read and written where the batch's statistics are used, but not
+// every schema says so.
 void updating_bytes(const OpCall& call, bool updates, Work& work) {
   compulsory_bytes(call, work);
   for (const auto& argument : call.arguments) {
@@ -97,7 +98,7 @@ void instance_norm_bytes(const OpCall& call, Work& work) {
   updating_bytes(call, call.boolean("use_input_stats", true), work);
 }
 void always_updating_bytes(const OpCall& call, Work& work) { updating_bytes(call, true, work); }
-// Of the input only the dtype is looked at.
+// The op reads only the dtype of its input.
 void gathering_bytes(const OpCall& call, Work& work) {
   updating_bytes(call, true, work);
   work.read_bytes -= call.tensor("input").held_bytes();

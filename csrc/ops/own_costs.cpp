@@ -23,7 +23,7 @@ struct OwnCost {
 struct OwnCosts {
   ForkMutex mutex;
   std::map<std::string, const OwnCost*, std::less<>> by_name;
-  // Those that were replaced as well: another thread may be evaluating one.
+  // Keeps the replaced ones as well: another thread may be evaluating one.
   std::vector<std::unique_ptr<const OwnCost>> all;
   std::atomic<std::uint64_t> generation{0};
 };

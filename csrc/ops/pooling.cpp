@@ -108,9 +108,10 @@ std::int64_t grid_taps(const OpCall& call, std::int64_t spatial_dims) {
   return product(std::vector<std::int64_t>(static_cast<std::size_t>(spatial_dims), along));
 }
 
-// What each location of the grid costs once for all channels. Along each dimension: the coordinate in pixels 4,
-// rounded 1, and for each tap's index 2 comparisons with the image's bounds; between pixels also the distance 1 and
-// the taps' weights (linear 1, cubic four polynomials 24). Then linear weights are multiplied over the dimensions.
+// Returns the operations that each location of the grid takes once for all channels. Along each dimension: the
+// coordinate in pixels 4, rounded 1, and for each tap's index 2 comparisons with the image's bounds; between pixels
+// also the distance 1 and the taps' weights (linear 1, cubic four polynomials 24). Then linear weights are multiplied
+// over the dimensions.
 std::int64_t per_linear_location(std::int64_t spatial_dims) {
   const std::int64_t taps = std::int64_t{1} << spatial_dims;
   return spatial_dims * (4 + 1 + 2 * 2 + 1 + 1) + (spatial_dims - 1) * taps;

@@ -81,7 +81,7 @@ void quantized_matmul(const OpCall& call, std::int64_t others, Work& work) {
 // The weight is the number of gates.
 
 constexpr std::int64_t kLstmGates = 4;
-// As in recurrent.cpp, biases included.
+// The same operations as in recurrent.cpp, biases included.
 constexpr std::int64_t kLstmUnit = 30, kGruUnit = 23;
 
 // Elements of the weight matrices of all layers and directions: gates x hidden x (input + hidden) for each.

@@ -21,7 +21,7 @@ struct Kind {
   std::int64_t backward;  // the same of the gradient
 };
 
-// In the order of the `mode` of cuDNN and oneDNN, which is also what a line's weight says.
+// Ordered as the `mode` of cuDNN and oneDNN, which is also a line's weight.
 constexpr std::array<Kind, 4> kKinds = {{{1, 2, 1}, {1, 2, 3}, {4, 22, 23}, {3, 17, 16}}};
 constexpr std::int64_t kRelu = 0, kTanh = 1, kLstm = 2, kGru = 3;
 
@@ -74,7 +74,7 @@ void cell(const OpCall& call, std::int64_t mode, Work& work) {
   add_operations(work, product({each, count, hidden.size(0) / kind.gates}), input.dtype);
 }
 
-// What follows the products alone; weight is the mode.
+// Counts only what follows the products; weight is the mode.
 void gates(const OpCall& call, std::int64_t mode, Work& work) {
   const TensorDesc& state = call.find_tensor("cx") != nullptr ? call.tensor("cx") : call.tensor("hx");
   const std::int64_t each = forward_operations(kind_of(mode), call.find_tensor("input_bias") != nullptr);

@@ -114,7 +114,7 @@ void loss_backward(const OpCall& call, std::int64_t weight, Work& work) {
   per_output(call, weight + (call.find_tensor("weight") != nullptr ? 1 : 0), work);
 }
 
-// Of all scores only the target's own is looked at.
+// The loss reads only the target's score in each row of scores.
 void nll(const OpCall& call, std::int64_t weight, Work& work) {
   const std::int64_t each = weight + (call.find_tensor("weight") != nullptr ? 1 : 0);
   add_operations(work, saturating_multiply(each, call.tensor("target").numel()), call.tensor("self").dtype);
@@ -139,8 +139,8 @@ void ctc(const OpCall& call, std::int64_t weight, Work& work) {
   add_operations(work, saturating_multiply(weight, call.result(1).numel()), call.compute_dtype());
 }
 
-// The backward variables likewise, each joined with its forward one (add, log-sum-exp of two); then per score two exp
-// and four operations around them.
+// Counts the backward variables in the same way; each is joined with its forward one (add, log-sum-exp of two). Then
+// each score takes two exp and four operations around them.
 void ctc_backward(const OpCall& call, std::int64_t weight, Work& work) {
   add_operations(work, saturating_multiply(weight, call.tensor("log_alpha").numel()), call.compute_dtype());
   per_output(call, 6, work);

@@ -22,8 +22,8 @@ using CountBytes = void (*)(const OpCall& call, Work& work);
 
 // A line of a family's table.
 struct OpCost {
-  // Qualified name without overload. It stands for its in-place form (a trailing "_") as well, unless that has a
-  // line of its own.
+  // Qualified name without overload. It stands for its in-place form (a trailing "_") as well, unless that form has a
+  // line, too.
   std::string_view op;
   CountOperations operations;
   std::int64_t weight = 0;
@@ -36,13 +36,13 @@ struct OpCost {
   const OpCosts::Function* own = nullptr;
 };
 
-// Whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
+// Returns whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
 bool lists_scalar(std::string_view declared, std::string_view name);
 
 // ---- lookup
 
-// The line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay where
-// they are for the life of the process, so that equal pointers mean the same cost.
+// Returns the line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay
+// where they are for the life of the process, so that equal pointers mean the same cost.
 const OpCost* find_cost(std::string_view op, std::string_view overload = "");
 // All families, for listings and tests.
 struct Family {
@@ -53,21 +53,22 @@ std::span<const Family> families();
 
 // ---- the user's own (own_costs.cpp)
 
-// The user's line for exactly that operator, or null.
+// Returns the user's line for exactly that operator, or null.
 const OpCost* find_own_cost(std::string_view op, std::string_view overload);
-// All of them by name, for listings beside families().
+// Returns all of them by name; listings show them together with families().
 std::vector<OpCost> own_costs();
-// Rises with each change of the user's costs: what was found before has to be looked up again.
+// Returns a number that rises with each change of the user's costs: lines that were found before must be looked up
+// again then.
 std::uint64_t cost_generation();
 
 // ---- evaluation
 
-// Declared to move and compute nothing: views, allocations, questions.
+// Returns whether the line declares that the operator moves and computes nothing: views, allocations, questions.
 bool is_free(const OpCost& line);
-// Whether it does arithmetic: no copy, fill or view.
+// Returns whether the operator does arithmetic: not for a copy, fill or view.
 bool computes(const OpCost& line);
 
-// What one call has to do: by its line, else by its trait (a view is free, its copying form copies; pointwise: one
+// Returns the work of one call: by its line, else by its trait (a view is free, its copying form copies; pointwise: one
 // operation per output element; reduction: one per input element), else nullopt: not known.
 std::optional<Work> cost_of(const OpCall& call);
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line);

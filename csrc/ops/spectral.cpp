@@ -1,4 +1,4 @@
-// Fourier transforms. What is built of them (fft_rfftn, stft, istft, fftshift) is looked through.
+// Fourier transforms. Operators built of them (fft_rfftn, stft, istft, fftshift) are transparent.
 
 #include <cmath>
 

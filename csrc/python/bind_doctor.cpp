@@ -1,4 +1,4 @@
-// What measuring on a GPU needs and finds.
+// Binds the doctor, which finds what measuring on a GPU needs.
 
 #include <pybind11/stl.h>
 

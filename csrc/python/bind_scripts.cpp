@@ -73,7 +73,7 @@ using Sizes = std::vector<std::pair<std::int64_t, std::int64_t>>;
 Sizes sizes_of(const c10::IValue& weight) {
   Sizes sizes;
   for (const auto& tensor : observe::unpacked(weight)) {
-    // Of elements of four bits every other one begins a byte.
+    // Two elements of four bits share a byte: one of them counts the byte, the other one nothing.
     const std::int64_t bytes = observe::bytes_of(tensor);
     const bool shared = bytes < tensor.numel();
     sizes.emplace_back(shared ? bytes : tensor.numel(), tensor.element_size());

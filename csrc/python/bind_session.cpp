@@ -94,7 +94,7 @@ void bind_session(py::module_& module) {
       .def("__enter__", &Uninterrupted::enter)
       .def("__exit__", &Uninterrupted::exit);
 
-  // Of threads that Python starts: what starts one hands over the call or block that it works for.
+  // Serves threads that Python starts: the thread that starts one hands over the call or block that it works for.
   // NOLINTNEXTLINE(bugprone-unused-raii)
   py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(module, "OwnCall");
   module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });

@@ -1,4 +1,4 @@
-// What further calls of a model change in torch's state, put back.
+// Binds what puts torch's state back after further calls of a model.
 
 #include <pybind11/pybind11.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -21,7 +21,7 @@ at::Tensor tensor_in(py::handle object) {
   return THPVariable_Unpack(object.ptr());
 }
 
-// What a tensor was made with: a subclass may answer for its device with code of its own.
+// Reads the device that a tensor was made with: a subclass may compute another answer.
 struct Plain : c10::TensorImpl {
   static c10::Device device_of(const c10::TensorImpl& tensor) { return (tensor.*(&Plain::device_default))(); }
 };

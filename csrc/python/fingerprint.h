@@ -1,5 +1,5 @@
 #pragma once
-// Whether anything changed that a model's tree tells: modules, their types, parameters and buffers, and their sizes.
+// Detects changes in a model's tree: modules, their types, parameters and buffers, and their sizes.
 
 #include <pybind11/pybind11.h>
 
@@ -10,14 +10,14 @@
 
 namespace roofprof::python {
 
-// Of a module and all below it, by identities: reading it costs a fiftieth of the walk that makes the tree's facts.
-// Modules are to be kept alive as long as it is compared: an address must not be given to another one. Tensors need
-// not be: a new one at an old one's address is told apart where it differs in what the tree tells of it.
+// Identifies a module and all below it: reading it costs a fiftieth of the walk that collects the tree's facts. The
+// caller must keep the modules alive as long as it compares: an address must not be given to another one. Tensors may
+// die: a new tensor at an old one's address is noticed where it differs in the facts of the tree.
 class Fingerprint {
  public:
   explicit Fingerprint(pybind11::handle module);
 
-  // False also where not all could be read (TorchScript keeps its modules elsewhere).
+  // Returns false also where not all could be read (TorchScript keeps its modules elsewhere).
   bool operator==(const Fingerprint& other) const { return complete_ && other.complete_ && words_ == other.words_; }
 
  private:

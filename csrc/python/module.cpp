@@ -6,7 +6,8 @@ namespace py = pybind11;
 
 PYBIND11_MODULE(_C, module) {
   module.doc() = "The compiled part of roofprof. Use the roofprof package; names in here may change.";
-  // What needs no torch is a module of its own. Its names are found here too, and each of its types exists once.
+  // A separate module, _report, has what needs no torch. Its names are found here too, and each of its types exists
+  // once.
   for (const auto& [name, value] : py::dict(py::module_::import("roofprof._report").attr("__dict__"))) {
     if (!py::str(name).cast<std::string>().starts_with('_')) module.attr(name) = value;
   }

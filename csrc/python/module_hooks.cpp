@@ -19,7 +19,7 @@ namespace {
 
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-// What is recorded of a call: enough for people, cheap around every call.
+// The most tensors whose sizes are recorded of a call: enough for people, and cheap around every call.
 constexpr std::size_t kMaxTensors = 16;
 
 // Collects the sizes of tensors in any nest of containers. Made once for each thread: its vectors keep their memory.
@@ -30,7 +30,7 @@ class ShapeReader {
     bytes_ = 0;
     known_ = true;
   }
-  // Empty where there is no tensor, or one whose sizes do not tell its bytes.
+  // Returns nothing where no tensor was read, or where the sizes of one do not give its bytes.
   std::optional<std::int64_t> bytes() const { return known_ && count_ > 0 ? std::optional(bytes_) : std::nullopt; }
   void copy_to(Shapes& shapes) const {
     shapes.resize(count_);
@@ -54,7 +54,7 @@ class ShapeReader {
     bytes_ += observe::bytes_of(tensor);
   }
 
-  // Of objects, dataclasses.
+  // Reads the fields of an object that is a dataclass.
   void open(PyObject* object, int nesting) {
     PyObject* const fields = in_class(Py_TYPE(object), "__dataclass_fields__");
     if (fields == nullptr || !PyDict_Check(fields)) return;
@@ -73,7 +73,8 @@ class ShapeReader {
   bool known_ = true;
 };
 
-// Whether what a call returned does its work later. (Futures are of several libraries, and share their name.)
+// Returns whether the returned object does its work later. (Several libraries have futures, and the type's name is the
+// same.)
 bool is_deferred(PyObject* output) {
   if (PyGen_CheckExact(output) || PyCoro_CheckExact(output) || PyAsyncGen_CheckExact(output)) return true;
   const char* type = Py_TYPE(output)->tp_name;
@@ -94,7 +95,7 @@ PyObject* module_leaves(PyObject* self, PyObject* const* arguments, Py_ssize_t c
   Py_RETURN_NONE;
 }
 
-// Whether a function of that code is under way on this thread.
+// Returns whether a function with one of these codes is under way on this thread.
 bool runs_any_of(const py::list& codes) {
   auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame) {

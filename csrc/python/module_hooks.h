@@ -19,7 +19,7 @@
 
 namespace roofprof::python {
 
-// A model's tree, as all sessions of it use it: made once for as long as the tree stands.
+// The model's tree for all sessions of it: made once for as long as the tree stays as it is.
 struct PlacedModules {
   // `objects[id]` is the module at tree position `id` (None for kOutside and kOptimizer).
   // `forwards`: the code of the model's own forward.
@@ -31,7 +31,8 @@ struct PlacedModules {
   pybind11::list forwards;
 };
 
-// Opens and closes a session's scopes as the model's modules are called, and keeps the sizes of what went in and out.
+// Opens and closes a session's frames as the model's modules are called, and keeps the sizes of their inputs and
+// outputs.
 class ModuleHooks {
  public:
   explicit ModuleHooks(std::shared_ptr<const PlacedModules> tree);
@@ -40,25 +41,25 @@ class ModuleHooks {
   // `arguments` and `keywords` may be null, `output` None where the module raised.
   void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
 
-  // A call of `wrapper` is one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
+  // Makes a call of `wrapper` one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
   void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);
 
-  // TorchScript at `place`, whose modules call no hooks; before the first pass.
+  // Adds TorchScript at `place`, whose modules call no hooks; before the first pass.
   void add_script(ModuleId place, const torch::jit::Module& script);
-  // Its executor calls no modules: what it ran is known, but not how often.
+  // Hides the calls of TorchScript's modules: its executor calls none, so what it ran is known, but not how often.
   void hide_script_calls();
   void keep_shapes(const observe::ScriptCallEvent& call);
 
-  // Whose parameters ops read is to be known, from the next pass on; of the parameters that the modules have now.
+  // Records from the next pass on whose parameters ops read; of the parameters that the modules have now.
   void tell_reads();
 
-  // Places whose calls returned before their work was done: a generator, a coroutine, a future.
+  // Returns places whose calls returned before their work was done: a generator, a coroutine, a future.
   std::set<ModuleId> deferred() const;
 
-  // Type and sizes as they are now: lazy modules get theirs in their first call.
+  // Sets type and sizes as they are now: lazy modules get theirs in their first call.
   void update(ModuleId place, const Module& facts);
 
-  // Callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
+  // Return callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);
 
@@ -68,11 +69,11 @@ class ModuleHooks {
   std::vector<Module> modules() const;
 
  private:
-  // Whether a call that begins now on this thread belongs to what is observed.
+  // Returns whether a call that begins now on this thread belongs to what is observed.
   bool is_counted(PyObject* module, ModuleId place);
-  // Whether this thread, whose scopes are none of the session's, is inside a call of the model itself.
+  // Returns whether this thread, on which the session has no frame open, is inside a call of the model itself.
   bool is_in_others_call() const;
-  // torch.compile may wrap a module of the tree after the profiler was made.
+  // Adds a wrapper of a module of the tree: torch.compile may make one after the profiler was made.
   bool adopt(PyObject* wrapper);
   void note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
   void note_outputs(PyObject* module, PyObject* output);
@@ -87,7 +88,7 @@ class ModuleHooks {
   std::vector<Module> modules_;
   std::set<ModuleId> deferred_;
   std::unordered_map<const void*, const void*> wrapped_;  // by wrapper
-  // Of the model, that were left out and have not ended: thread and module. Of one pass.
+  // The model's calls that were left out and have not ended: thread and module. Of one pass.
   std::multiset<std::pair<std::uint64_t, const void*>> others_calls_;
   std::uint64_t others_pass_ = 0;
   pybind11::list wrappers_;  // kept alive, as the tree's objects

@@ -14,7 +14,7 @@ namespace roofprof::python {
 // A visitor of walk_tensors.
 class OutputBlocks {
  public:
-  // False where something among the outputs may hold tensors that were not found.
+  // Returns false where something among the outputs may hold tensors that were not found.
   bool known() const { return known_; }
   const std::vector<const void*>& all() const { return blocks_; }
 

@@ -6,7 +6,7 @@
 
 namespace roofprof::python {
 
-// By its type alone: a proxy that says it is a tensor is none.
+// Decides by the type alone: a proxy that says it is a tensor does not count as one.
 inline bool is_tensor(PyObject* object) {
   return THPVariableClass != nullptr &&
          PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(THPVariableClass)) != 0;
@@ -21,7 +21,7 @@ inline pybind11::object attributes_of(PyObject* object) {
   return attributes;
 }
 
-// What a class or one of its bases has under a name; borrowed, null where there is nothing.
+// Returns the entry of a class or one of its bases under a name; borrowed, null where they have none.
 inline PyObject* in_class(PyTypeObject* type, const char* name) {
   const auto key = pybind11::reinterpret_steal<pybind11::object>(PyUnicode_InternFromString(name));
   return _PyType_Lookup(type, key.ptr());

@@ -1,5 +1,5 @@
 #pragma once
-// What the run loop asks of a model of Python's (roofprof/calls/target.py).
+// Lets the run loop call a model of Python's (roofprof/calls/target.py).
 
 #include <pybind11/pybind11.h>
 
@@ -20,7 +20,8 @@ class PythonTarget final : public run::SessionTarget {
   std::string why_only_once() const override;
   std::int64_t undoing(const std::function<void()>& further) override;
   void prepare() override;
-  // Of code around the model what the executor ran is counted.
+  // False for code around the model: its counting call ran TorchScript's executor, too, so the executor's ops were
+  // counted.
   bool by_executor() const override { return of_model_ && SessionTarget::by_executor(); }
   run::Compilations compilations() const override;
   std::optional<std::string> described(const std::exception* error) const override;

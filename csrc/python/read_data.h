@@ -1,6 +1,6 @@
 #pragma once
-// From Python values (a cost function's counts, the model tree) to the structs of values. Wrong types and missing
-// keys raise KeyError, TypeError or ValueError.
+// Reads Python values (a cost function's counts, the model tree) into the structs of core. Wrong types and missing keys
+// raise KeyError, TypeError or ValueError.
 
 #include <pybind11/pybind11.h>
 

@@ -10,7 +10,7 @@
 
 namespace roofprof::python {
 
-// Every key must be there.
+// Reads the value of a key, which must exist.
 template <class Value>
 void read(const pybind11::dict& from, std::string_view key, Value& to) {
   const pybind11::str name(key.data(), key.size());

@@ -16,7 +16,7 @@ using observe::MemoryRange;
 
 constexpr std::size_t kMaxTensorsInOutput = 4096;
 
-// Of an array that is no tensor.
+// Returns the memory of an array that is not a tensor.
 MemoryRange memory_of_array(PyObject* array) {
   Py_buffer buffer;
   if (PyObject_GetBuffer(array, &buffer, PyBUF_STRIDED_RO) != 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a module's output can have come from the ops that were seen in its call.
+// Decides if a module's output can have come from the ops that were seen in its call.
 
 #include <pybind11/pybind11.h>
 
@@ -14,7 +14,7 @@ namespace roofprof::python {
 // the output holds memory that is neither the inputs' nor the module's own (parameters, buffers, attributes).
 bool is_unobserved(observe::Evidence seen, PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
 
-// Whether any of it is neither the inputs' memory nor the module's own.
+// Returns whether any of it is neither the inputs' memory nor the module's own.
 bool is_any_new(std::vector<observe::MemoryRange> found, PyObject* module, PyObject* arguments, PyObject* keywords);
 
 }  // namespace roofprof::python

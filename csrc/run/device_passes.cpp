@@ -169,7 +169,7 @@ LaunchMarker* DevicePasses::start_tracing() {
     refuse_beside_torchs_profiler();
     auto lock = std::make_unique<DeviceLock>();
     collector_->start_tracing();
-    trace_started_ = observe::now_ticks();  // its own clock is read last, so both tell of the same moment
+    trace_started_ = observe::now_ticks();  // the collector reads its clock last, so both times are of the same moment
     lock_ = std::move(lock);
     return collector_->marker();
   } catch (const CollectorError& error) {

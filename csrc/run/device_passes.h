@@ -1,5 +1,5 @@
 #pragma once
-// What a profile's runs do on a device: traced and counted where a collector can, waited for where it cannot. C++'s
+// Runs a profile's passes on a device: traced and counted where a collector can, waited for where it cannot. C++'s
 // profiler and Python's both go through this.
 
 #include <cstdint>
@@ -16,17 +16,18 @@
 
 namespace roofprof {
 
-// Why calls on that device cannot be timed; empty where they can.
+// Returns why calls on that device cannot be timed; empty where they can.
 std::string untimed_on(const std::string& device);
 
-// What a reader must know of the machine to compare a profile's figures; of the GPU too where it ran there.
+// Returns the facts about the machine that a reader needs to compare a profile's figures; about the GPU too where it
+// ran there.
 Environment environment_of(const std::string& device);
 
-// Of one run() or one block. What a collector cannot do is no error: it becomes a note, and the profile has what is
-// left (times without counters, wall times alone).
+// Serves one run() or one block. A failure of the collector is not an error: it becomes a note, and the profile has
+// what is left (times without counters, wall times alone).
 class DevicePasses {
  public:
-  // "cuda" and "cuda:0" are traced; with any other device, all of this does what the session does and nothing else.
+  // Traces "cuda" and "cuda:0"; with any other device, all of this does what the session does and nothing else.
   DevicePasses(std::string device, Counters counters);
   ~DevicePasses();
   DevicePasses(const DevicePasses&) = delete;
@@ -34,19 +35,20 @@ class DevicePasses {
 
   // Starts a pass once the device stands still, traced where that is possible. Throws what Session::start throws.
   void start(observe::Session& session, std::optional<ModuleId> base);
-  // Ends it when the device has done its part, so that the pass's wall time has both; where the model raised, at once.
+  // Ends the pass when the device has done its part, so that the pass's wall time has both; where the model raised, at
+  // once.
   Pass stop(observe::Session& session, bool raised = false);
-  // Around what a clock times.
+  // Waits for the device; called around what a clock times.
   void synchronize();
-  // Why the device is of no use any more, and with it further runs; empty: it is.
+  // Returns why the device, and with it further runs, cannot be used any more; empty: they can.
   const std::string& lost() const { return lost_; }
 
-  // Counters, in runs of their own after the timed ones: `call` does the same once more, as often as they need passes.
-  // Throws what it throws.
+  // Reads counters in separate runs after the timed ones: `call` makes the same call once more, as often as they need
+  // passes. Throws what it throws.
   void count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
              const std::function<void()>& call);
 
-  // What is known when all passes have ended; empty where the device is not traced.
+  // Returns the facts after all passes have ended; empty where the device is not traced.
   std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
 
  private:

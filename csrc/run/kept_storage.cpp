@@ -31,13 +31,13 @@ c10::StorageImpl& storage_of(const at::Tensor& tensor) {
 // Asked of the storage itself, this may throw.
 const void* memory_of(c10::StorageImpl& storage) { return storage._mutable_data_ptr_no_checks().get(); }
 
-// Where the elements end if the storage is as long as they say.
+// Returns where the elements end if the storage is as long as they require.
 std::int64_t bytes_needed(const at::Tensor& tensor) {
   return static_cast<std::int64_t>(at::detail::computeStorageNbytes(
       tensor.sizes(), tensor.strides(), tensor.element_size(), static_cast<std::size_t>(tensor.storage_offset())));
 }
 
-// Whether each element has a place of its own: sizes and strides as of a nest of blocks.
+// Returns whether elements share memory: they do not where sizes and strides are those of a nest of blocks.
 bool overlaps_itself(const at::Tensor& tensor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, size
   for (std::int64_t dim = 0; dim < tensor.dim(); ++dim) {
@@ -84,7 +84,7 @@ bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), static_cast<std::size_t>(a.numel())) == 0;
 }
 
-// As torch's own resize, which only knows the devices that it was built for.
+// Resizes the storage as torch's own function does, which only knows the devices that it was built for.
 void resize(c10::StorageImpl& storage, std::int64_t bytes) {
   const c10::DeviceGuard guard(storage.device());
   const at::Storage fresh(c10::make_intrusive<c10::StorageImpl>(

@@ -10,11 +10,11 @@
 
 namespace roofprof::run {
 
-// Whether elements lie in a storage of the tensor's own: not so for sparse and nested tensors, for those that Python
-// dispatches (fake and distributed tensors, wrappers), and for wrappers of torch.func.
+// Returns whether the elements lie in a storage of the tensor itself: not so for sparse and nested tensors, for those
+// that Python dispatches (fake and distributed tensors, wrappers), and for wrappers of torch.func.
 bool is_dense(const at::Tensor& tensor);
 
-// What there is of a dense tensor's memory at one moment.
+// The address and size of a dense tensor's memory at one moment.
 struct StorageState {
   const void* data = nullptr;
   std::int64_t bytes = 0;
@@ -23,18 +23,18 @@ struct StorageState {
 };
 StorageState storage_state(const at::Tensor& tensor);
 
-// Whether the memory of all elements is there. Of sparse and nested tensors that of their parts is looked at.
+// Returns whether the memory of all elements is there. For sparse and nested tensors it checks the parts.
 bool holds_its_elements(const at::Tensor& tensor);
 
 class KeptStorages {
  public:
-  // The size of a dense tensor's storage; with `by_value` all that the tensor has of it, too.
+  // Keeps the size of a dense tensor's storage; with `by_value` also all bytes of it that the tensor has.
   void add(const at::Tensor& tensor, bool by_value);
-  // After the last add(): copies each byte once, however many tensors lie on it.
+  // Copies each byte once, however many tensors lie on it. Call it after the last add().
   void copy();
-  // Sizes and what was copied are put back.
+  // Puts sizes and copied bytes back.
   void restore();
-  // Whether the tensor's storage could be put back at its size. After restore().
+  // Returns whether the tensor's storage could be put back at its size. Call it after restore().
   bool restored(const at::Tensor& tensor) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace roofprof::run {
 namespace {
 
-// Where nothing is timed, no device is traced.
+// Returns the device to trace: none where nothing is timed.
 std::string traced_device(const RunSetting& setting) { return setting.timed() ? setting.device : ""; }
 
 }  // namespace

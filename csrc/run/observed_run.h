@@ -28,7 +28,7 @@ struct RunSetting {
   bool timed() const { return untimed.empty() && scope != "count"; }
 };
 
-// Where a call runs, and why it cannot be timed there; empty: it can.
+// The device on which a call runs, and why the call cannot be timed there; empty: it can.
 struct Location {
   std::string device;
   std::string untimed;
@@ -36,8 +36,8 @@ struct Location {
 
 class ObservedRun {
  public:
-  // `otherwise`: tensors with data and without are within reach, so the setting is a guess; what the counting call
-  // computed on tells, and this is where it ran if it was not as guessed.
+  // `otherwise` is set where tensors with data and without are within reach, so that the setting is a guess. The
+  // counting call shows which of them it computed on; if the guess was wrong, it ran at `otherwise`.
   ObservedRun(std::shared_ptr<observe::Session> session, RunSetting setting,
               std::optional<Location> otherwise = std::nullopt);
 
@@ -48,18 +48,19 @@ class ObservedRun {
   RunResult& result() { return result_; }
   const RunResult& result() const { return result_; }
 
-  // A block: one pass, which is counted, and timed unless the setting says otherwise. In a child that was forked inside
-  // of it, its end gives nothing.
+  // A block is one pass, which is counted, and timed unless the setting says otherwise. In a child that was forked
+  // inside of it, its end gives nothing.
   void start_block();
   void stop_block(bool raised);
-  // A step of it has ended.
+  // Notes that a step of the block has ended.
   void step() { result_.steps.step(); }
-  // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
+  // A run is the counting call alone, and then further ones where they can be timed. These throw as the loop's
+  // functions do.
   void count(RunTarget& target);
   void repeat(RunTarget& target, const RunLimits& limits);
 
  private:
-  // After the counting call or the block: makes the setting one of what ran.
+  // Replaces a guessed setting by what ran, after the counting call or the block.
   void settle();
 
   std::shared_ptr<observe::Session> session_;
@@ -71,7 +72,7 @@ class ObservedRun {
   std::optional<observe::OwnBlock> own_block_;
 };
 
-// Calls observed by a run's session and on its device; how a call is made is the door's.
+// Makes calls that a run's session observes on its device; a subclass decides how a call is made.
 class SessionTarget : public RunTarget {
  public:
   std::int64_t bare() final;
@@ -83,15 +84,15 @@ class SessionTarget : public RunTarget {
  protected:
   // `of_model`: its calls are calls of the model itself, and others' calls of it are left out.
   SessionTarget(ObservedRun& run, bool of_model);
-  // One observed call; fills in `pass` once it has begun, also when it throws.
+  // Makes one observed call. Fills in `pass` once it has begun, also when it throws.
   void observe(const std::function<void()>& call, std::optional<Pass>& pass);
 
-  // A further call as it stands, and the same in the model's scope.
+  // Make a further call: plainly, and in the model's scope.
   virtual void call() = 0;
   virtual void call_in_scope() = 0;
-  // Around all that is observed.
+  // Runs the body, which makes the observed calls, with hooks in place.
   virtual void hooked(const std::function<void()>& body) { body(); }
-  // Around what waits for a device.
+  // Runs a body that waits for a device.
   virtual void waiting(const std::function<void()>& body) { body(); }
 
   ObservedRun& run() { return run_; }

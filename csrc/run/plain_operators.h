@@ -6,9 +6,9 @@
 
 namespace roofprof::run {
 
-// Operators called while this stands are torch's own, whatever modes and transforms the caller is in: none of the
-// user's code runs. In inference mode every tensor may be written, and no version is raised but by writes to tensors
-// that have one.
+// Makes operators that are called while this lives torch's own, whatever modes and transforms the caller is in: none of
+// the user's code runs. In inference mode every tensor may be written, and only writes to tensors that have a version
+// raise one.
 class PlainOperators {
   c10::InferenceMode inference_;
   c10::impl::ExcludeDispatchKeyGuard modes_{c10::DispatchKeySet(

@@ -13,11 +13,11 @@
 namespace roofprof::run {
 namespace {
 
-// Without a wish of the caller's.
+// The number of repeats where the caller gives none.
 constexpr std::size_t kRepeats = 10;
-// Calls that compile are not timed, but a model that compiles in each call is, after so many.
+// Calls that compile are not timed. After this number of them, they are: the model compiles in each call.
 constexpr std::size_t kCompilingCalls = 16;
-// After so many, TorchScript's executor has made up its mind.
+// The number of calls after which TorchScript's executor does not change its code any more.
 constexpr std::size_t kCallsOfExecutor = 3;
 
 class FurtherCalls {
@@ -42,8 +42,8 @@ class FurtherCalls {
   }
 
  private:
-  // What the calls threw, if it is for a note. Throws what is not. (A cancelled thread throws nothing that has an
-  // address: gcc binds the reference to null.)
+  // Returns what the calls threw, if a note can say it; else rethrows it. (A cancelled thread throws nothing that has
+  // an address: gcc binds the reference to null.)
   __attribute__((no_sanitize("null"))) std::optional<std::string> what_raises(
       const std::function<void()>& calls) const {
     try {
@@ -60,7 +60,7 @@ class FurtherCalls {
     }
   }
 
-  // Whether the calls so far and one of `more` take longer than that.
+  // Returns whether the calls so far and one of `more` take longer than the limit.
   bool spent(std::chrono::nanoseconds limit, std::chrono::nanoseconds more = {}) const {
     if (limits_.repeat) return false;
     const std::chrono::duration<double> compiling(target_.compilations().seconds);
@@ -147,7 +147,7 @@ class FurtherCalls {
       return op.kind == Pass::Op::Kind::unobserved_module;  // looked for in the first call alone
     });
     result_.counting->memory = first.memory;  // measured in the first call alone
-    take_reuse(*result_.counting, first);     // likewise
+    take_reuse(*result_.counting, first);     // only the first call tracks it
     result_.first_call = std::move(first);
     if (repeats_ > 1) {
       add(std::move(*unlike_first_));

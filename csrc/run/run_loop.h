@@ -16,12 +16,12 @@ namespace roofprof::run {
 struct RunLimits {
   std::int64_t warmup = 3;               // calls that are not timed
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
-  // Without a wish for `repeat` only; half of it is for the warm-up. Compilations do not count.
+  // The time limit where `repeat` is not given; half of it is for the warm-up. Compilations do not count.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
   std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;  // tests put another in its place
 };
 
-// What was observed so far. All of it stands when a call throws.
+// The passes and notes so far. All of them stay when a call throws.
 struct RunResult {
   std::optional<Pass> counting;  // empty: no call has begun
   std::vector<Pass> timed;
@@ -29,7 +29,7 @@ struct RunResult {
   std::int64_t warmup = 0;             // further calls that were not timed
   std::optional<double> others_share;  // of the processors: what other programs used while calls were timed
   bool partial = false;                // the counting call threw
-  // Where the calls after it did other work, again and again: `counting` is then theirs.
+  // Set where all later calls did other work than the first: `counting` is then a later one.
   std::optional<Pass> first_call;
   std::vector<Note> notes;
   StepClock steps;  // of a block
@@ -48,7 +48,7 @@ void count_call(RunTarget& target, RunResult& result);
 //   change its mind in its first calls, which are then warm-up;
 // - a call that throws an exception stops the timing, too; so does a lost device;
 // - counters are read at the end.
-// Where nothing can be timed that way, the counting call's times stand. Throws what RunTarget::described lets through;
+// The counting call's times stay where nothing can be timed that way. Throws what RunTarget::described lets through;
 // everything is put back then, too.
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
 

@@ -21,8 +21,9 @@ std::optional<std::int64_t> version_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? std::nullopt : std::optional<std::int64_t>(tensor._version());
 }
 
-// Formats of torch's own whose elements lie in several tensors or in no storage: sparse, nested, those of oneDNN. What
-// else has no storage of its own is a wrapper, and what it holds is looked at by itself.
+// Returns whether the tensor has one of torch's formats whose elements lie in several tensors or in no storage: sparse,
+// nested, those of oneDNN. Any other tensor without a storage is a wrapper, and the tensors that it holds are kept
+// separately.
 bool has_format(const at::Tensor& tensor) {
   const auto* impl = tensor.unsafeGetTensorImpl();
   return !impl->is_python_dispatch() && !tensor.is_meta() && !impl->has_symbolic_sizes_strides() &&
@@ -106,7 +107,7 @@ KeptTensors::KeptTensors(const std::vector<ToKeep>& tensors) {
 }
 
 std::int64_t KeptTensors::restore() {
-  // What changed is asked before anything is put back: tensors share storages.
+  // The changes are found before anything is put back: tensors share storages.
   for (auto& kept : all_) kept.written = is_written(kept);
   storages_.restore();
   const PlainOperators plain;
@@ -159,7 +160,7 @@ std::string TensorSnapshot::why_only_once() const {
   });
   if (freed == 0) return {};
   return "further ones would find " + std::to_string(freed) + (freed == 1 ? " tensor" : " tensors") +
-         " without the memory that it freed; if a call gets it anew, make one before the profile";
+         " without the memory that it freed; if a call allocates it again, make one before the profile";
 }
 
 void TensorSnapshot::keep(const std::vector<at::Tensor>& tensors) {

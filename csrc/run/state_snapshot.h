@@ -1,5 +1,5 @@
 #pragma once
-// What calls of a model leave changed, kept so that further calls can be undone.
+// Keeps what calls of a model change, so that further calls can be undone.
 //
 // The list of what is put back, the same behind both front ends:
 // - tensors: the parameters and buffers of the model and the tensors among the arguments, each with its values, its
@@ -30,8 +30,8 @@
 
 namespace roofprof::run {
 
-// What no call was seen to write is kept by value as well, until this much is: torch does not tell of writes to tensors
-// made in inference mode or through variable_data() (`tensor.data` in Python).
+// The limit for keeping tensors by value that no call was seen to write: torch does not report writes to tensors made
+// in inference mode or through variable_data() (`tensor.data` in Python).
 inline constexpr std::int64_t kBytesKept = 1 << 28;
 
 // The random numbers of the CPU and of CUDA devices, the grad mode, and what autocast has cast already.
@@ -45,7 +45,7 @@ class AmbientState {
   std::vector<std::pair<at::Generator, at::Tensor>> random_;
 };
 
-// The gradient of a leaf, which may be undefined; empty of another tensor, and of one that does not tell.
+// Returns the gradient of a leaf, which may be undefined; empty for other tensors, and for those that do not give it.
 std::optional<at::Tensor> gradient_of(const at::Tensor& tensor);
 
 struct ToKeep {
@@ -53,19 +53,20 @@ struct ToKeep {
   bool by_value = false;
 };
 
-// Tensors as they were when this was made. None of the user's code runs: what a wrapper holds is to be given as well.
+// Tensors as they were when this was made. None of the user's code runs: the caller must also pass what a wrapper
+// holds.
 class KeptTensors {
  public:
   explicit KeptTensors(const std::vector<ToKeep>& tensors);
-  // Puts back storages, values, gradients and whether there is one to be. Returns how many tensors could not be: they
-  // were written but not kept by value, or their memory was not to be had.
+  // Puts back storages, values, gradients and whether a tensor requires one. Returns how many tensors could not be put
+  // back: they were written but not kept by value, or their memory could not be allocated.
   std::int64_t restore();
 
  private:
   struct Kept {
     at::Tensor tensor;
     at::Tensor alias;   // stays with the storage when set_data() moves the tensor on; undefined: a wrapper
-    at::Tensor values;  // of a format that has no storage of its own
+    at::Tensor values;  // in a format that does not use a storage
     std::optional<std::int64_t> version;
     std::optional<StorageState> state;  // of a dense tensor
     std::optional<at::Tensor> gradient;
@@ -74,26 +75,26 @@ class KeptTensors {
     bool written = false;
   };
   static bool is_written(const Kept& kept);
-  // False where it could not be.
+  // Returns false where the tensor could not be put back.
   bool put_back(Kept& kept) const;
 
   std::vector<Kept> all_;
   KeptStorages storages_;
 };
 
-// The tensors within reach of a call. Kept by value are those that the first call wrote, as further calls will; of the
-// others as many as `bytes_kept` allows, of inputs only those that torch does not watch.
+// The tensors within reach of a call. It keeps by value those that the first call wrote, as further calls will; of the
+// others as many as `bytes_kept` allows, of inputs only those whose writes torch does not report.
 class TensorSnapshot {
  public:
-  // Before the first call.
+  // Must be made before the first call.
   TensorSnapshot(std::vector<at::Tensor> tensors, const std::vector<at::Tensor>& inputs,
                  std::int64_t bytes_kept = kBytesKept);
-  // After it. Why no further call may be made, as the end of a sentence: an operator on freed memory ends the process.
-  // Empty: there may.
+  // Call these two after the first call. Returns why no further call may be made, as the end of a sentence: an operator
+  // on freed memory ends the process. Empty: it may.
   std::string why_only_once() const;
-  // After it, with what is within reach by then.
+  // Keeps the tensors that are within reach by then.
   void keep(const std::vector<at::Tensor>& tensors);
-  // Puts back what was kept. Returns how many tensors only further calls wrote to, so that they could not be.
+  // Puts back what was kept. Returns how many tensors could not be put back, because only further calls wrote to them.
   std::int64_t restore() { return kept_ ? kept_->restore() : 0; }
 
  private:

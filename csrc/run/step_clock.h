@@ -28,7 +28,7 @@ class StepClock {
   }
 
   std::int64_t count() const { return count_; }
-  // Of the first kStepsTimed.
+  // Returns the times of the first kStepsTimed steps.
   const std::vector<std::int64_t>& times_ns() const { return times_ns_; }
 
  private:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __version__ = _build_info.VERSION
 
 cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
-"""Where CMake finds this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
+"""The folder for CMake to find this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
 
 __all__ = [
     "Ceilings",
@@ -110,5 +110,5 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, *_NOT_STARRED})
 
-    if "torch" in sys.modules:  # nothing is left to save, and what does not fit is said at once
+    if "torch" in sys.modules:  # nothing is left to save, and an unfit torch is reported at once
         __getattr__("profile")

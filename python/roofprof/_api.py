@@ -1,4 +1,4 @@
-"""What ``import roofprof`` gives."""
+"""The names that ``import roofprof`` gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the extension fits the torch that is there; asked without loading torch, which takes seconds."""
+"""A check that the extension fits the installed torch, without loading torch, which takes seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _torch_version() -> str | None:
         return str(sys.modules["torch"].__version__)
     try:
         return metadata.version("torch")
-    except metadata.PackageNotFoundError:  # whoever imports it says so
+    except metadata.PackageNotFoundError:  # the import of torch reports that
         return None
 
 

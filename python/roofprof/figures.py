@@ -22,7 +22,7 @@ class Fields(Mapping[str, _report.Field]):
         self._first = {f.name: f for f in reversed(every)}
 
     def of(self, kind: str) -> Mapping[str, _report.Field]:
-        """The figures of a "row", "group" or "kernel", in the order of the CSV. Raises ValueError for any other."""
+        """Return the figures of a "row", "group" or "kernel", in the CSV's order. Raises ValueError for other kinds."""
         if kind not in self._of:
             raise ValueError(f"there are figures of {', '.join(KINDS)}, not of {kind!r}")
         return self._of[kind]

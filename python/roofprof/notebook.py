@@ -80,7 +80,7 @@ _QUOTED = re.compile(r"""(["'])(.*?)\1""")
 
 
 def _split(parser: argparse.ArgumentParser, line: str) -> tuple[list[str], str]:
-    """The options, and the statement after them as it was written."""
+    """Return the options, and the statement after them as it was written."""
     rest, options = line.strip(), []
     while rest.startswith("-"):
         action = parser._option_string_actions.get(rest.split(maxsplit=1)[0])
@@ -92,7 +92,7 @@ def _split(parser: argparse.ArgumentParser, line: str) -> tuple[list[str], str]:
 
 
 class _Magic:
-    """What the magics of one shell do."""
+    """The magics of one shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -155,7 +155,7 @@ class _Magic:
     # ---- the user's code
 
     def _compiled(self, source: str, lines_above: int) -> list[Any]:
-        """Its code, and that of its last expression, whose value is the cell's. Raises SyntaxError."""
+        """Return the cell's code, and that of its last expression, whose value is the cell's. Raises SyntaxError."""
         shell = self._shell
         text = "\n" * lines_above + shell.transform_cell(source)  # lines are counted as the user sees them
         name = shell.compile.cache(text, shell.displayhook.prompt_count)
@@ -176,7 +176,7 @@ class _Magic:
     # ---- the report
 
     def _keep(self, window: Window, arguments: argparse.Namespace) -> Report | None:
-        """In its variable and files; None where nothing was profiled."""
+        """Keep the report in its variable and files, and return it; None where nothing was profiled."""
         report = window.report()
         if report is not None:
             self._shell.user_ns[arguments.output] = report

@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class Roofprof:
-    """What the fixture gives."""
+    """The object that the fixture returns."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def profile(self, model: Any, *args: Any, **kwargs: Any) -> Report:
-        """``roofprof.profile``: a report with times."""
+        """Return ``roofprof.profile``'s report, with times."""
         from roofprof import profile
 
         return profile(model, *args, **kwargs)
 
     def count(self, model: Any, *args: Any, **kwargs: Any) -> Report:
-        """``roofprof.count``: a report without times, of one call."""
+        """Return ``roofprof.count``'s report of one call, without times."""
         from roofprof import count
 
         return count(model, *args, **kwargs)
@@ -42,13 +42,13 @@ class Roofprof:
 
         budget, baseline: files, from pytest's root folder on; or a dict such as ``{"total": {"time": "<= 20 ms"}}``,
         and a report. Returns the report. Raises AssertionError that lists the broken limits, BudgetError for what is
-        wrong with the budget, TypeError for arguments beside a report.
+        wrong with the budget, TypeError for a model's arguments together with a report.
         """
         __tracebackhide__ = True
         from roofprof import Report
         from roofprof.budget import Budget
 
-        # A budget that is wrong is told before the model is run.
+        # Budget errors are raised before the model runs.
         limits = Budget.of(budget) if isinstance(budget, Mapping) else Budget.load(self._root / budget)
         before = baseline if isinstance(baseline, Report | None) else Report.from_json(self._root / baseline)
         if isinstance(model, Report) and (args or kwargs):
@@ -62,5 +62,5 @@ class Roofprof:
 
 @pytest.fixture(name="roofprof")
 def _roofprof(request: pytest.FixtureRequest) -> Roofprof:
-    """Budgets in tests: ``roofprof.check(model, x, budget="budget.toml")``."""
+    """Check budgets in tests: ``roofprof.check(model, x, budget="budget.toml")``."""
     return Roofprof(request.config.rootpath)

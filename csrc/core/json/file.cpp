@@ -43,7 +43,7 @@ class OpenFile {
 
   explicit operator bool() const { return file_ >= 0; }
   int number() const { return file_; }
-  // Some file systems say only now that there was no room.
+  // Closes the file. Some file systems report only now that the disk is full.
   bool close() { return ::close(std::exchange(file_, -1)) == 0; }
 
  private:
@@ -62,7 +62,8 @@ std::string write_all(OpenFile& file, std::string_view text) {
   return file.close() ? std::string() : last_error();
 }
 
-// Beside the target, as a rename is only whole within one file system; unique per process and call.
+// Returns a path in the target's folder, because a rename is atomic only within one file system. The name is unique per
+// process and call.
 fs::path temporary_beside(const fs::path& target) {
   constexpr std::size_t kLongest = 200;  // of a name of 255 bytes
   static std::atomic<unsigned> counter{0};

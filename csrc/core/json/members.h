@@ -40,7 +40,7 @@ inline constexpr bool is_counts_by_name = std::same_as<Value, std::map<std::stri
 template <class Value>
 inline constexpr bool has_element_names = !ElementNames<Value>::names.empty();
 
-// Whether an element of an array with names is written: what is zero or not known is left out.
+// Returns whether an element of an array with names is written: zero and unknown values are left out.
 inline bool is_there(std::int64_t count) { return count != 0; }
 inline bool is_there(const std::optional<double>& value) { return value && std::isfinite(*value); }
 

@@ -52,7 +52,7 @@ void JsonReader::digits() {
 std::string_view JsonReader::number_text() {
   const char first = peek();
   if (first != '-' && !is_digit(first)) {
-    static_cast<void>(raw());  // what is no JSON is said to be so first
+    static_cast<void>(raw());  // a text that is not JSON gets that error instead
     refuse_type("a number");
   }
   const std::size_t start = at_;
@@ -147,7 +147,7 @@ void JsonReader::open(char bracket, const char* kind) {
 void JsonReader::begin_object() { open('{', "an object"); }
 void JsonReader::begin_array() { open('[', "a list"); }
 
-// To the next key or item: false, and the level is left, where there is none.
+// Moves to the next key or item. Returns false, and leaves the level, where none follows.
 bool JsonReader::next(char closing) {
   blanks();
   Level& level = levels_.back();

@@ -1,5 +1,5 @@
 #pragma once
-// JSON text (RFC 8259), read value by value; whatever is no JSON is refused.
+// Reads JSON text (RFC 8259) value by value, and refuses everything that is not JSON.
 //
 //   JsonReader reader(text);
 //   reader.begin_object();
@@ -28,7 +28,7 @@ class JsonError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The text is no JSON: "it is not JSON (line 3, column 7: ...)".
+// Raised where the text is not JSON: "it is not JSON (line 3, column 7: ...)".
 class JsonSyntaxError final : public JsonError {
  public:
   JsonSyntaxError(const std::string& problem, std::size_t line, std::size_t column);
@@ -66,14 +66,14 @@ class JsonReader {
     if (error != std::errc{} || end != digits.data() + digits.size()) refuse_type("an integer");
     return value;
   }
-  // Whether the next value is a text, is a number that is written as an integer.
+  // These return whether the next value is a text, or a number that is written as an integer.
   bool is_text();
   bool is_integer();
 
   void skip();
-  // The next value's own text.
+  // Skips the next value and returns its text.
   std::string_view raw();
-  // Nothing but blanks follows.
+  // Throws if anything but blanks follows.
   void finish();
 
   // The value that is being read: "ops[3].calls"; empty for the outermost one.
@@ -87,7 +87,7 @@ class JsonReader {
   struct Level {
     bool is_object = false;
     bool is_first = true;
-    std::string_view key = {};  // as it stands in the text
+    std::string_view key = {};  // in the text's spelling
     std::size_t index = 0;
   };
 
@@ -103,7 +103,7 @@ class JsonReader {
   void digits();
   // The token of a number.
   std::string_view number_text();
-  // What stands between quotes: as it is in the text, and decoded where it has escapes.
+  // quoted() returns the text between quotes with its escapes; decoded() replaces the escapes.
   std::string_view quoted();
   std::string_view decoded(std::string_view quoted_text);
   std::uint32_t hex_digits(std::size_t at) const;

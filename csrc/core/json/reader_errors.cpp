@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// What the reader says of a text that it refuses, and where in the text that is.
+// Writes the reader's errors about a text that it refuses, and finds their place in the text.
 namespace roofprof {
 
 JsonSyntaxError::JsonSyntaxError(const std::string& problem, std::size_t line, std::size_t column)

@@ -13,7 +13,7 @@
 
 namespace roofprof {
 
-// The text in quotes, escaped; bytes that are no valid UTF-8 become U+FFFD.
+// Returns the text in quotes, escaped; bytes that are not valid UTF-8 become U+FFFD.
 std::string json_quoted(std::string_view text);
 
 // The fewest digits that read back as the same double, always recognisable as one ("1.0"); "null" where not finite.
@@ -26,7 +26,7 @@ class JsonWriter {
   void begin_array() { open('['); }
   void end_array() { close(']'); }
 
-  // The next value stands on a line of its own.
+  // Puts the next value on a new line.
   void break_line() { line_break_ = true; }
 
   void key(std::string_view name);

@@ -1,5 +1,5 @@
 #pragma once
-// Where CUPTI's buffers come from and go to.
+// Gives CUPTI its buffers and takes them back.
 
 #include <condition_variable>
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace roofprof::cupti {
 
-// What bounds a trace's memory.
+// The limits of a trace's memory.
 struct TraceLimits {
-  // CUPTI clears each buffer when it gets one, within a call of the model's, and each thread has one of its own: a
-  // large one would show as idle time.
+  // CUPTI clears each buffer when it gets one, within a call of the model's, and uses one for each thread: clearing a
+  // large buffer would show as idle time.
   std::size_t buffer_bytes = std::size_t{1} << 20;
   std::size_t records = 4'000'000;  // of kernels, copies and fills; four times as many launch ids
 };
@@ -25,7 +25,8 @@ struct TraceLimits {
 // The id that a tracer's own call at the end of a trace is made under.
 inline constexpr LaunchId kLastLaunch = ~LaunchId{0};
 
-// What came while the inbox was open. `name` of a record is an index into `names`, which are mangled and distinct.
+// The records that came while the inbox was open. `name` of a record is an index into `names`, which are mangled and
+// distinct.
 struct Received {
   std::vector<std::string> names;
   std::vector<KernelRecord> records;
@@ -40,8 +41,9 @@ struct Received {
   bool last_came = false;       // the call under kLastLaunch, which is not among the launches
 };
 
-// One in a process, as CUPTI's buffer callbacks carry no pointer of ours; it is never destroyed, since CUPTI may return
-// buffers at any time. Records are read on the thread that returns a buffer; no lock is held while CUPTI is called.
+// There is one inbox in a process, because CUPTI's buffer callbacks carry no pointer to one. It is never destroyed,
+// since CUPTI may return buffers at any time. The thread that returns a buffer reads its records; no lock is held while
+// CUPTI is called.
 class ActivityInbox {
  public:
   static ActivityInbox& instance();
@@ -57,7 +59,7 @@ class ActivityInbox {
   Received close();
 
   std::size_t buffers_out() const;  // that CUPTI has
-  // Those that CUPTI has went to another client. Whether there were any.
+  // Forgets the buffers that CUPTI has: they went to another client. Returns whether there were any.
   bool give_up_buffers();
 
  private:
@@ -75,7 +77,7 @@ class ActivityInbox {
     bool foreign;
   };
   void read(const Api& api, const Returned& returned);
-  // With the lock held:
+  // The caller of these holds the lock:
   void add(ParsedBuffer&& parsed, bool foreign);
   std::uint32_t index_of(const std::string& name);
   void recycle(std::uint8_t* buffer, std::size_t bytes);

@@ -8,7 +8,7 @@ namespace roofprof::cupti {
 
 namespace {
 
-// Structs of the library at hand may be longer than these: newer ones only append, and cuptiActivityGetNextRecord knows
+// Structs of the loaded library may be longer than these: newer ones only append, and cuptiActivityGetNextRecord knows
 // their length. Every version since CUDA 12.0 has the fields that are read below.
 using Kernel = CUpti_ActivityKernel9;
 using Copy = CUpti_ActivityMemcpy5;
@@ -33,8 +33,8 @@ Memory memory_of(unsigned kind) {
   }
 }
 
-// What a copy's kind says of its ends where these are not known. A host's end stays unknown: the kind does not say
-// whether it is pinned or pageable.
+// The ends of a copy as its kind gives them, for ends that are not known otherwise. A host's end stays unknown: the
+// kind does not say whether it is pinned or pageable.
 struct CopyKind {
   std::string_view name;
   bool from_device = false;
@@ -132,7 +132,8 @@ class Reader {
     if (id.externalKind == kOurIds) parsed_.launches.push_back({id.correlationId, id.externalId});
   }
 
-  // What all kinds have. Null without times: such a record is counted and left out.
+  // Adds a record with the members that all kinds share. Returns null where it has no times: such a record is counted
+  // and left out.
   template <class Activity>
   KernelRecord* add(KernelKind kind, const Activity& activity, std::string_view name) {
     constexpr auto kLatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());

@@ -1,5 +1,5 @@
 #pragma once
-// The records in a buffer of CUPTI's activity API, read into values of ours.
+// Reads the records in a buffer of CUPTI's activity API into LaunchRecords and KernelRecords.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace roofprof::cupti {
 
-// Ours among the kinds of external ids. torch's profiler uses CUSTOM0 and CUSTOM1.
+// The kind of external ids that roofprof uses. torch's profiler uses CUSTOM0 and CUSTOM1.
 inline constexpr CUpti_ExternalCorrelationKind kOurIds = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// Under which launch id the call with this correlation id was made.
+// The launch id under which the call with this correlation id was made.
 struct LaunchRecord {
   std::uint32_t correlation = 0;
   LaunchId launch = kNoLaunch;
@@ -28,7 +28,8 @@ struct ParsedBuffer {
   bool readable = true;         // to its end; else this is what came before the first broken record
 };
 
-// All that is copied is: neither the buffer nor the names that it points to are needed afterwards.
+// Reads the buffer's records. It copies everything: neither the buffer nor the names that it points to are needed
+// afterwards.
 ParsedBuffer parse_records(const Api& api, std::uint8_t* buffer, std::size_t valid_bytes);
 
 }  // namespace roofprof::cupti

@@ -22,8 +22,8 @@ struct Library {
   std::string how;
 };
 
-// The copy in the process first: a second one beside torch's would not see what torch launches. For the same reason, no
-// path of our own is tried.
+// Prefers the copy that is loaded in the process: a second copy would not see what torch launches. For the same reason
+// it tries no built-in path.
 Library open_library() {
   const char* asked = std::getenv("ROOFPROF_CUPTI_LIB");
   if (asked != nullptr && *asked != '\0') {
@@ -54,9 +54,9 @@ void require(const Api& api, const std::string& missing, const char* for_what) {
       "use the CUPTI that came with torch");
 }
 
-// CUPTI asks for these by their bare names when counters are first used, and would find those of a CUDA toolkit or,
-// where there is none, nothing (CUPTI_ERROR_NOT_INITIALIZED): in torch's wheels they are beside it, off the search
-// path. CUPTI finds libraries that are loaded already.
+// Loads the libraries that CUPTI asks for by their bare names when counters are first used. Otherwise CUPTI would find
+// those of a CUDA toolkit or, without one, none (CUPTI_ERROR_NOT_INITIALIZED): torch's wheels keep them in CUPTI's
+// folder, off the search path. CUPTI finds libraries that are loaded already.
 void load_counter_libraries(const std::string& path_of_cupti) {
   const std::size_t folder = path_of_cupti.rfind('/');
   if (folder == std::string::npos) return;

@@ -18,7 +18,7 @@
 
 namespace roofprof::cupti {
 
-// A call of CUPTI's that failed: which, with which code, what that means for the user, and what to do.
+// Reports a failed call of CUPTI's: the function, its code, what that means for the user, and what to do.
 class CuptiError : public CollectorError {
  public:
   CuptiError(std::string_view function, int code);
@@ -28,7 +28,8 @@ class CuptiError : public CollectorError {
   int code_;
 };
 
-// "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"; by our own table, as cuptiGetResultString is not safe without a driver.
+// Returns the code's name, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES". It comes from roofprof's table, as
+// cuptiGetResultString is not safe without a driver.
 std::string_view error_name(int code);
 
 // Raw forms: null where the library lacks them. Nothing may be called before the driver was found to work.
@@ -62,8 +63,8 @@ std::uint64_t machines_real_time();
 std::string version_text(std::uint32_t version);
 
 // Looks the library up: ROOFPROF_CUPTI_LIB, else the copy that is loaded already, else by its name. The driver's gate
-// comes first: nothing of CUPTI's is touched where that throws. Throws CollectorError where there is no library, or one
-// that is too old or lacks a REQUIRED function.
+// comes first: where it throws, CUPTI stays untouched. Throws CollectorError where the library is missing or too old,
+// or lacks a REQUIRED function.
 Api open_api();
 
 // The process's CUPTI, opened at the first call that finds one. Throws as open_api does, at each call.
@@ -93,8 +94,8 @@ struct ParamSize;
 #include "device/cupti/param_sizes.def"
 #undef PARAMS
 
-// A zeroed parameter struct with the size that CUPTI 13.0 accepts, whatever the headers at hand say: later ones have
-// fields at the end that an older library refuses, and a later library takes the older size.
+// Returns a zeroed parameter struct with the size that CUPTI 13.0 accepts, whatever size the headers give it: later
+// ones have fields at the end that an older library refuses, and a later library takes the older size.
 template <class Params>
 Params params() {
   Params zeroed{};

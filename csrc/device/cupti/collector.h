@@ -7,7 +7,7 @@
 
 namespace roofprof::cupti {
 
-// Throws CollectorError where there is no driver, device or usable CUPTI.
+// Throws CollectorError where the driver, a device or a usable CUPTI is missing.
 std::unique_ptr<DeviceCollector> make_collector();
 
 }  // namespace roofprof::cupti

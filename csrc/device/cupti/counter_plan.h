@@ -1,5 +1,5 @@
 #pragma once
-// Which metrics are collected together, and the counters computed from their values.
+// Plans which metrics are collected together, and computes the counters from their values.
 
 #include <map>
 #include <memory>
@@ -19,17 +19,17 @@ using RangeTable = std::map<std::uint64_t, std::vector<double>>;
 struct MetricGroup {
   std::unique_ptr<Configuration> configuration;
   std::size_t first_column = 0;
-  std::string failure;  // why there are no values; empty: there are
+  std::string failure;  // why values are missing; empty: none are
 };
 
 struct CounterPlan {
-  std::vector<ResolvedCounter> counters;  // all that were asked for, those without values included
+  std::vector<ResolvedCounter> counters;  // all requested ones, also those without values
   std::vector<MetricGroup> groups;
   std::size_t columns = 0;
 };
 
-// Groups the metrics of each set so that a group is one pass, in which nothing has to be repeated; a metric that needs
-// more by itself is a group of its own. A counter whose metrics the system refuses says so.
+// Groups the metrics of each set so that a group is one pass, in which nothing has to be repeated. A metric that needs
+// more passes by itself becomes a separate group. A counter whose metrics the system refuses says so.
 CounterPlan plan_counters(const HostProfiler& host, const CounterRequest& request);
 
 // Computes the counters: the trace gets their sources and, for each range, their values.

@@ -51,7 +51,7 @@ class LaunchesByCorrelation {
   std::vector<LaunchRecord> launches_;
 };
 
-// What ran as part of graphs, and where it went.
+// Counts what ran as part of graphs, by the way in which its module was found.
 struct GraphCounts {
   std::unordered_set<std::uint64_t> launches;
   std::int64_t by_capture = 0;

@@ -7,7 +7,7 @@
 
 namespace roofprof::cupti {
 
-// What is known of CUDA graphs: `watched` says whether CUPTI reported captures at all.
+// The knowledge about CUDA graphs: `watched` says whether CUPTI reported captures at all.
 struct Captures {
   const GraphNodes& nodes;
   bool watched = false;

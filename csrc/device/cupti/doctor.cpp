@@ -12,7 +12,7 @@
 namespace roofprof::cupti {
 namespace {
 
-// What the look found, or what prevented it.
+// Returns what the look found, or what prevented it.
 Finding finding(const char* what, const std::function<std::string()>& look) {
   try {
     return {what, look(), ""};

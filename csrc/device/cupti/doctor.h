@@ -1,5 +1,5 @@
 #pragma once
-// What CUPTI lets be measured here, for the doctor.
+// Finds out, for the doctor, what CUPTI can measure here.
 
 #include <vector>
 

@@ -5,7 +5,7 @@
 namespace roofprof::cupti {
 namespace {
 
-// Codes without a meaning are mistakes of ours or CUPTI's: only their name is shown.
+// Codes without a meaning are mistakes of roofprof's or CUPTI's: only their name is shown.
 struct ErrorText {
   CUptiResult code;
   std::string_view name;
@@ -24,8 +24,7 @@ constexpr std::array kErrors = {
         "its version may be one that roofprof does not know: `roofprof doctor` shows it, ROOFPROF_CUPTI_LIB chooses "
         "another"},
     ErrorText{CODE(ERROR_INVALID_DEVICE), "CUPTI does not know the device", kReport},
-    ErrorText{CODE(ERROR_INVALID_CONTEXT), "there is no CUDA context for CUPTI to work in",
-              "run something on the device first"},
+    ErrorText{CODE(ERROR_INVALID_CONTEXT), "CUPTI has no CUDA context to work in", "run something on the device first"},
     ErrorText{CODE(ERROR_INVALID_EVENT_DOMAIN_ID), "", ""},
     ErrorText{CODE(ERROR_INVALID_EVENT_ID), "", ""},
     ErrorText{CODE(ERROR_INVALID_EVENT_NAME), "", ""},
@@ -42,7 +41,7 @@ constexpr std::array kErrors = {
               "end it first"},
     ErrorText{
         CODE(ERROR_NOT_INITIALIZED), "CUPTI does not start",
-        "libnvperf_host.so and libnvperf_target.so must lie beside it, and the driver must be as new as its CUDA"},
+        "libnvperf_host.so and libnvperf_target.so must lie in its folder, and the driver must be as new as its CUDA"},
     ErrorText{CODE(ERROR_INVALID_METRIC_ID), "", ""},
     ErrorText{CODE(ERROR_INVALID_METRIC_NAME), "this chip does not have the metric", kReport},
     ErrorText{CODE(ERROR_QUEUE_EMPTY), "", ""},

@@ -1,5 +1,5 @@
 #pragma once
-// Which launch id was current when a node of a CUDA graph was captured.
+// Remembers which launch id was current when a node of a CUDA graph was captured.
 
 #include <cstdint>
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace roofprof::cupti {
 
-// Launching a graph runs all its nodes under one correlation id, so a kernel's module is found by its node. The nodes
-// that run are clones of the captured ones, with ids of their own.
+// A launch of a graph runs all its nodes under one correlation id, so a kernel's module is found by its node. The nodes
+// that run are clones of the captured ones, with different ids.
 class GraphNodes {
  public:
   static constexpr std::size_t kMost = 1'000'000;  // further ones are treated as captured before the trace

@@ -1,6 +1,6 @@
 #pragma once
-// The host half of CUPTI's profiler: which metrics a chip has, into how many passes they fit, what counter data say.
-// With libcupti 13.0 it needs neither driver nor device; later versions ask for a driver first.
+// The host half of CUPTI's profiler: it knows which metrics a chip has and into how many passes they fit, and reads
+// counter data. With libcupti 13.0 it needs neither driver nor device; later versions ask for a driver first.
 
 #include <cstdint>
 #include <memory>
@@ -55,7 +55,7 @@ class Configuration {
   const std::vector<std::string>& metrics() const { return metrics_; }
   std::span<const std::uint8_t> image() const { return image_; }
   std::size_t passes() const { return passes_; }
-  // The same as CUPTI takes them, which asks for names that could be changed, and leaves them.
+  // Returns the metrics' names in the form that CUPTI takes: pointers that it could change, but does not.
   const char** names() const { return names_.data(); }
 
   // The metrics' values in one range of a counter data image; not a number where one could not be collected. values has

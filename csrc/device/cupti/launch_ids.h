@@ -20,7 +20,7 @@ class LaunchIds final : public LaunchMarker {
 
   // Makes ids pushed before void. Called on the thread that starts a trace.
   void begin(const Api& api);
-  // Those that CUPTI did not take.
+  // Returns the number of ids that CUPTI did not take.
   std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   // Pops what this thread pushed and did not pop.
   void clear_this_thread() noexcept;

@@ -1,5 +1,6 @@
 #pragma once
-// Which of a chip's metrics make up each counter: one table, resolved against a chip by pure functions. No CUPTI here.
+// Names the metrics of a chip that make up each counter: one table, which pure functions resolve against a chip. No
+// CUPTI here.
 
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,7 @@ struct CounterMetrics {
   std::vector<std::vector<Term>> alternatives;
 };
 
-// One line for each counter, in the order of Counter.
+// Returns one line for each counter, in the order of Counter.
 const std::vector<CounterMetrics>& metric_table();
 
 // A counter on one chip: what was asked for, what the chip has, and the sum that gives its values.
@@ -43,13 +44,13 @@ struct ResolvedCounter {
   bool there() const { return source.missing.empty(); }
 };
 
-// Does the chip have the metric of this base name?
+// Returns whether the chip has the metric of this base name.
 using HasMetric = std::function<bool(std::string_view)>;
 
-// All counters of a set; those that the chip lacks say so.
+// Returns all counters of a set; those that the chip lacks say so.
 std::vector<ResolvedCounter> resolve(MetricSet set, std::string_view chip, const HasMetric& has);
 
-// The counter's value from those of source.metrics, in their order. None where one is not a number.
+// Returns the counter's value from the values of source.metrics, in their order. Empty where one is not a number.
 std::optional<double> evaluate(const ResolvedCounter& counter, std::span<const double> values);
 
 }  // namespace roofprof::cupti

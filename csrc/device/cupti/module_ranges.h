@@ -14,13 +14,13 @@
 namespace roofprof::cupti {
 
 // All that is launched in a pass falls into one range: that of the module entered last and not yet left, or of
-// kNoLaunch. Entering a module inside another one closes the outer one's range, leaving it opens it anew, so that each
-// launch counts in its innermost module alone, and in one pass. CUPTI has one stack of ranges for a context, not one
-// for each thread, so threads take turns: while one is in a module and another enters one, both launch into the
-// latter's range.
+// kNoLaunch. Entering a module inside another one closes the outer one's range, and leaving it opens another range for
+// the outer one. So each launch counts in its innermost module alone, and in one pass. CUPTI has one stack of ranges
+// for a context, not one for each thread, so threads take turns: while one is in a module and another enters one, both
+// launch into the latter's range.
 class ModuleRanges final : public LaunchMarker {
  public:
-  // Of all ranges of a pass, those from `first` on are counted, as many as the session has room for.
+  // Counts the ranges of a pass from `first` on, as many as the session has room for.
   explicit ModuleRanges(RangeSession& session, std::size_t first = 0);
   ~ModuleRanges() override { end_pass(); }
 
@@ -32,9 +32,9 @@ class ModuleRanges final : public LaunchMarker {
   void push(LaunchId id, LaunchLevel level) noexcept override;
   void pop(LaunchLevel level) noexcept override;
 
-  // Of the last pass: whose the ranges were, in the order in which they were opened.
+  // Returns the ids of the last pass's ranges, in the order in which they were opened.
   const std::vector<LaunchId>& opened() const { return opened_; }
-  // Whether a thread entered a module while another thread was in one.
+  // Returns whether a thread entered a module while another thread was in one.
   bool threads_took_turns() const { return threads_took_turns_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace roofprof::cupti {
 namespace {
 
-// How many ranges to make room for where nobody says how many there will be, and at most.
+// The ranges to make room for: where the request expects no number, and at most.
 constexpr std::size_t kUsualRooms = 1024;
 constexpr std::size_t kMostRooms = 65536;
 constexpr std::size_t kMostRounds = 64;  // runs of the body for one set of counters
@@ -68,7 +68,8 @@ void require_success(const char* function, CUptiResult result) {
   if (result != CUPTI_SUCCESS) throw CuptiError(function, result);
 }
 
-// By launch order: the names say it, where they can be read and are all different; else the order of the ranges does.
+// Adds the values by launch order. The names give it, where they can be read and are all different; else the order of
+// the ranges does.
 void add_kernels(const std::vector<std::optional<RangeName>>& names, std::vector<std::vector<double>>&& values,
                  std::size_t first, RangeTable& table) {
   std::set<std::size_t> ordinals;
@@ -83,7 +84,7 @@ void add_kernels(const std::vector<std::optional<RangeName>>& names, std::vector
 
 }  // namespace
 
-// What happens around the body in each pass; the device's context is current in all but the marker's.
+// The actions around the body in each pass; the device's context is current in all but the marker's.
 struct RangeCounting::Steps {
   std::function<void()> begin;
   std::function<LaunchMarker*()> marker;  // for the body
@@ -110,7 +111,7 @@ RangeSession RangeCounting::open(const Configuration& configuration) {
   return {configuration, static_cast<CUcontext>(context.get()), mode_, rooms_};
 }
 
-// Those after it begin with as many.
+// Notes the rooms that CUPTI accepted: later sessions begin with as many.
 void RangeCounting::took(const RangeSession& session) {
   asked_ = std::max(asked_, rooms_.wanted);
   accepted_ = session.rooms();
@@ -220,7 +221,7 @@ RangeTable RangeCounting::count_modules(const Configuration& configuration) {
       std::vector<double>& sums = table.try_emplace(opened[name->ordinal], metrics, 0.0).first->second;
       std::ranges::transform(sums, ranges.values[range], sums.begin(), std::plus());
     }
-    // A range without kernels may be left out; but where there was no room for all, it may have had some.
+    // A range may be missing because it ran no kernels; but if some found no room, it may have run some.
     const std::size_t lost = ranges.dropped + unnamed;
     for (std::size_t ordinal = first; lost > 0 && ordinal < last; ++ordinal) {
       if (!seen[ordinal]) table[opened[ordinal]].assign(metrics, kNoValue);
@@ -243,7 +244,7 @@ RangeCounting::Ranges RangeCounting::kernels_of_a_run(const Configuration& confi
   return read(session, configuration.metrics().size());
 }
 
-// Of a run's kernels those from a launch id on.
+// Counts the kernels of a run from a launch id on.
 RangeCounting::LateRanges RangeCounting::kernels_from(std::size_t id, const Configuration& configuration) {
   RangeSession session = open(configuration);
   took(session);
@@ -288,7 +289,7 @@ void RangeCounting::count_the_rest(const Configuration& configuration, std::size
   std::optional<std::size_t> ids;     // of a run
   while (table.size() < all && rounds_ < kMostRounds && early + 1 < late && id > early) {
     LateRanges found = kernels_from(id, configuration);
-    if (found.ids == 0) return;                                                    // nobody tells of launches
+    if (found.ids == 0) return;                                                    // the body pushes no launch ids
     if (found.ids != ids.value_or(found.ids) || found.ranges.all() > all) return;  // it was another run
     ids = found.ids;
     const std::size_t before = all - found.ranges.all();
@@ -301,7 +302,8 @@ void RangeCounting::count_the_rest(const Configuration& configuration, std::size
     add_kernels(found.ranges.names, std::move(found.ranges.values), before, table);
     early = id;
     if (table.size() > kept) late = found.ids + 1;
-    // Where the next one stands, if the ids that follow launch as many kernels each; a little before that.
+    // The next id: where the next missing kernel is, if the ids that follow launch as many kernels each; a little
+    // before that.
     const double kernels_per_id = static_cast<double>(all - before) / static_cast<double>(found.ids - id);
     const auto further = static_cast<std::size_t>(0.9 * static_cast<double>(table.size() - before) / kernels_per_id);
     id = std::min(early + std::max<std::size_t>(further, 1), late - 1);

@@ -13,7 +13,8 @@
 
 namespace roofprof::cupti {
 
-// Of a request. How CUPTI took the ranges of one configuration is where the next one begins.
+// Counts the ranges of one request. Each configuration begins with the number of ranges that CUPTI took for the one
+// before.
 class RangeCounting {
  public:
   using Body = std::function<void(LaunchMarker*)>;
@@ -21,13 +22,13 @@ class RangeCounting {
   // Refers to all of these as long as it lives.
   RangeCounting(const CounterRequest& request, int device, const Body& body, CounterTrace& trace);
 
-  // Runs the body as often as the configuration needs passes, and as CUPTI takes fewer ranges at a time than there are.
-  // By kernel's position or module's id; notes, passes and what was dropped go to the trace. Throws CollectorError, or
-  // what the body throws.
+  // Runs the body as often as the configuration needs passes, and again where CUPTI takes fewer ranges at a time than
+  // there are. Returns values by a kernel's position or a module's id. Notes, the number of passes and of dropped
+  // ranges go to the trace. Throws CollectorError, or what the body throws.
   RangeTable count(const Configuration& configuration);
 
  private:
-  // What CUPTI has of a session's ranges, in its order.
+  // A session's ranges as CUPTI returns them, in its order.
   struct Ranges {
     std::vector<std::optional<RangeName>> names;
     std::vector<std::vector<double>> values;

@@ -31,7 +31,7 @@ void check_supported(const Api& api, CUdevice device);
 
 std::string chip_name(const Api& api, std::size_t device_index);
 
-// What of the chip's counters this system lets be read. Asked while nothing is counted.
+// Returns which of the chip's counters this system lets roofprof read. Must be asked while nothing is counted.
 std::vector<std::uint8_t> counter_availability(const Api& api, CUcontext context);
 
 struct RangeObjectDeleter {
@@ -40,8 +40,8 @@ struct RangeObjectDeleter {
 };
 using RangeObject = std::unique_ptr<CUpti_RangeProfiler_Object, RangeObjectDeleter>;
 
-// For how many ranges to make room: what is wanted, then, if CUPTI refuses that, what is needed, then half of it each
-// time. It documents no limit; some versions have one of two or three thousand.
+// The number of ranges to make room for: what is wanted, then, if CUPTI refuses that, what is needed, then half of it
+// each time. CUPTI documents no limit; some versions have one of two or three thousand.
 struct RangeRooms {
   std::size_t wanted = 0;
   std::size_t needed = 0;
@@ -72,9 +72,9 @@ class RangeSession {
   CUptiResult push(const char* name) noexcept;
   CUptiResult pop() noexcept;
 
-  // After the last pass.
-  std::size_t decode();             // how many ranges there was no room for
-  std::size_t range_count() const;  // that there was room for
+  // These are called after the last pass.
+  std::size_t decode();             // returns how many ranges found no room
+  std::size_t range_count() const;  // how many did
   std::string range_name(std::size_t range) const;
   CUptiResult evaluate(std::size_t range, std::span<double> values) const;
   // The image that these read.

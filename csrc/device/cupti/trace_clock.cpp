@@ -52,7 +52,7 @@ ClockUnit clock_unit(const Api& api) {
 void TraceClock::start(const Api& api) {
   const ClockUnit found = clock_unit(api);
   if (found == ClockUnit::nanoseconds) return;
-  // What could not be put back is not replaced.
+  // A clock that could not be put back is not replaced.
   if (found == ClockUnit::cpu_ticks && api.cuptiActivityRegisterTimestampCallback != nullptr) {
     real_time.store(api.real_time, std::memory_order_relaxed);
     replaced_ = api.cuptiActivityRegisterTimestampCallback(&tell_real_time) == CUPTI_SUCCESS;

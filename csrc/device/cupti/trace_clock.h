@@ -8,7 +8,7 @@
 
 namespace roofprof::cupti {
 
-// What cuptiGetTimestamp counts.
+// The unit of cuptiGetTimestamp.
 enum class ClockUnit : std::uint8_t {
   nanoseconds,  // CUPTI's own: CLOCK_REALTIME, or CLOCK_MONOTONIC_RAW under WSL
   cpu_ticks,    // the processor's time stamp counter: torch's profiler puts it there with its first use, for good
@@ -16,16 +16,18 @@ enum class ClockUnit : std::uint8_t {
 };
 ClockUnit clock_unit(const Api& api);  // throws CuptiError
 
-// From start() to end() CUPTI's timestamps are nanoseconds.
+// Keeps CUPTI's timestamps in nanoseconds from start() to end().
 class TraceClock {
  public:
-  // Before any kind of record is enabled. A counter of ticks is replaced by CLOCK_REALTIME, which works while CUPTI's
-  // own clock is left alone: with a clock of a client's, some versions write records without a start. Throws
-  // CollectorError where the timestamps are nothing known, or stay ticks.
+  // Call it before any kind of record is enabled. It replaces a counter of ticks by CLOCK_REALTIME, and leaves CUPTI's
+  // own clock alone: with a client's clock in its place, some versions write records without a start. Throws
+  // CollectorError where the timestamps are in no known unit, or stay ticks.
   void start(const Api& api);
-  // Whether they still are. Asked when a trace ends: records are converted then, all by the clock that is there.
+  // Returns whether they still are nanoseconds. Asked when a trace ends: records are converted then, all by the clock
+  // that is in place.
   bool holds(const Api& api) const;
-  // After the last record. Who had put ticks there gets them back. What could not be done, in CUPTI's code; 0: nothing.
+  // Called after the last record. Puts ticks back where another profiler had put them. Returns CUPTI's code if that
+  // failed, else 0.
   int end(const Api& api);
 
  private:

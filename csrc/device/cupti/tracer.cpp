@@ -53,7 +53,7 @@ constexpr std::array kIdleDriverCalls = {
     CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,   CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
 };
 
-// What CUPTI's callbacks work on: they carry no pointer to a trace, or may come after it. Never destroyed.
+// State for CUPTI's callbacks: they carry no pointer to a trace, or may come after it. Never destroyed.
 struct Shared {
   LaunchIds ids;
   GraphNodes graphs;
@@ -125,7 +125,7 @@ void Tracer::start() {
   if (shared().tracing.exchange(true)) {
     throw CollectorError("kernel times are being recorded already", "end that trace first");
   }
-  // From here on this is the process's only trace of ours.
+  // No other trace of roofprof runs in the process from here on.
   try {
     begin();
     tracing_ = true;
@@ -143,7 +143,7 @@ void Tracer::begin() {
   Shared& all = shared();
   all.api = &api_;
   all.graphs.clear();
-  watch_graphs();  // first, as it tells of others
+  watch_graphs();  // first, as it finds other profilers
   clock_.start(api_);
   inbox.register_callbacks(api_);
   all.ids.begin(api_);
@@ -233,8 +233,8 @@ DeviceTrace Tracer::stop() {
   return trace;
 }
 
-// A call of ours under an id of its own comes last: where its record does not come back, somebody else has the records.
-// Whether that can be told.
+// Makes the last call under an id that no other call has: if its record does not come back, another client has the
+// records. Returns whether the record can be expected.
 bool Tracer::wait_at_the_end(DeviceTrace& trace) {
   LaunchIds& ids = shared().ids;
   ids.clear_this_thread();

@@ -12,7 +12,8 @@
 
 namespace roofprof::cupti {
 
-// One trace at a time in a process, because CUPTI's records are the process's. Its destructor ends a trace under way.
+// Records a trace. A process has one trace at a time, because CUPTI's records are the process's. The destructor ends a
+// trace under way.
 class Tracer {
  public:
   // `synchronize` waits for the devices and throws CollectorError where one is lost.
@@ -21,12 +22,12 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Throws CollectorError (another profiler is at work); nothing is enabled or subscribed then.
+  // Starts a trace. Throws CollectorError (another profiler is at work); nothing is enabled or subscribed then.
   void start();
-  // Null while nothing is traced.
+  // Returns null while nothing is traced.
   LaunchMarker* marker();
-  // Waits for the devices. Errors become notes, and what was recorded is returned all the same. Throws CollectorError
-  // where its times are not to be trusted; the trace has ended then.
+  // Waits for the devices and returns the records. Errors become notes. Throws CollectorError where the times are not
+  // to be trusted; the trace has ended then.
   DeviceTrace stop();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What the profiler asks of a device while a model runs on it. No vendor header is needed here.
+// The interface through which the profiler uses a device while a model runs on it. No vendor header is needed here.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace roofprof {
 
-// Which counters are wanted, each kind in passes of its own.
+// Names the counters that are requested; each kind needs separate passes.
 struct CounterRequest {
   bool memory = true;           // DRAM, L2 and L1 bytes and time: one pass
   bool executed_flops = false;  // of CUDA cores and of tensor cores: further passes
@@ -21,20 +21,21 @@ struct CounterRequest {
   std::optional<int> device = {};      // the one to count on, 1 for "cuda:1"; empty: the current one
 };
 
-// One at a time in a process: what it collects is the process's. Usable again after a failure.
+// Collects what runs on a device. A process uses one at a time: what it collects is the process's. It can be used again
+// after a failure.
 class DeviceCollector {
  public:
   virtual ~DeviceCollector() = default;
 
-  // Whether the device is a fake, as in tests: no hardware ran.
+  // Returns whether the device is a fake, as in tests: no hardware ran.
   virtual bool simulated() const { return false; }
-  // Waits for all that was launched on all devices. Throws CollectorError where a device is lost.
+  // Waits for all launches on all devices. Throws CollectorError where a device is lost.
   virtual void synchronize() = 0;
 
   // Records what devices run from now on. Throws CollectorError if that is not possible (another profiler is at work,
   // no CUPTI); then nothing has changed.
   virtual void start_tracing() = 0;
-  // Null while nothing is traced. Valid until tracing stops.
+  // Returns null while nothing is traced. Valid until tracing stops.
   virtual LaunchMarker* marker() = 0;
   // Synchronizes and returns what was recorded. After a device was lost, it returns what there is, with a note. Throws
   // CollectorError where the times are not to be trusted (another profiler took the clock); tracing has ended then.
@@ -47,8 +48,8 @@ class DeviceCollector {
   virtual CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) = 0;
 };
 
-// The collector of a device such as "cuda:0". Null where there is none for that kind of device; throws CollectorError
-// where there should be (no driver, no CUPTI, built without it).
+// Returns the collector of a device such as "cuda:0". Null for kinds of devices without one; throws CollectorError
+// where a collector should exist but cannot (no driver, no CUPTI, built without it).
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device);
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// The peak of a GPU's CUDA cores, from what the device tells of itself.
+// Computes the peak of a GPU's CUDA cores from the properties that the device reports.
 
 #include <cstdint>
 #include <optional>

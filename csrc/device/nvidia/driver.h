@@ -1,6 +1,7 @@
 #pragma once
-// NVIDIA's driver (libcuda), looked up at run time through prototypes of our own: no header of theirs, no link to it.
-// It is also the gate to everything else of theirs: without a driver that works, CUPTI crashes at its first call.
+// Looks up NVIDIA's driver (libcuda) at run time, through prototypes that are written here: roofprof needs none of
+// NVIDIA's headers and does not link to the driver. It is also the gate to all of NVIDIA's other libraries: without a
+// driver that works, CUPTI crashes at its first call.
 
 #include <cstdint>
 #include <optional>
@@ -28,8 +29,8 @@ enum class Attribute : int {  // NOLINT(performance-enum-size): as the driver's
   compute_capability_minor = 76,
 };
 
-// The driver's functions under names of ours, as its header makes macros of its own. All are there, but for what may be
-// null.
+// The driver's functions under different names, as its header makes macros of some names. All are set, except those
+// that may be null.
 struct Driver {
   Result (*init)(unsigned flags) = nullptr;
   Result (*driver_version)(int* version) = nullptr;
@@ -61,7 +62,7 @@ struct Driver {
 std::string version_text(std::int64_t cuda);
 
 // Looks the driver up (ROOFPROF_CUDA_LIB, else libcuda.so.1), starts it and counts its devices. Throws CollectorError
-// where there is no driver, only the toolkit's stub, a driver that does not start, or no device.
+// where the driver or a device is missing, where only the toolkit's stub is found, or where the driver does not start.
 Driver open_driver();
 
 // The process's driver, opened at the first call that finds one. Throws as open_driver does, at each call.
@@ -74,14 +75,14 @@ struct NvidiaDevice {
   int compute_major = 0;   // compute capability: 9 and 0 of sm_90
   int compute_minor = 0;
   std::int64_t memory_bytes = 0;
-  // What some devices do not tell (integrated ones, virtual ones) is empty.
+  // Some devices do not report these (integrated ones, virtual ones): they are empty then.
   std::optional<std::int64_t> sm_count;
   std::optional<std::int64_t> clock_hz;         // of the SMs, at most
   std::optional<std::int64_t> memory_clock_hz;  // at most
   std::optional<std::int64_t> l2_bytes;
 };
 
-// Of all devices, in the driver's order. Makes no context.
+// Describes all devices, in the driver's order. Makes no context.
 std::vector<NvidiaDevice> devices(const Driver& driver);
 
 // A device's primary context, the one that torch uses, retained and current on this thread for as long as this lives.
@@ -99,18 +100,17 @@ class PrimaryContext {
   Context context_ = nullptr;
 };
 
-// Indices of the devices whose primary context somebody in this process uses.
+// Returns the indices of the devices whose primary context is in use in this process.
 std::vector<int> active_devices(const Driver& driver);
 
-// Waits for all that was launched on the active devices. Throws CollectorError, which names the device and the driver's
-// error, after all were waited for: an error of the driver's stays with its context, so that device is of no use any
-// more.
+// Waits for all launches on the active devices. Throws CollectorError, which names the device and the driver's error,
+// after it waited for all: an error of the driver's stays with its context, so that device cannot be used any more.
 void synchronize_all(const Driver& driver);
 
 // The context that this thread works in; null: none.
 Context current_context(const Driver& driver);
 
-// The device of that context; empty: there is none.
+// Returns the device of that context; empty without a context.
 std::optional<int> current_device(const Driver& driver);
 
 }  // namespace roofprof::cuda

@@ -48,7 +48,7 @@ std::int64_t megahertz(Number value) { return std::int64_t{value} * 1'000'000; }
 
 }  // namespace
 
-// In no unnamed namespace, since a member of Nvml::Library has it in its type: gcc warns of that.
+// Not in an unnamed namespace: a member of Nvml::Library has it in its type, and gcc warns of that.
 struct NvmlUtilization {  // NOLINT(misc-use-internal-linkage)
   Number gpu = 0;
   Number memory = 0;
@@ -103,7 +103,7 @@ struct Nvml::Library {
 
 namespace {
 
-// What a function writes through its last argument; empty if the function is missing or fails.
+// Returns the value that a function writes through its last argument; empty if the function is missing or fails.
 template <class Value, class... Parameters, class... Args>
 std::optional<Value> told(Result (*function)(Parameters...), Args... args) {
   Value value{};
@@ -168,7 +168,7 @@ void Nvml::Library::open() {
   }
   look_up();
   if (nvmlInit_v2 == nullptr) {
-    problem = path + " is no NVML that roofprof can use: it has no nvmlInit_v2";
+    problem = path + " is not an NVML that roofprof can use: it has no nvmlInit_v2";
     return;
   }
   if (const Result result = nvmlInit_v2(); result != 0) {

@@ -10,7 +10,7 @@
 
 namespace roofprof::cuda {
 
-// What NVML does not report (an older driver, another kind of card, a virtual GPU) is empty.
+// Values that NVML does not report (an older driver, another kind of card, a virtual GPU) are empty.
 struct GpuState {
   std::optional<std::string> name;  // "NVIDIA H100 80GB HBM3"
   std::optional<std::string> uuid;
@@ -34,7 +34,7 @@ struct GpuState {
 };
 
 // The library, started for as long as this lives: the file that ROOFPROF_NVML_LIB names, else libnvidia-ml.so.1.
-// Nothing here throws; what is wrong is said in GpuState::problem.
+// Nothing here throws; GpuState::problem says what is wrong.
 class Nvml {
  public:
   Nvml();
@@ -42,15 +42,15 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Why nothing is known, in one sentence; empty where the library is there and works.
+  // Returns why nothing is known, in one sentence; empty where the library is there and works.
   const std::string& problem() const;
-  // "580.65.06"; empty where it is not told.
+  // Returns the driver's version, "580.65.06"; empty where NVML does not report it.
   std::optional<std::string> driver_version() const;
 
-  // Of the GPU at a PCI bus id ("0000:3b:00.0", as the driver names it; its own indices are others). Without one: of
-  // the GPU, if there is exactly one.
+  // Returns the state of the GPU at a PCI bus id ("0000:3b:00.0", as the driver names it; NVML's indices differ).
+  // Without an id it returns that of the GPU, if there is exactly one.
   GpuState state(const std::string& pci_bus_id) const;
-  // Two of these alone, which is cheap enough to ask while something is measured.
+  // These return two members alone, which is cheap enough to ask while something is measured.
   std::optional<std::int64_t> sm_clock_hz(const std::string& pci_bus_id) const;
   std::optional<std::vector<std::string>> throttle_reasons(const std::string& pci_bus_id) const;
 
@@ -59,7 +59,7 @@ class Nvml {
   std::unique_ptr<Library> library_;
 };
 
-// What holds the clocks down, by NVML's bits, in words; bits that are not known stand as a number.
+// Returns the reasons that hold the clocks down, in words, by NVML's bits; unknown bits stand as a number.
 std::vector<std::string> throttle_words(std::uint64_t reasons);
 
 }  // namespace roofprof::cuda

@@ -11,7 +11,8 @@ struct Sign {
   const char* tool;
 };
 
-// What the tools set for the processes that they start. An injected library comes last: it is how the others work too.
+// The variables that the tools set for the processes that they start. An injected library comes last: the other tools
+// work through one, too.
 constexpr std::array kSigns = {
     Sign{"NSYS_PROFILING_SESSION_ID", "Nsight Systems"},
     Sign{"NV_NSIGHT_INJECTION_PORT_BASE", "Nsight Compute"},

@@ -21,7 +21,7 @@ constexpr std::string_view kVersionKey = "roofprof_device_data";
 
 std::string item(const char* list, std::size_t index) { return list + ('[' + std::to_string(index) + ']'); }
 
-// What does not fit, after the name of what it is about: " ends before it starts"; empty where all fits.
+// Returns a problem, to be put after the name of the record: " ends before it starts"; empty where all is right.
 std::string problem_of(const KernelRecord& record, std::size_t names) {
   if (record.name >= names) return " has a name that is not in the trace's list";
   if (record.end_ns < record.start_ns) return " ends before it starts";
@@ -76,7 +76,8 @@ void require_version(std::string_view text) {
     const std::string version(json.raw());
     if (version == std::to_string(kRecordedDataVersion)) return;
     throw JsonError("it is of version " + shown(version) + ", and this roofprof reads version " +
-                    std::to_string(kRecordedDataVersion) + ": read it with the roofprof that wrote it, or record anew");
+                    std::to_string(kRecordedDataVersion) +
+                    ": read it with the roofprof that wrote it, or record it again");
   }
   json.lacks_key(kVersionKey);
 }

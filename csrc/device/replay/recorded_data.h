@@ -1,12 +1,11 @@
 #pragma once
-// What a device's collector returned, as a file: written on a machine with a GPU, read again anywhere.
+// Stores what a device's collector returned in a file: written on a machine with a GPU, read again anywhere.
 //
 //   {"roofprof_device_data": 2,                                          the format's version; another one is refused
 //    "traces": [{"start_ns": 1, "names": ["kernel"], "records": {"columns": ["kind", ...], "rows": [[...], ...]}}],
 //    "counters": [{"chip": "GH100", "ranges": "kernels", "records": [{"range": 0, "values": {"dram_bytes": 1.0}}]}]}
 //
-// It is JSON with the members of values/members.h: of DeviceTrace, with a row for each KernelRecord, and of
-// CounterTrace.
+// It is JSON with the members of core/members.h: of DeviceTrace, with a row for each KernelRecord, and of CounterTrace.
 
 #include <stdexcept>
 #include <string>
@@ -39,8 +38,8 @@ std::string to_json(const RecordedData& data);
 // nothing ends before it starts, no count is negative.
 RecordedData recorded_from_json(std::string_view text);
 
-// The same with files, written whole or not at all. Throw RecordedDataError, naming the file, also where it cannot be
-// read or written.
+// These write and read files, whole or not at all. They throw RecordedDataError, naming the file, also where it cannot
+// be read or written.
 void write_recorded_file(const RecordedData& data, const std::string& path);
 RecordedData read_recorded_file(const std::string& path);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Collectors that write what a device did to a file, and read it back where there is no device.
+// Collectors that write what a device did to a file, and read it back on a machine without the device.
 
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace roofprof {
 
-// Passes every call to `inner` and keeps what it returned in the file, which is written anew each time. If that fails,
-// a note in the result says so.
+// Passes every call to `inner` and keeps what it returned in the file, which is rewritten each time. If that fails, a
+// note in the result says so.
 std::unique_ptr<DeviceCollector> recording_collector(std::unique_ptr<DeviceCollector> inner, std::string path);
 
 // Traces and counters in the order in which they were recorded, from the first again after the last; each with a note

@@ -1,5 +1,5 @@
 #pragma once
-// What a measurement of roofs returns.
+// The result of a measurement of roofs.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What other programs use of the processors that this process may run on.
+// Measures how much of the processors that this process may run on other programs use.
 
 #include <chrono>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace roofprof {
 // Watches from its construction on. Time that a hypervisor gave to other machines (steal) counts as others' use.
 class BackgroundLoad {
  public:
-  // What one process used of `cpus` processors, and what they all did, in so many seconds.
+  // The processor time of one process and of all processes on `cpus` processors, during `wall_seconds`.
   struct Use {
     double busy_seconds = 0;
     double own_seconds = 0;
@@ -33,11 +33,12 @@ class BackgroundLoad {
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
   std::optional<double> share() const;
 
-  // What a reader of times that were measured meanwhile must know, where that share is above kBusy. `meanwhile`: "the
-  // calls were timed". Never where other work is expected, as beside a test suite (ROOFPROF_SHARED_MACHINE=1).
+  // Returns the note for a reader of times that were measured meanwhile, where that share is above kBusy. `meanwhile`:
+  // "the calls were timed". Returns none where other work is expected, as during a test suite
+  // (ROOFPROF_SHARED_MACHINE=1).
   static std::optional<Note> note(std::optional<double> share, const std::string& meanwhile);
 
-  // Above it, measured times say more of the other load than of the machine.
+  // Above this share, measured times depend more on the other load than on the machine.
   static constexpr double kBusy = 0.1;
 
  private:

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kStepBytes = std::size_t{8} * 64;  // what the loops do at a time with the widest registers
 
-// Keeps a loop that moves words from being turned into a call of memcpy, which has stores of its own choice.
+// Keeps the compiler from turning a loop that moves words into a call of memcpy, which chooses its stores itself.
 #define ROOFPROF_NO_IDIOM asm volatile("")
 
 #define ROOFPROF_LOOPS loops_plain
@@ -126,7 +126,7 @@ void keep(const T& value) {
   asm volatile("" : : "r"(value) : "memory");
 }
 
-// How the bytes of a working set are moved.
+// A way to move the bytes of a working set.
 struct Kernel {
   double BandwidthPoint::* rate;
   std::size_t arrays;
@@ -205,10 +205,10 @@ class Trial {
     return rate;
   }
 
-  // Where another program holds a processor, waking the pool takes longer than a batch: it must not count.
+  // Waking the pool takes longer than a batch where another program holds a processor: this time must not count.
   void wait_for_all(std::atomic<std::size_t>& arrived) const {
     ++arrived;
-    // With a limit, as one thread may have to run all parts one after the other.
+    // The wait has a limit, as one thread may have to run all parts one after the other.
     const auto limit = Clock::now() + std::chrono::milliseconds(20);
     while (arrived.load() < spans_.size() && Clock::now() < limit) std::this_thread::yield();
   }

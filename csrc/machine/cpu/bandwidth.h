@@ -1,5 +1,5 @@
 #pragma once
-// How fast the threads of torch can move bytes, over working sets from 16 KiB to beyond the caches.
+// Measures how fast the threads of torch can move bytes, over working sets from 16 KiB to beyond the caches.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@ class BandwidthSweep {
 // 16 KiB and on, each the square root of two times the one before.
 std::vector<std::int64_t> working_sets_up_to(std::int64_t largest_bytes);
 
-// Whether the loops were compiled with optimisation; without it the figures are too low to be roofs.
+// Returns whether the loops were compiled with optimisation; without it the figures are too low to be roofs.
 bool bandwidth_loops_are_optimised();
 
 }  // namespace roofprof

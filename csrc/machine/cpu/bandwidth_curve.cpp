@@ -29,7 +29,7 @@ std::vector<double> heights(const std::vector<BandwidthPoint>& curve) {
   return result;
 }
 
-// From the last point of a plateau to the first of the next one.
+// The part of a curve from the last point of a plateau to the first of the next one.
 struct Fall {
   std::size_t top = 0;
   std::size_t bottom = 0;

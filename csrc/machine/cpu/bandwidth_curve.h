@@ -1,5 +1,5 @@
 #pragma once
-// What a bandwidth curve says of the memory levels: pure arithmetic on measured points; std only.
+// Finds the memory levels in a bandwidth curve: pure arithmetic on measured points; std only.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ struct StatedCache {
   std::int64_t capacity_bytes = 0;
 };
 
-// Where a curve is flat, between two falls.
+// A flat part of a curve, between two falls.
 struct Plateau {
   std::string level;            // "L1", "L2", "L3" or, for the last, "DRAM"
   std::int64_t from_bytes = 0;  // its first and its last working set
@@ -30,8 +30,9 @@ struct Plateau {
   double spread = 0;
 };
 
-// From the smallest to the largest; at least one where there are points. A plateau gets the name of the stated cache
-// whose size is nearest to its capacity, in order; without stated caches the names count from L1.
+// Returns the plateaus from the smallest to the largest; at least one where the curve has points. A plateau gets the
+// name of the stated cache whose size is nearest to its capacity, in order; without stated caches the names count from
+// L1.
 std::vector<Plateau> plateaus(const std::vector<BandwidthPoint>& curve, const std::vector<StatedCache>& stated);
 
 }  // namespace roofprof

@@ -17,8 +17,8 @@ struct CacheLevel {
   int shared_by = 0;            // logical CPUs of the machine on one cache; 0: not known
 
   std::string name() const { return "L" + std::to_string(level); }
-  // What that many threads can use together: private caches once for each thread, a shared one once. Threads are taken
-  // to be spread over the caches, as schedulers do.
+  // Returns the bytes that `threads` threads can use together: a private cache counts once for each thread, a shared
+  // one once. Assumes that the threads are spread over the caches, as schedulers do.
   std::int64_t capacity_bytes(int threads) const { return size_bytes * std::clamp(threads, 1, std::max(1, instances)); }
 };
 
@@ -26,7 +26,7 @@ struct CacheLevel {
 // nor sysconf knows is left out. `sysfs_cpu` is where the kernel describes CPUs.
 std::vector<CacheLevel> cpu_caches(const std::filesystem::path& sysfs_cpu = "/sys/devices/system/cpu");
 
-// What that many threads can use of each level; 0 where there is no such level.
+// The bytes that a number of threads can use of each level; 0 where the level is missing.
 struct CacheCapacity {
   std::int64_t l1d_bytes = 0;
   std::int64_t l2_bytes = 0;

@@ -24,7 +24,7 @@
 
 namespace roofprof {
 
-// Named, as the state of ComputeTrials, which is no secret of this file, has members of these types.
+// The namespace has a name because the state of ComputeTrials, which other files know, has members of these types.
 // NOLINTBEGIN(misc-use-internal-linkage)
 namespace compute_trials {
 
@@ -58,8 +58,8 @@ constexpr Shape convolution(std::int64_t side, std::int64_t channels) {
   return {side * side, 9 * channels, channels, Kind::convolution};
 }
 
-// From cheap to costly: each call tells whether the next shape can be afforded. Small ones suit few cores and their
-// caches, large ones many cores; the elongated ones suit libraries that block one dimension.
+// Ordered from cheap to costly: each call shows whether the next shape can be afforded. Small ones suit few cores and
+// their caches, large ones many cores; the elongated ones suit libraries that block one dimension.
 constexpr std::array kShapes = {
     Shape{128, 128, 128},    Shape{256, 256, 256},    convolution(32, 64),
     convolution(14, 256),    Shape{512, 512, 512},    Shape{512, 512, 512, Kind::transposed},
@@ -86,8 +86,9 @@ std::optional<at::ScalarType> scalar_type(DType dtype) {
   }
 }
 
-// Random values, as zeros would let hardware save power; from a generator of its own, so that the program's next
-// random number stays what it was. The same few over and over, as making new ones takes longer than the product.
+// Returns random values, as zeros would let hardware save power. They come from a separate generator, so that the
+// program's next random number does not change. The same few values repeat, as making new ones takes longer than the
+// product.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Generator& generator) {
   constexpr std::int64_t kDistinct = 65521;  // a prime: no two rows begin alike
   const auto cpu = at::TensorOptions().device(at::kCPU);
@@ -184,8 +185,8 @@ struct ComputeTrials::State {
     for (const Shape& shape : kShapes) {
       if (shape.kind == Kind::convolution && type == at::kChar) continue;  // torch has none on plain integers
       if (shape.operand_elements() > largest_bytes / static_cast<std::int64_t>(c10::elementSize(*type))) continue;
-      // The rate so far tells what a call will take: where there is no fast kernel a large product can take minutes.
-      // The limit leaves room for a busy machine, on which small products look a hundred times slower than they are.
+      // The rate so far predicts the time of a call: without a fast kernel, a large product can take minutes. The limit
+      // leaves room for a busy machine, on which small products look a hundred times slower than they are.
       if (best > 0 && (shape.operations() / best > kLongestCall.count() || Clock::now() - begin > kLongestSearch)) {
         continue;
       }

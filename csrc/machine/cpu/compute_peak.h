@@ -21,11 +21,11 @@ class ComputeTrials {
   ComputeTrials(ComputeTrials&&) noexcept;
   ComputeTrials& operator=(ComputeTrials&&) noexcept;
 
-  // Why there will be no figure, as half a sentence; empty where there will be one.
+  // Returns why no figure will come, as half a sentence; empty where one will.
   const std::string& left_out() const;
   // Operations per second of the best of these shapes now.
   double round();
-  // For `peak` of so many rounds, and how far they lie apart.
+  // Returns the method of a `peak` of that many rounds, and how far these lie apart.
   std::string method(int rounds) const;
 
  private:

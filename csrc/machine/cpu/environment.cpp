@@ -37,7 +37,7 @@ void add_topology(Environment& environment, const std::vector<int>& cpus) {
     const std::string core = first_line(topology / "core_id");
     if (socket.empty() || core.empty()) continue;
     sockets.insert(socket);
-    // Core numbers start anew in each socket, and on some machines in each die.
+    // Core numbers start again in each socket, and on some machines in each die.
     cores.insert(std::string(socket).append(":").append(first_line(topology / "die_id")).append(":").append(core));
   }
   if (!sockets.empty()) {
@@ -81,7 +81,7 @@ std::string model_from(const std::map<std::string, std::string, std::less<>>& cp
   return uname(&names) == 0 ? std::string(names.machine) + " CPU" : std::string("CPU");
 }
 
-// Of a program that torchrun, or what speaks as it does, started several times.
+// Adds the rank of a program that torchrun, or a launcher that sets the same variables, started several times.
 void add_rank(Environment& environment) {
   const auto number = [](const char* variable) -> std::optional<std::int64_t> {
     const char* text = std::getenv(variable);

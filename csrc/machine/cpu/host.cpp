@@ -24,8 +24,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Calls visit(folder, unified) for this process's control group and all groups above it: each of them can limit.
-// In a container the path may be the host's, so that only the root exists; that root is then the container's own.
+// Calls visit(folder, unified) for this process's control group and all groups above it: each of them can limit. A
+// container may show the host's path, so that only the root exists; that root is then the container's group.
 void for_each_cgroup(const fs::path& system, std::string_view controller,
                      const std::function<void(const fs::path&, bool unified)>& visit) {
   std::ifstream file(system / "proc/self/cgroup");
@@ -141,7 +141,7 @@ std::optional<std::int64_t> available_memory_bytes(const fs::path& root) {
   }
   for_each_cgroup(root, "memory", [&](const fs::path& group, bool unified) {
     auto limit = memory_limit_of(group, unified);
-    // From there on the kernel slows its processes down.
+    // The kernel slows the group's processes down from there on.
     if (const auto high = first_number(group / "memory.high"); unified && high)
       limit = std::min(limit.value_or(*high), *high);
     const auto used = first_number(group / (unified ? "memory.current" : "memory.usage_in_bytes"));

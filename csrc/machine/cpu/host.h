@@ -1,5 +1,5 @@
 #pragma once
-// What the operating system says of this host and of what it allows this process.
+// Reads what the operating system knows about this host, and what it allows this process.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,37 +14,38 @@ namespace roofprof {
 // The first line of a small text file; empty where it cannot be read.
 std::string first_line(const std::filesystem::path& path);
 
-// The whole number that a text starts with, in units of one: "1024", "32768K" (K and M are powers of 1024), "7 kB" (7);
-// empty where there is none.
+// Returns the whole number that a text starts with, in units of one: "1024", "32768K" (K and M are powers of 1024), "7
+// kB" (7); empty where the text starts with no number.
 std::optional<std::int64_t> number_at_start(std::string_view text);
 
-// The same of the first line of a file.
+// Returns the number at the start of a file's first line.
 std::optional<std::int64_t> first_number(const std::filesystem::path& path);
 
-// "key : value" lines, of which the first with each key counts (/proc/cpuinfo, /proc/meminfo).
+// Returns "key : value" lines, of which the first with each key counts (/proc/cpuinfo, /proc/meminfo).
 std::map<std::string, std::string, std::less<>> key_values(const std::filesystem::path& path);
 
-// How many CPUs a list such as "0-3,8" names; 0 for an empty one.
+// Returns the number of CPUs that a list such as "0-3,8" names; 0 for an empty one.
 int cpu_list_size(std::string_view list);
 
-// The logical CPUs that this process may run on; never empty.
+// Returns the logical CPUs that this process may run on; never empty.
 std::vector<int> allowed_cpus();
 
-// Bytes that can still be allocated without swapping, under the limits of this process's control groups (of either
-// version, with all groups around them); empty where the system does not say. `root` is where proc and sys are.
+// Returns the bytes that can still be allocated without swapping, under the limits of this process's control groups (of
+// either version, with all groups around them); empty where the system does not say. `root` is where proc and sys are.
 std::optional<std::int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
-// Bytes that the smallest limit of the control groups allows to all their processes; empty: not limited.
+// Returns the bytes that the smallest limit of the control groups allows to all their processes; empty: not limited.
 std::optional<std::int64_t> memory_limit_bytes(const std::filesystem::path& root = "/");
 
-// CPU time per second of wall time that the control groups grant; empty: not limited.
+// Returns the CPU time per second of wall time that the control groups grant; empty: not limited.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
-// Seconds that these CPUs have worked since the system started, for whatever program; empty where it is not told.
+// Returns the seconds that these CPUs have worked since the system started, for all programs; empty where the system
+// does not report them.
 std::optional<double> busy_seconds(const std::vector<int>& cpus);
 
-// CPU seconds that the other processes of this one's parent have used so far, as those of torchrun's ranks; 0 where it
-// is not told. What one that has ended used is not in it.
+// Returns the CPU seconds that the other processes of this one's parent have used so far, such as those of torchrun's
+// ranks; 0 where the system does not report them. A process that has ended is not included.
 double seconds_of_siblings(const std::filesystem::path& proc = "/proc");
 
 }  // namespace roofprof

@@ -34,13 +34,13 @@ std::vector<StatedCache> stated_caches(int threads) {
   std::vector<StatedCache> stated;
   for (const auto& cache : {StatedCache{"L1", capacity.l1d_bytes}, StatedCache{"L2", capacity.l2_bytes},
                             StatedCache{"L3", capacity.l3_bytes}}) {
-    // One that is no larger than the one below it (a virtual machine's idea of a cache) holds nothing more.
+    // A cache that is not larger than the one below it (virtual machines state such caches) holds nothing more.
     if (cache.capacity_bytes > (stated.empty() ? 0 : stated.back().capacity_bytes)) stated.push_back(cache);
   }
   return stated;
 }
 
-// What a measurement takes: at most 1 GB, and a tenth of what there is.
+// Returns the memory that a measurement may take: at most 1 GB, and a tenth of the available memory.
 std::int64_t affordable_bytes() {
   constexpr std::int64_t kMost = 1'000'000'000;
   return std::min(kMost, available_memory_bytes().value_or(10 * kMost) / 10);

@@ -20,8 +20,8 @@ struct Rounds {
   double busy_share = 0;    // the largest share of the processors that others used in the rounds, in that case; else 0
 };
 
-// `measure` gives a round and the share of the processors that others used meanwhile, and is told how many were quiet
-// and how many there were. Busy rounds are made up for while `has_time`.
+// Repeats `measure`, which returns a round and the share of the processors that others used meanwhile. It gets the
+// number of quiet rounds and of all rounds so far. Busy rounds are repeated while `has_time`.
 template <class Round>
 Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::size_t quiet, std::size_t all)>& measure,
                            const std::function<bool()>& has_time) {
@@ -29,7 +29,7 @@ Rounds<Round> quiet_rounds(const std::function<std::pair<Round, double>(std::siz
   std::vector<double> shares;
   const auto is_busy = [](double share) { return share > BackgroundLoad::kBusy; };
   const auto quiet = [&] { return shares.size() - static_cast<std::size_t>(std::ranges::count_if(shares, is_busy)); };
-  // Without time there are still two, for their spread, unless the first has shown that they will not be kept.
+  // Two rounds are made even without time, for their spread, unless the first has shown that they will not be kept.
   const auto needs_another = [&] { return shares.size() < kFewestQuietRounds && quiet() == shares.size(); };
   while (quiet() < kQuietRounds && (needs_another() || has_time())) {
     auto [round, share] = measure(quiet(), shares.size());

@@ -20,7 +20,7 @@ struct ProductShape {
   double operations() const { return 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n); }
 };
 
-// Of one square image, as many channels out as in, stride 1, padded to the same size.
+// The convolution of one square image, as many channels out as in, stride 1, padded to the same size.
 struct ConvolutionShape {
   std::int64_t channels = 512;
   std::int64_t side = 256;
@@ -37,8 +37,8 @@ struct ConvolutionShape {
 // always). tf32 works on fp32 tensors: the caller allows or forbids it (settings.h).
 Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator);
 
-// at::_convolution of fp32, tf32, fp16 and bf16, but for fp32 channels last, as tensor cores take it; cuDNN tries its
-// kernels and takes the quickest, and is told itself whether it may use tf32.
+// Runs at::_convolution of fp32, tf32, fp16 and bf16. Tensors are channels last, as tensor cores take them, except
+// those of fp32. cuDNN tries its kernels and takes the quickest; a flag of the call's says whether it may use tf32.
 Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator);
 
 // Random values, as zeros would let hardware save power, from a generator that is not the program's. The caller's to

@@ -43,7 +43,7 @@ std::string torch_cuda_version() {
   }
 }
 
-// -1: none is named, or it is no name of a device.
+// Returns -1 where the text names no index, or is not the name of a device.
 c10::DeviceIndex index_of(const std::string& device) {
   try {
     return c10::Device(device).index();

@@ -7,9 +7,9 @@
 
 namespace roofprof {
 
-// Of a device such as "cuda:0"; empty for any other kind. Keys in snake_case that begin with "gpu_", units in their
-// names; what driver and NVML do not tell is left out, and `gpu_problem` says in a sentence why most of it is. Makes no
-// context.
+// Returns the environment of a device such as "cuda:0"; empty for any other kind. Keys are in snake_case and begin with
+// "gpu_"; their names hold the units. Values that driver and NVML do not report are left out, and `gpu_problem` says in
+// a sentence why most are missing. Makes no context.
 Environment gpu_environment(const std::string& device);
 
 }  // namespace roofprof

@@ -126,7 +126,7 @@ class RoofMeasurement {
     // cuDNN tries many kernels before the first convolution, which takes seconds on a slow GPU.
     options.with_convolution = std::chrono::steady_clock::now() - begin_ < kForConvolutions;
     const auto cores = dtype == DType::fp32 ? core_peak() : std::nullopt;
-    if (cores) options.limit = *cores * 1.02;  // clocks may be told a little too low
+    if (cores) options.limit = *cores * 1.02;  // the driver may report clocks a little too low
     options.clock_hz = [this] {
       if (const auto reasons = nvml_.throttle_reasons(pci())) held_down_by_.insert(reasons->begin(), reasons->end());
       return nvml_.sm_clock_hz(pci());
@@ -143,7 +143,7 @@ class RoofMeasurement {
                                         .provenance = {"measured", peak.method, local_date(), peak.spread}});
   }
 
-  // Of fp32, which tensor cores have no part in, at the highest clock.
+  // Returns the peak of fp32 at the highest clock; tensor cores have no part in it.
   std::optional<double> core_peak() const {
     if (!facts_ || !facts_->sm_count || !facts_->clock_hz) return std::nullopt;
     return cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major,

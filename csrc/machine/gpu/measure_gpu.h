@@ -16,10 +16,11 @@
 namespace roofprof {
 
 // Takes about fifteen seconds. Memory, settings and random numbers are as before afterwards. Throws
-// std::invalid_argument where there is no such GPU or torch cannot use it. Call it under DispatchDefaults.
+// std::invalid_argument where the GPU does not exist or torch cannot use it. Call it under DispatchDefaults.
 MeasuredCeilings measure_gpu(const std::string& device, const std::function<void(std::string_view)>& progress);
 
-// What is measured and with what: measure_gpu's own choices but for the device and what is known of it.
+// The sizes and options of a measurement. measure_gpu sets the device and the facts about it, and keeps the other
+// defaults.
 struct RoofOptions {
   PeakOptions peaks;  // with the device and the timer, which all roofs use
   std::optional<cuda::NvidiaDevice> facts = {};
@@ -34,8 +35,8 @@ MeasuredCeilings measure_roofs(const RoofOptions& options, const std::function<v
 MemoryCeiling memory_ceiling(const std::string& level, std::int64_t capacity_bytes, const std::vector<Rate>& rates,
                              const std::string& over);
 
-// Calls body(size), size halved as long as there is no memory for it and it is at least `least`; false if there never
-// is.
+// Calls body(size), and halves the size as long as memory is too small for it and it is at least `least`. Returns false
+// if no size fits.
 bool with_memory(std::int64_t size, std::int64_t least, const std::function<void(std::int64_t)>& body);
 
 }  // namespace roofprof

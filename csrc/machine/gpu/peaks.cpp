@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds kLongestCall{0.15};
-// What a convolution may reach beyond the best product before it is taken for one that does fewer operations.
+// The factor by which a convolution may exceed the best product. Above it, it must do fewer operations than counted.
 constexpr double kMostAboveProducts = 1.5;
 
 bool has_convolution(DType dtype) {
@@ -86,12 +86,13 @@ class PeakSearch {
     }
   }
 
-  // The rate so far tells what a call will take: where there is no fast kernel a large product can take minutes.
+  // Returns whether a call is short enough. The rate so far predicts its time: without a fast kernel, a large product
+  // can take minutes.
   bool affordable(double operations) const {
     return !best_ || operations / best_->rate.per_second <= kLongestCall.count();
   }
 
-  // False where there was no memory for it.
+  // Returns false if the memory was too small for it.
   bool attempt(const std::function<Trial()>& make) {
     try {
       const Rate rate = measured_rate(make(), options_.timer, options_.budget / 20);

@@ -23,14 +23,14 @@ struct PeakOptions {
   std::vector<std::int64_t> sides = {2048, 4096, 8192};  // of square products, from cheap to costly
   ConvolutionShape convolution = {};
   bool with_convolution = true;
-  // Of the hardware, where it is known for this dtype: a convolution beyond it does fewer operations than it is counted
-  // for (Winograd, FFT) and is no peak.
+  // The hardware's limit, where it is known for this dtype: a convolution beyond it does fewer operations than are
+  // counted for it (Winograd, FFT) and cannot give the peak.
   std::optional<double> limit = {};
   std::function<std::optional<std::int64_t>()> clock_hz = {};  // of the SMs, asked while the device works; may be empty
 };
 
-// What torch refuses, or what finds no memory in any size, is left out, saying why. For tf32 and fp32 the setting of
-// torch's is changed and put back. Call it under DispatchDefaults.
+// Leaves out a dtype that torch refuses, or that finds no memory in any size, and says why. For tf32 and fp32 it
+// changes torch's setting and puts it back. Call it under DispatchDefaults.
 ComputePeak measure_gpu_peak(DType dtype, const PeakOptions& options);
 
 }  // namespace roofprof

@@ -11,7 +11,7 @@ using at::Float32Backend;
 using at::Float32Op;
 using at::Float32Precision;
 
-// From general to special: a precision of NONE is inherited from the entry before.
+// Ordered from general to special: an entry with the precision NONE inherits from the entry before.
 using Settings = std::array<std::pair<Float32Backend, Float32Op>, 3>;
 
 constexpr Settings settings_of(Float32Backend backend) {
@@ -26,8 +26,8 @@ void set(const Settings& settings, std::size_t index, Float32Precision precision
   at::globalContext().setFloat32Precision(settings[index].first, settings[index].second, precision);
 }
 
-// What was set in an entry itself. torch tells what holds, which may be inherited: then it follows the entry
-// before.
+// Returns what was set in the entry itself. torch reports the precision that applies, which may be inherited: then it
+// follows the entry before.
 Float32Precision own(const Settings& settings, std::size_t index) {
   const Float32Precision here = get(settings, index);
   if (index == 0) return here;

@@ -5,8 +5,8 @@
 
 namespace roofprof {
 
-// Whether fp32 products on a GPU may use tf32, for as long as this lives. Afterwards all that torch keeps of it is as
-// it was: the old flags, the new precisions, and whether a precision was set or is inherited.
+// Decides for as long as this lives whether fp32 products on a GPU may use tf32. Afterwards all that torch keeps of it
+// is as it was: the old flags, the new precisions, and whether a precision was set or is inherited.
 class Fp32Products {
  public:
   explicit Fp32Products(bool allow_tf32);

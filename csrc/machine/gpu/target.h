@@ -1,5 +1,6 @@
 #pragma once
-// The GPU that something is measured on: whether torch can use it, what it is, and its memory, given back afterwards.
+// Describes the GPU of a measurement: whether torch can use it, its facts, and its memory, which is given back
+// afterwards.
 
 #include <c10/core/Device.h>
 
@@ -11,14 +12,14 @@
 
 namespace roofprof {
 
-// "cuda" (the current one) or "cuda:<index>" as torch's device. Throws std::invalid_argument, one sentence, where there
-// is no such device or torch cannot use it.
+// Returns "cuda" (the current one) or "cuda:<index>" as torch's device. Throws std::invalid_argument, one sentence,
+// where the device does not exist or torch cannot use it.
 c10::Device usable_gpu(const std::string& device);
 
-// The driver's facts about a device; empty where it gives none.
+// Returns the driver's facts about a device; empty where it gives none.
 std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device);
 
-// Bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
+// Returns the bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
 std::int64_t free_bytes(c10::Device device);
 
 // Gives back what torch's allocators have cached since this was made: all that they cache, as they cannot tell it

@@ -1,5 +1,5 @@
 #pragma once
-// How long work takes on a device, and what rate that is.
+// Measures how long work takes on a device, and at what rate it runs.
 
 #include <c10/core/Device.h>
 
@@ -13,10 +13,10 @@ namespace roofprof {
 // Seconds that `calls` calls of a body take on a device, from the beginning of the first to the end of the last.
 using Timer = std::function<double(int calls, const std::function<void()>& body)>;
 
-// By events on the device's current stream where it is an accelerator, by the clock on the CPU.
+// Returns a timer: by events on the device's current stream where it is an accelerator, by the clock on the CPU.
 Timer timer_of(c10::Device device);
 
-// Waits for all that a device was told to do.
+// Waits until the device has done all its work.
 void synchronize(c10::Device device);
 
 // Something to repeat, and how much it does: operations, or bytes moved.
@@ -33,11 +33,11 @@ struct Rate {
   int repeats = 0;
 };
 
-// The rate of a trial: a call for warm-up, then up to seven repeats, at least three, each of as many calls as fill its
-// part of the budget.
+// Returns the rate of a trial: it makes a call for warm-up, then up to seven repeats, at least three, each of as many
+// calls as fill its part of the budget.
 Rate measured_rate(const Trial& trial, const Timer& timer, std::chrono::duration<double> budget);
 
-// All of them, each with an equal part of the budget, best first.
+// Measures all trials, each with an equal part of the budget. Returns their rates, best first.
 std::vector<Rate> measured_rates(const std::vector<Trial>& trials, const Timer& timer,
                                  std::chrono::duration<double> budget);
 

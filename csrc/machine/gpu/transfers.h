@@ -10,15 +10,17 @@
 
 namespace roofprof {
 
-// Over three arrays of that many bytes each: copy (a = b, 2N bytes), triad (a = b + s * c, 3N) and read (a sum, N).
+// Returns the trials over three arrays of that many bytes each: copy (a = b, 2N bytes), triad (a = b + s * c, 3N) and
+// read (a sum, N).
 std::vector<Trial> dram_trials(std::int64_t array_bytes, c10::Device device);
 
-// Over a working set of that many bytes, which each call goes through many times, so that starting kernels does not
-// count: read (sums of overlapping rows) and copy (one half into the other, over and over).
+// Returns the trials over a working set of that many bytes, which each call goes through many times, so that starting
+// kernels does not count: read (sums of overlapping rows) and copy (one half into the other, over and over).
 std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device device);
 
-// Between the host and the device, N bytes each way: "pinned to device", "device to pinned", "pageable to device",
-// "device to pageable"; pageable memory alone where `device` is the CPU. What torch caches of pinned memory stays.
+// Returns the trials between the host and the device, N bytes each way: "pinned to device", "device to pinned",
+// "pageable to device", "device to pageable"; only those of pageable memory where `device` is the CPU. Pinned memory
+// that torch caches stays.
 std::vector<Trial> link_trials(std::int64_t bytes, c10::Device device);
 
 }  // namespace roofprof

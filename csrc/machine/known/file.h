@@ -1,6 +1,6 @@
 #pragma once
-// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}, and in the
-// cache what they were measured on beside them.
+// Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}. In the cache
+// the file also holds the key of the machine that was measured.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace roofprof {
 
-// Raised when a reader of the older form would miss a key or misread one.
+// The version of the file. It is raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kCeilingsSchemaVersion = 2;  // 1 had no curve, and is read
 
 struct CeilingsFile {
@@ -16,10 +16,10 @@ struct CeilingsFile {
   MeasuredCeilings roofs;
 };
 
-// Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
+// Reads the file. Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
 CeilingsFile read_ceilings_file(const std::string& path);
 
-// Written whole or not at all; throws std::runtime_error naming the path.
+// Writes the file whole or not at all. Throws std::runtime_error naming the path.
 void write_ceilings_file(const CeilingsFile& file, const std::string& path);
 
 }  // namespace roofprof

@@ -1,5 +1,5 @@
 #pragma once
-// Roofs that whoever starts a program gives it, in place of this machine's own.
+// Roofs that the user gives to a program in place of measured ones.
 
 #include <optional>
 
@@ -7,8 +7,8 @@
 
 namespace roofprof {
 
-// Those that the environment variable ROOFPROF_CEILINGS names: a file of roofs, or "off" for none at all. Empty where
-// it is not set. Throws std::runtime_error, naming the variable and what is wrong with the file.
+// Returns the roofs that the environment variable ROOFPROF_CEILINGS names: those of a file, or none for "off". Empty
+// where it is not set. Throws std::runtime_error, naming the variable and what is wrong with the file.
 std::optional<MeasuredCeilings> given_ceilings();
 
 }  // namespace roofprof

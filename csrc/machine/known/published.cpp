@@ -209,7 +209,7 @@ std::string clock_of(const Card& card, const std::string& dtype, const Published
   return peak.engine + " at a boost clock" + (clock ? " of " + clock->value + " " + clock->unit : "");
 }
 
-// What the figure rests on: a document, a measurement, or the measurement of another card.
+// Returns what the figure rests on: a document, a measurement, or the measurement of another card.
 std::string basis_of(const PublishedFigure& figure) {
   std::vector<std::string> by = figure.by;
   for (auto& name : by) std::ranges::replace(name, '_', ' ');

@@ -11,8 +11,8 @@ namespace roofprof {
 // The file, which the build puts into the library.
 extern const std::string_view kPublishedPeaks;
 
-// Those of the card whose driver gives it exactly that name; a laptop's GPU is another card than the one whose name it
-// begins with. Empty where it is not known.
+// Returns the roofs of the card whose driver gives it exactly that name. A laptop's GPU, whose name begins with another
+// card's, is a different card. Empty where the card is not known.
 std::optional<Ceilings> published_for_driver_name(std::string_view driver_name);
 
 }  // namespace roofprof

@@ -24,38 +24,40 @@ class CollectiveLog {
  public:
   using Id = std::uint32_t;
   static constexpr Id kNone = 0;
-  // Where an op was counted: the table and the bucket of a thread.
+  // The place where an op was counted: a thread's table and the bucket in it.
   using Place = std::pair<const void*, std::uint32_t>;
 
-  // The group of that name, known from now on.
+  // Returns the number of the group of that name, which is known from now on.
   std::int64_t group(const std::string& name, const std::string& backend, std::int64_t ranks);
 
-  // A call is under way since then; kNone where there is no more room. Those that all ranks of the group make are
-  // numbered, not those between two: gloo's own numbers count both, and differ from rank to rank.
+  // Notes a call that is under way since then. Returns kNone where there is no more room. Calls that all ranks of the
+  // group make are numbered, calls between two are not: gloo's own numbers count both, and differ from rank to rank.
   Id begin(std::int64_t group, Ticks begun, bool is_of_all);
   void end(Id id, Ticks ended, bool failed);
-  // Of a backend that does not tell: when poll() finds it completed, or released by whoever waited for it.
+  // Handles the Work of a backend that does not report its end: the call ends when poll() finds it completed, or
+  // released by its waiter.
   void end_when_released(Id id, const c10::intrusive_ptr<c10d::Work>& work);
-  // Nobody tells when it ends.
+  // Notes that nothing reports when the call ends.
   void never_ends(Id id);
-  // The op that made it counted there.
+  // Notes that the op which made the call was counted there.
   void count(Id id, std::int64_t group, Place place);
 
-  // Of ops, which ask each time.
+  // Returns whether a call was under way at some time since `start`. Each op asks this, so it takes no lock.
   bool any_since(Ticks start) const {
     return under_way_.load(std::memory_order_relaxed) > 0 || last_end_.load(std::memory_order_relaxed) > start;
   }
   bool wants_poll() const { return polled_count_.load(std::memory_order_relaxed) > 0; }
   void poll(Ticks now);
-  // The pass has ended. Who waits for a call wakes up before its callback here runs: that is waited for, a few
-  // milliseconds at most.
+  // Waits for callbacks, a few milliseconds at most, when the pass has ended: a thread that waits for a call wakes up
+  // before its callback here runs.
   void settle(Ticks now);
-  // An op that overlaps a call computed meanwhile.
+  // Notes that an op which overlaps a call computed meanwhile.
   void computed(Ticks start, Ticks end);
-  // A thread ran code of that module meanwhile.
+  // Notes that a thread ran code of that module meanwhile.
   void ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end);
 
-  // What was seen so far; what ends later is not in it. `op_of`: the index into Pass::ops, -1 where it is in none.
+  // Returns what was seen so far, without what ends later. `op_of` gives the index into Pass::ops; -1: the op is not in
+  // it.
   PassCollectives collect(const std::function<std::int64_t(Place)>& op_of,
                           const std::function<std::int64_t(Ticks)>& to_ns) const;
 

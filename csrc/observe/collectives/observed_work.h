@@ -17,9 +17,9 @@ struct RunningCollective {
   const void* record = nullptr;  // of c10d's operator
 };
 
-// `fn`: an op that may be c10d's; nothing happens where it takes no group.
+// Begins a collective where `fn` is c10d's op, which takes a group; else does nothing.
 void begin_collective(CollectiveLog& log, const at::RecordFunction& fn, RunningCollective& running, Ticks now);
-// It returned: its Work tells its end.
+// Follows the collective's Work, which reports its end, when the op has returned.
 void follow_collective(const std::shared_ptr<CollectiveLog>& log, const at::RecordFunction& fn,
                        const RunningCollective& running);
 

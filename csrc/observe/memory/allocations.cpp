@@ -10,7 +10,7 @@
 
 namespace roofprof::observe {
 
-// Who listens, and the lock of all ledgers: taken per allocation, and only while somebody listens.
+// Holds the listeners, and the lock of all ledgers: taken for each allocation, and only while there are listeners.
 struct AllocationHub {
   ForkMutex mutex;
   std::vector<Allocations*> listeners;
@@ -26,7 +26,7 @@ struct AllocationHub {
     allocations->allocated(device, block, static_cast<std::int64_t>(bytes), op);
   }
 
-  // Before the block is given back, as another thread may get it next.
+  // Called before the block is given back, as another thread may get it next.
   void freed(Allocations::Of device, const void* block) {
     if (count.load(std::memory_order_relaxed) == 0) return;
     const std::lock_guard lock(mutex);
@@ -42,8 +42,8 @@ constexpr c10::DeviceType type_of(Allocations::Of device) {
   return device == Allocations::Of::cpu ? c10::DeviceType::CPU : c10::DeviceType::Meta;
 }
 
-// In front of the allocator that is there. Storages keep it as theirs, so it is never destroyed and works on when
-// nobody listens.
+// Stands in front of the present allocator. Storages keep it as their allocator, so it is never destroyed and goes on
+// working when nobody listens.
 template <Allocations::Of device>
 class ListeningAllocator final : public c10::Allocator {
  public:
@@ -114,7 +114,7 @@ void uninstall() {
   MetaAllocator::instance().uninstall();
 }
 
-// Those who listen are the parent's.
+// Removes all listeners in a child: they belong to the parent.
 void leave_listeners() {
   hub().listeners.clear();
   hub().count = 0;

@@ -28,7 +28,7 @@ struct SizedBlock {
   std::optional<std::int64_t> bytes;
 };
 
-// What one pass allocated, from begin() to end().
+// Records what one pass allocated, from begin() to end().
 class Allocations {
  public:
   enum class Of : std::uint8_t { cpu, meta };
@@ -38,7 +38,7 @@ class Allocations {
     MemoryLedger::CallId meta = 0;
     MemoryLedger::CallId watched = 0;
   };
-  // Whose allocations a thread makes now; null: nobody's.
+  // The pass that a thread allocates for now; null: none.
   struct Place {
     Allocations* allocations = nullptr;
     const void* op = nullptr;  // inside an op that counts as a whole: the thread, for op_ended()
@@ -50,21 +50,21 @@ class Allocations {
   Allocations& operator=(const Allocations&) = delete;
 
   using OfThread = Place (*)();
-  // Listens until end(). Where another allocator may not be put in place of the one that is there, the result says so.
+  // Listens until end(). Where the present allocator may not be replaced, the result says so.
   void begin(OfThread of_thread);
   void end();
 
   Call enter(ModuleId module, bool keeps);
   void returns(Call call, const std::vector<const void*>& blocks);
   void leave(Call call);
-  // The outermost op that counts as a whole ended on that thread, with results in these blocks of the meta device:
-  // some storages get their size after they were allocated.
+  // Notes that the outermost op that counts as a whole ended on that thread, with results in these blocks of the meta
+  // device: some storages get their size after they were allocated.
   void op_ended(const void* thread, const std::vector<SizedBlock>& results, const std::vector<WeakStorage>& watched);
 
-  // Whether storages of such a device are to be told, by the next two and by op_ended().
+  // Returns whether the next two functions and op_ended() must report storages of such a device.
   bool watches(c10::DeviceType device) const;
   void op_reads(const std::vector<WeakStorage>& inputs);
-  // An op inside of the outermost one made these on that thread: they count where they outlive that.
+  // Notes that an op inside of the outermost one made these on that thread: they count if they outlive that one.
   void made_inside(const void* thread, const std::vector<WeakStorage>& results);
 
   MemorySeen result() const;

@@ -1,6 +1,6 @@
 #pragma once
-// What was allocated while modules ran: blocks of memory by their addresses, calls that nest, and what each of them
-// had at most and left behind. Pure bookkeeping: who allocates, and on which thread, is told by allocations.h.
+// Records the memory that was allocated while modules ran: blocks by their addresses, nested calls, and for each call
+// its peak and what it left behind. It does bookkeeping alone: allocations.h knows who allocates, and on which thread.
 
 #include <cstdint>
 #include <map>
@@ -18,18 +18,18 @@ class MemoryLedger {
   using CallId = std::uint64_t;
 
   void allocated(const void* block, std::int64_t bytes);
-  // Of a block that the ledger does not know, nothing happens: it was there before.
+  // Does nothing for a block that the ledger does not know: it was there before.
   void resized(const void* block, std::int64_t bytes);
   void freed(const void* block);
 
-  // A module's call begins. What it keeps is asked of calls in the forward alone.
+  // Begins a module's call. `keeps`: what it keeps is measured, which is done in the forward alone.
   CallId enter(ModuleId module, bool keeps);
-  // What the call returns is in these blocks; without this, what it keeps is not known.
+  // Notes that the call returns these blocks. Without this, what it keeps is unknown.
   void returns(CallId call, const std::vector<const void*>& blocks);
-  // The call ends, whichever others are open.
+  // Ends the call, whichever others are open.
   void leave(CallId call);
 
-  // Bytes allocated and not freed.
+  // Returns the bytes that are allocated and not freed.
   std::int64_t live() const { return live_; }
   PassMemory result() const;
 
@@ -43,7 +43,7 @@ class MemoryLedger {
     ModuleId module = kModel;
     bool keeps = false;
     std::int64_t live_before = 0;
-    std::int64_t peak = 0;                 // of all that is live
+    std::int64_t peak = 0;                 // of all live memory
     std::int64_t inside = 0;               // allocated since it began, and live
     std::optional<std::int64_t> returned;  // of these, what it returns
   };

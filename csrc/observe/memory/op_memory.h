@@ -1,5 +1,5 @@
 #pragma once
-// What ops tell of the memory that they make (allocations.h), where that is measured. `thread` tells threads apart.
+// Reports the memory that ops make to allocations.h, where a pass measures it. `thread` identifies the thread.
 
 #include <ATen/record_function.h>
 
@@ -8,13 +8,13 @@
 
 namespace roofprof::observe {
 
-// An op that counts as a whole starts. True: it reads tensors of a watched device, so what ops inside of it make is to
-// be told as well.
+// Reports the inputs of an op that starts and counts as a whole. Returns true if it reads tensors of a watched device:
+// then tell_inside must report the ops inside it, too.
 bool tell_inputs(Allocations& memory, const at::RecordFunction& fn, const OpInfo& op);
-// An op inside of such a one ended.
+// Reports the results of an op that ended inside such an op.
 void tell_inside(Allocations& memory, const void* thread, const at::RecordFunction& fn);
-// An op ended that is no part of another, or whose outer one ends later: what it made for itself is dropped by now.
-// `fn`: null where its results are not known.
+// Reports the results of an op that ended and is not part of another op's work, though an op around it may still run.
+// The memory that the op made for itself is dropped by now. `fn` is null where its results are not known.
 void tell_results(Allocations& memory, const void* thread, const at::RecordFunction* fn, const OpInfo& op);
 
 }  // namespace roofprof::observe

@@ -20,18 +20,19 @@ using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 // Not thread-safe: allocations.h locks.
 class StorageWatch {
  public:
-  // An op reads it: if it is not known yet, it was there before, and stays out of the ledger.
+  // Notes that an op reads the storage: if it is not known yet, it was there before, and stays out of the ledger.
   void was_read(const WeakStorage& storage);
-  // An op that ended gave it, or made it for itself: unless it was there before, it is in the ledger from now on.
+  // Notes that an op that ended returned the storage, or made it for itself: unless it was there before, it is in the
+  // ledger from now on.
   void was_given(const WeakStorage& storage);
-  // Takes what nobody holds any more out of the ledger.
+  // Takes storages that are no longer held out of the ledger.
   void look();
 
   MemoryLedger& ledger() { return ledger_; }
   const MemoryLedger& ledger() const { return ledger_; }
-  // Of storages that were made.
+  // Returns the devices of the storages that were made.
   const std::set<std::string>& devices() const { return devices_; }
-  // The size or the place of one that was made is not known.
+  // Returns true where the size or the place of a storage that was made is not known.
   bool unknown() const { return unknown_; }
 
  private:
@@ -41,8 +42,8 @@ class StorageWatch {
   };
 
   MemoryLedger ledger_;
-  // By their addresses, which no other storage has while there is a reference. What was there before is kept until the
-  // pass ends: a reference to each parameter and input.
+  // Keyed by address: no other storage has the same one while a reference exists. `before_` keeps a reference to each
+  // parameter and input until the pass ends.
   std::unordered_map<const c10::StorageImpl*, Made> made_;
   std::unordered_map<const c10::StorageImpl*, WeakStorage> before_;
   std::set<std::string> devices_;

@@ -1,5 +1,5 @@
 #pragma once
-// What went into a module's call and came out of it, as sizes.
+// Records the inputs and outputs of a module's call, as sizes.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -15,14 +15,14 @@
 
 namespace roofprof::observe {
 
-// The sizes of tensors: of as many as people read.
+// Collects the sizes of tensors: of as many as people read.
 class TensorShapes {
  public:
   void add(const at::Tensor& tensor);
-  // All tensors in any nest of containers.
+  // Adds all tensors in any nest of containers.
   void add(const c10::IValue& value);
   const std::vector<std::vector<std::int64_t>>& all() const { return shapes_; }
-  // Empty where there is no tensor, or one whose sizes do not tell its bytes.
+  // Returns nothing where no tensor was added, or where the sizes of one do not give its bytes.
   std::optional<std::int64_t> bytes() const;
 
  private:
@@ -40,10 +40,10 @@ struct CallShapes {
   void write_to(Module& row) const;
 };
 
-// The shapes of the last call at each place, as the calls themselves tell them.
+// Keeps the shapes of the last call at each place, as the calls report them.
 class LastShapes {
  public:
-  // Which passes are listened to is the run's to say.
+  // The run decides which passes listen.
   void listen(bool wanted) { wanted_.store(wanted, std::memory_order_relaxed); }
   bool wanted() const { return wanted_.load(std::memory_order_relaxed); }
   void keep(ModuleId place, CallShapes call);

@@ -30,8 +30,8 @@ void CallsOfOthers::note_helper() {
 
 void CallsOfOthers::end_pass(const std::function<std::int64_t(ModuleId)>& own_calls) {
   const std::lock_guard lock(mutex_);
-  // Of some models only the calls of their modules are seen: a thread made as many calls as the module tells that it
-  // called most often.
+  // Some models show only the calls of their modules. Each module then gives a number of calls of the model: its calls
+  // on the thread, divided by its calls in one call of the model. The largest of these numbers counts.
   std::map<std::uint64_t, std::int64_t> by_thread;
   for (const auto& [call, count] : calls_) {
     const auto [thread, place] = call;

@@ -1,6 +1,6 @@
 #pragma once
-// Calls of a run's model that somebody else made while the run's own were observed: how many there were. They are not
-// counted, so nothing else is known of them.
+// Counts the calls of a run's model that other code made while the run's own were observed. They are left out, so
+// nothing else is known of them.
 
 #include <cstdint>
 #include <functional>
@@ -15,16 +15,16 @@ namespace roofprof::observe {
 
 class CallsOfOthers {
  public:
-  // A call of the module at `place` on this thread was left out. `inferred`: whose it was is not certain.
+  // Notes that a call of the module at `place` on this thread was left out. `inferred`: its caller is not certain.
   void note(ModuleId place, bool inferred);
-  // So was a whole call, of a run with that number among all calls of runs.
+  // Notes that a whole call was left out, of a run with that number among all calls of runs.
   void note_run(std::uint64_t number);
-  // A call of a module may be this run's or another's, and was left out.
+  // Notes a call of a module that was left out because it may be this run's or another's.
   void note_unclear();
-  // A module was counted on a thread that nobody is known to have started.
+  // Notes that a module was counted on a thread that nobody is known to have started.
   void note_helper();
 
-  // `own_calls`: how often the run itself called a module in this pass.
+  // Ends a pass. `own_calls` returns how often the run itself called a module in it.
   void end_pass(const std::function<std::int64_t(ModuleId)>& own_calls);
   OtherCalls all() const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which rows of the model's tree an object (a Python module, a torch::nn module) has.
+// Finds the rows of the model's tree that an object (a Python module, a torch::nn module) has.
 
 #include <optional>
 #include <unordered_map>
@@ -33,15 +33,16 @@ class ModuleIndex {
     places_[object].push_back(place);
   }
 
-  // A container whose own calls are not seen calls the module at `before` just before the one at `place`. `seen`:
-  // the former is seen whenever it is called. One that stands there several times may follow several.
+  // Notes that a container whose own calls are not seen calls the module at `before` just before the one at `place`.
+  // `seen`: the former is seen whenever it is called. A module that stands there several times may follow several.
   void set_order(ModuleId place, ModuleId before, bool seen) { orders_[place].before.push_back({before, seen}); }
-  // It calls the one at `place` first.
+  // Notes that such a container calls the module at `place` first.
   void set_first(ModuleId place) { orders_[place].is_first = true; }
 
-  // The place of that module, called now where these frames are open, the innermost last: of several, the one whose
-  // parent is running, else one below a module that is, else the first. Empty for modules that are not in the tree.
-  // Where parents' calls may not be seen, what was called before tells of several places that fit.
+  // Returns the place of that module, which is called now while these frames are open, the innermost last. Candidates
+  // are the places whose parent is running, else those below a running module, else all of them. Where calls of parents
+  // may not be seen, the last call chooses among them; else the first is taken. Empty for modules that are not in the
+  // tree.
   template <class Frames>
   std::optional<PlacedCall> place_of(const void* object, const Frames& frames, LastCall last) const {
     const auto found = places_.find(object);
@@ -58,7 +59,7 @@ class ModuleIndex {
     return by_order(found->second, last);
   }
 
-  // The same where all calls are seen.
+  // Returns the place where all calls are seen.
   template <class Frames>
   std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
     const auto call = place_of(object, frames, LastCall{});
@@ -85,7 +86,7 @@ class ModuleIndex {
     return chosen;
   }
   PlacedCall by_order(const std::vector<ModuleId>& places, LastCall last) const;
-  // Whether the last call may have been that of the module at `before`, or of one below.
+  // Returns whether the last call may have been of the module at `before`, or of one below it.
   bool may_follow(LastCall last, ModuleId before) const;
 
   std::vector<const void*> objects_;  // by place

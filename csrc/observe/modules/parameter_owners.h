@@ -1,5 +1,6 @@
 #pragma once
-// Whose parameters an op takes: if a module's own calls are not seen, this tells which ops are its own.
+// Knows which module owns a parameter. Where a module's calls are not seen, the ops that take its parameters are its
+// own.
 
 #include <ATen/core/ivalue.h>
 
@@ -15,7 +16,7 @@ class ParameterOwners {
   // `module` is null where the owner's calls are seen. A tensor that several modules registered has no owner.
   void add_parameter(const at::Tensor& tensor, const void* module) { add(tensor, {module, true}); }
   void add_buffer(const at::Tensor& tensor, const void* module) { add(tensor, {module, false}); }
-  // Whether no op can have an owner.
+  // Returns true where no op can have an owner.
   bool empty() const;
 
   // The only module that registered tensors among these inputs, views of parameters included. Null if there is none, if

@@ -8,7 +8,7 @@ enum class FrameKind : std::uint8_t {
   base,
   module,
   norm,    // a module whose call ends with the normalisation that it dispatches next
-  method,  // code of a module's own around its calls, which is no call itself
+  method,  // a module's code around its calls, which does not count as a call
   region,  // opened by the user's code
   node,
   script,  // TorchScript runs: its module changes with the ops

@@ -34,7 +34,7 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
   for (std::size_t place = 0; place < tree.objects.size(); ++place) {
     const auto* module = module_at(tree, place);
     if (module == nullptr) continue;
-    // What lies in a ParameterList is its parent's.
+    // The parameters in a ParameterList belong to its parent.
     auto owner = place;
     while (sights_[owner] == CallSight::container && tree.modules[owner].parent >= 0) {
       owner = static_cast<std::size_t>(tree.modules[owner].parent);

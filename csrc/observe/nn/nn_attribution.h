@@ -1,5 +1,5 @@
 #pragma once
-// How the ops of a torch::nn model find their modules.
+// Attributes the ops of a torch::nn model to its modules.
 //
 // Calls are seen of the classes that libroofprof_nn intercepts and of modules that say ROOFPROF_SCOPE(*this). Of the
 // others (custom modules; all, where nothing is intercepted) an op that takes a module's own parameters belongs to it,
@@ -16,13 +16,13 @@ class Session;
 
 class NnAttribution {
  public:
-  // Of a tree that tree_of made, while its modules live.
+  // Takes a tree that tree_of made, while its modules live.
   explicit NnAttribution(const ModelTree& tree);
 
-  // To be called before the session's first pass.
+  // Must be called before the session's first pass.
   void attach(const ModelTree& tree, Session& session) const;
 
-  // How the calls of each module become known.
+  // Returns how the calls of each module become known.
   TorchNn sights() const;
 
  private:

@@ -65,7 +65,7 @@ bool is_container(const torch::nn::Module& module) {
 }
 
 std::string type_name(std::string_view qualified) {
-  // Of a template's arguments nothing is cut off.
+  // A template's arguments stay whole: only the scope before them is cut off.
   const auto arguments = qualified.find('<');
   const auto scope = qualified.substr(0, arguments).rfind("::");
   if (scope != std::string_view::npos) qualified.remove_prefix(scope + 2);

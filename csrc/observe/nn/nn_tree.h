@@ -12,14 +12,15 @@ class Module;
 
 namespace roofprof::observe {
 
-// A module at several places has a row at each, and its parameters count once in every subtree.
+// Returns the model's tree. A module at several places has a row at each, and its parameters count once in every
+// subtree.
 ModelTree tree_of(const torch::nn::Module& model);
 
-// A module that only holds others, or parameters: it does no work of its own, and its calls, if it has any, are not
-// seen (Sequential's forward is compiled into the program).
+// Returns whether the module only holds other modules or parameters. Such a module does no work itself, and if it has
+// calls, they are not seen (Sequential's forward is compiled into the program).
 bool is_container(const torch::nn::Module& module);
 
-// The name that people and Python use: "torch::nn::Conv2dImpl" is "Conv2d".
+// Returns the name that people and Python use: "torch::nn::Conv2dImpl" is "Conv2d".
 std::string type_name(std::string_view qualified);
 
 }  // namespace roofprof::observe

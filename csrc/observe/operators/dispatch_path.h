@@ -17,7 +17,7 @@ inline bool is_fake(const at::TensorImpl& tensor) {
          !tensor.key_set().has_backend(c10::BackendComponent::MetaBit);
 }
 
-// What an operator made that takes no tensor shows in its results alone.
+// Returns whether the results hold no data. An operator that takes no tensor shows this in its results alone.
 inline bool hold_no_data(c10::ArrayRef<c10::IValue> results) {
   if (results.size() != 1) return false;
   const auto* tensor = tensor_in(results[0]);
@@ -35,7 +35,7 @@ inline constexpr c10::DispatchKeySet kFunctorchWrappers({c10::DispatchKey::FuncT
 // Sees the tensors of one call, and tells its dispatch_path.
 class DispatchPathReader {
  public:
-  // `reads` is told of every tensor; null: nobody wants to know.
+  // `reads` records every tensor that is seen; null: nothing is recorded.
   explicit DispatchPathReader(ParameterReads* reads) : reads_(reads) {}
 
   // Runs for every tensor of every op.

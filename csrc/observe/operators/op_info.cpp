@@ -92,8 +92,8 @@ bool returns_view(const c10::FunctionSchema& schema) {
   return aliases;
 }
 
-// Autocast hands on what it has a kernel for, and lets the rest fall through. Python's and functorch's kernels hand on
-// every operator.
+// Returns the keys whose kernels dispatch the operator again. Autocast does so for the operators that have an autocast
+// kernel, and lets the rest fall through. Python's and functorch's kernels dispatch every operator again.
 c10::DispatchKeySet wrapping_keys(const c10::OperatorHandle& op) {
   c10::DispatchKeySet keys({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
                             c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::FuncTorchBatched,
@@ -128,7 +128,7 @@ Evidence evidence_of(const OpInfo& info) {
   return info.kind == OpKind::view ? kViewMade : Evidence{0};
 }
 
-// What the dispatcher knows of it.
+// Adds the dispatcher's facts about the operator.
 void describe_kernels(const c10::FunctionSchema& schema, const c10::OperatorHandle& op, OpInfo& info) {
   info.composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   info.composite_explicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
@@ -159,7 +159,7 @@ std::unique_ptr<OpInfo> describe(const c10::FunctionSchema& schema, const c10::O
   } else if (is_view) {
     info->kind = OpKind::view;
   } else {
-    // An extension's function that is registered as it is may call other operators, or be a kernel of its own.
+    // An extension's function that is registered as composite may call other operators, or be a kernel itself.
     const bool may_compute = !info->composite_implicit || (info->of_extension && handles_tensors(schema));
     info->kind = may_compute ? OpKind::unknown : OpKind::transparent;
   }
@@ -200,7 +200,7 @@ bool is_compiled_code(const char* range) {
 constexpr std::size_t kMaxNamed = 4096;
 constexpr std::string_view kOtherNames = "(other names)";
 
-// How the executor of TorchScript names its own kernels, and those of oneDNN.
+// The prefixes of the names that TorchScript's executor gives to its own kernels, and to those of oneDNN.
 constexpr std::array<std::string_view, 2> kFusedPrefixes = {"fused_", "LlgaPartition_"};
 
 // A kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it does is not known here.
@@ -276,7 +276,7 @@ OpInfo* op_info(const at::RecordFunction& fn) {
   const char* name = fn.name();
   const auto address = reinterpret_cast<std::uintptr_t>(name);
   auto& line = cache.lines[((address >> 4) ^ (address >> 14)) % kCacheLines];
-  // The text is compared as well: ranges that are no ops carry names in memory that is used again.
+  // The text is compared as well: the names of ranges that do not stand for ops lie in memory that is used again.
   if (line.name == name && std::strcmp(line.info->name.c_str(), name) == 0) return line.info;
   OpInfo* info = resolve(fn);
   if (info != nullptr && info->kind != OpKind::compiled) line = {name, info};

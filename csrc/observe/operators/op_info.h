@@ -1,5 +1,5 @@
 #pragma once
-// What the observer knows of an operator: looked up once per operator, then found by a pointer comparison.
+// Describes an operator to the observer. It is looked up once per operator, then found by a pointer comparison.
 
 #include <ATen/record_function.h>
 #include <c10/core/DispatchKeySet.h>
@@ -19,7 +19,8 @@ class OperatorHandle;
 
 namespace roofprof::observe {
 
-// Whether it is no op, but what bypassed the dispatcher in a function's, a module's or a TorchScript method's call.
+// Names the kind of call (a function's, a module's, a TorchScript method's) in which work bypassed the dispatcher;
+// `no`: the entry is an op.
 enum class Unobserved : std::uint8_t { no, function, module, numpy, script };
 
 // Another one for each operator, from 1 on.
@@ -39,7 +40,7 @@ struct OpInfo : OpClass {
   std::string overload;                           // "padding", "" for the default one
   ops::Trait trait = ops::Trait::none;
   const ops::OpCost* cost = nullptr;
-  // What a batch or instance normalisation's forward ends with.
+  // The forward of a batch or instance normalisation module ends with this op.
   bool ends_norm = false;
   bool collective = false;    // of several ranks
   bool communicates = false;  // a collective, or a wait for one
@@ -54,26 +55,27 @@ struct OpInfo : OpClass {
   std::vector<bool> result_written;      // the result is a written argument (in-place, out=)
 };
 
-// The operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd function's
-// range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the process; an
-// operator whose cost changes gets another one.
+// Returns the operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd
+// function's range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the
+// process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
-// The same of an operator that has a schema.
+// Returns the same pointer for an operator that has a schema.
 OpInfo* op_info(const c10::OperatorHandle& op);
 
-// The operator of work that is none of torch's, by a name of the user's: declared work, or unobserved work.
+// Returns the operator of work that is not torch's, by a name of the user's: declared work, or unobserved work.
 OpInfo* named_op(std::string_view name, Unobserved unobserved);
 
-// Whether an operator of that name is none of torch's own that dispatch, or have costs for, all that they do.
+// Returns whether an operator of that name may be an extension's: its namespace is not one of torch's own, whose
+// operators dispatch all their work or have costs for it.
 bool is_of_extension(std::string_view name);
 
 // The operator of what torch.compile compiled.
 OpInfo* compiled_region();
 // The operator of calls of AOTInductor packages.
 OpInfo* compiled_package();
-// Whether a range of that name is such a call; torch opens it in Python and C++ alike.
+// Returns whether a range of that name is such a call; torch opens it in Python and C++ alike.
 bool runs_package(const char* range);
-// Whether that autograd node runs the backward of compiled code.
+// Returns whether that autograd node runs the backward of compiled code.
 bool is_compiled_backward(const char* node);
 
 }  // namespace roofprof::observe

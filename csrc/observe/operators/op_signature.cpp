@@ -25,7 +25,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 std::int64_t size_of(const c10::SymInt& size) { return known_value(size).value_or(ops::TensorDesc::kUnknown); }
 
-// Of symbolic strides only expanded dimensions are read.
+// Visits the dimensions of a tensor with symbolic sizes. It uses the strides only to find expanded dimensions.
 template <typename Visit>
 void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
   const auto sizes = tensor.sym_sizes();

@@ -10,9 +10,8 @@
 
 namespace roofprof::observe {
 
-// Adds the tensors that an op takes, to be called when it begins, and those that it made, when it ended. Left out is
-// what has no memory of its own (meta and fake tensors), or none that strides describe (sparse, nested and packed
-// ones).
+// Adds the tensors that an op takes (when it begins) and those that it made (when it ended). Leaves out tensors without
+// memory (meta and fake ones) and those whose memory strides do not describe (sparse, nested and packed ones).
 void add_inputs(const OpInfo& info, const at::RecordFunction& fn, std::vector<Operand>& operands);
 void add_results(const OpInfo& info, const at::RecordFunction& fn, std::vector<Operand>& operands);
 

@@ -8,7 +8,7 @@
 
 namespace roofprof::observe {
 
-// Whether an argument of this type is a packed weight.
+// Returns whether an argument of this type is a packed weight.
 bool is_packed_weight(const c10::Type& type);
 
 // Tells one packed weight from another as long as both live; 0 for None.

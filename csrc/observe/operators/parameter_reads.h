@@ -1,6 +1,6 @@
 #pragma once
-// Which modules' own parameters were read by ops: a module that was not called may have done its work all the same,
-// where others use its parameters (the output projection of nn.MultiheadAttention).
+// Finds the modules whose own parameters ops read. A module that was not called may still have done its work, where
+// other modules use its parameters (the output projection of nn.MultiheadAttention).
 
 #include <c10/core/TensorImpl.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a RecordFunction shows of an operator's call.
+// Reads the inputs and results of an operator's call from its RecordFunction.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -18,7 +18,7 @@ inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, 
   return top_of_stack(fn.inputs(), op.arguments.size());
 }
 
-// Of a call that ended.
+// Returns the results of a call that ended.
 inline c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
   return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
 }
@@ -48,7 +48,7 @@ void for_each_tensor_value(const c10::IValue& value, Visit&& visit, std::size_t 
   }
 }
 
-// The same, with visit(tensor impl, position).
+// Calls visit(tensor impl, position) for each of these values.
 template <typename Visit>
 void for_each_tensor(const c10::IValue& value, Visit&& visit) {
   for_each_tensor_value(

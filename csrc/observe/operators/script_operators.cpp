@@ -72,7 +72,8 @@ bool holds_tensors(const std::vector<c10::Argument>& arguments) {
   return std::ranges::any_of(arguments, [](const auto& argument) { return holds_tensors(*argument.type()); });
 }
 
-// Most kinds of nodes are dispatched in each of their forms: told by the kind, which takes no matching of schemas.
+// Returns whether an operator of that kind may work unseen. Most kinds of nodes are dispatched in each of their forms:
+// the kind decides, without a match of schemas.
 bool may_work_unseen(c10::Symbol kind) {
   thread_local std::unordered_map<c10::Symbol, bool> known;
   const auto [found, fresh] = known.try_emplace(kind, false);

@@ -1,5 +1,6 @@
 #pragma once
-// Sizes that are no plain integers: symbolic ones (FakeTensor with a ShapeEnv), and those of jagged nested tensors.
+// Reads sizes that are not plain integers: symbolic ones (FakeTensor with a ShapeEnv), and those of jagged nested
+// tensors.
 
 #include <c10/core/SymInt.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What tensors of special formats hold, which their own sizes do not show. Nothing here allocates.
+// Describes the contents of tensors of special formats, which their own sizes do not show. Nothing here allocates.
 
 #include <c10/core/TensorImpl.h>
 

@@ -8,7 +8,7 @@ namespace {
 // More operands than this (foreach lists) are not compared with each other: the comparison is quadratic.
 constexpr std::size_t kMostCompared = 32;
 
-// What that op moves of this operand.
+// Returns the bytes that the op moves of this operand.
 ReusedBytes moved_of(const Operand& operand, const Work& work) {
   const std::int64_t bytes = operand.memory.bytes;
   const bool is_written = operand.kind != Operand::Kind::input;
@@ -23,7 +23,7 @@ ReusedBytes moved_of(const Operand& operand, const Work& work) {
   return moved;
 }
 
-// Of what moves, that share.
+// Returns the share `part` of `whole` of the moved bytes, at that distance.
 ReusedBytes part_of(const ReusedBytes& moved, std::int64_t part, std::int64_t whole, std::int64_t distance) {
   const auto of = [&](std::int64_t bytes) {
     if (part == whole) return bytes;

@@ -1,5 +1,5 @@
 #pragma once
-// From how far what the ops of one pass moved came, by bucket.
+// Records the reuse distance of the memory that the ops of one pass move, by bucket.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,17 +28,17 @@ struct Operand {
 // Threads share it, as they share the largest cache: what one computed, another one finds there.
 class ReuseLog {
  public:
-  // Where an op was counted: the table and the bucket of a thread.
+  // The place where an op was counted: a thread's table and the bucket in it.
   using Place = std::pair<const void*, std::uint32_t>;
 
-  // A call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing touches
-  // nothing.
+  // Counts a call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing
+  // touches nothing.
   void count(Place place, std::span<const Operand> operands, const Work& work);
-  // A call of which nothing is known but its operands.
+  // Touches the operands of a call of which nothing else is known.
   void touch(std::span<const Operand> operands);
 
-  // The pass is over: sets Pass::Op::reuse. `op_of`: the index of a bucket's op; -1: it is none of them. What was
-  // touched first in the pass was touched last in the one before, which did the same.
+  // Sets Pass::Op::reuse when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them. The
+  // pass before did the same, so it gives the last touch of memory that this pass touched for the first time.
   void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
 
  private:
@@ -62,7 +62,7 @@ class ReuseLog {
   std::map<const void*, std::vector<Reuse>> by_table_;           // by bucket
   std::vector<FirstTouch> first_touches_;                        // in order
   std::size_t op_ = 0;
-  // Of one op; kept for their memory.
+  // Scratch for one op, kept so that its memory is used again.
   std::vector<Moved> moved_;
   std::vector<ReuseTracker::Part> parts_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t length(std::uintptr_t begin, std::uintptr_t end) { return static_cast<std::int64_t>(end - begin); }
 
-// Of the bytes of an interval, those in a part of it.
+// Returns the bytes of an interval that lie in a part of it.
 std::int64_t share(std::int64_t bytes, std::int64_t part, std::int64_t whole) {
   if (bytes == whole) return part;
   return static_cast<std::int64_t>(static_cast<double>(bytes) * static_cast<double>(part) / static_cast<double>(whole));
@@ -108,7 +108,7 @@ void ReuseTracker::touch(const TouchedMemory& memory) {
     }
     interval = intervals_.emplace_hint(next, memory.begin, Interval{memory.end, 0, 0});
   }
-  // Where a view has gaps, what was touched in them still counts.
+  // Memory that was touched in the gaps of a view still counts.
   interval->second.bytes = std::min(std::max(memory.bytes, covered), length(memory.begin, memory.end));
   interval->second.op = op_;
   of_this_op_ += interval->second.bytes;

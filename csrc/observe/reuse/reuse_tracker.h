@@ -1,5 +1,6 @@
 #pragma once
-// How much memory is touched between two touches of the same: the distance at which a cache must remember it.
+// Measures how much memory is touched between two touches of the same memory: the distance at which a cache must
+// remember it.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,23 +9,23 @@
 
 namespace roofprof::observe {
 
-// Of [begin, end), so many bytes: fewer than it is long where a view has gaps.
+// A touch of `bytes` bytes in [begin, end): fewer than its length where a view has gaps.
 struct TouchedMemory {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
   std::int64_t bytes = 0;
 };
 
-// Ops touch memory one after the other, each all of its own at once. The distance of what an op touches is the memory
-// that the op which touched it last, and all ops since, touched: each byte once. So an op that does the same again and
-// again finds all of it at the distance of its own footprint.
+// Ops touch memory one after the other, and each touches all of its memory at once. The distance of memory that an op
+// touches is what was touched by the op that touched it last, and by all ops since: each byte counts once. So an op
+// that runs again and again finds its memory at the distance of its footprint.
 //
 // Memory is known by its addresses: what is allocated where something was freed is as near as that was, and views are
 // parts of their storage. A touch forgets what it covers, so there are never more intervals than touches.
 class ReuseTracker {
  public:
   static constexpr std::int64_t kNever = -1;
-  // So many intervals are remembered; where there are more, those that were touched longest ago are forgotten.
+  // The number of intervals that are remembered; beyond it, those that were touched longest ago are forgotten.
   static constexpr std::size_t kMost = 1 << 14;
 
   // A part of what was looked up; `distance` is kNever where it was not touched before.
@@ -33,15 +34,15 @@ class ReuseTracker {
     std::int64_t distance = 0;
   };
 
-  // Adds the parts of `memory` to `parts`: those that were touched in different ops, and those that never were. What
-  // may have been forgotten is as far as all that is remembered.
+  // Adds the parts of `memory` to `parts`: those that were touched in different ops, and those that never were. Once
+  // intervals have been forgotten, an unknown part gets total() as its distance.
   void look_up(const TouchedMemory& memory, std::vector<Part>& parts);
   // The op touches it. Look up all that an op touches first.
   void touch(const TouchedMemory& memory);
-  // What is touched from now on, another op touches.
+  // Ends the op: another op makes the touches from now on.
   void next_op();
 
-  // All that is remembered.
+  // Returns the bytes that are remembered.
   std::int64_t total() const { return total_; }
 
  private:
@@ -52,7 +53,7 @@ class ReuseTracker {
   };
   using Intervals = std::map<std::uintptr_t, Interval>;  // disjoint, by their begin
 
-  // Where an interval of that begin was found lately: most memory is touched again as it was.
+  // The interval that was found lately for a begin: most memory is touched again with the same bounds.
   struct Found {
     std::uintptr_t begin = 0;
     Intervals::iterator interval;  // of that begin; where that is 0, of none

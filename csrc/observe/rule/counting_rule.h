@@ -18,17 +18,17 @@ enum class OpKind : std::uint8_t {
   compiled,     // compiled code, no operator: most of its work is not dispatched
 };
 
-// What the rule asks of an operator.
+// The facts about an operator that the rule needs.
 struct OpClass {
   OpKind kind = OpKind::unknown;
-  // For one without a cost: all that it does is dispatched inside, so copies there can be the whole work.
+  // Matters for an operator without a cost: it dispatches all its work, so the copies inside can be the whole work.
   bool composite_explicit = false;
   // Its derivatives are those of what it dispatches.
   bool composite_implicit = false;
-  bool of_extension = false;  // none of torch's own: it may have a kernel that dispatches nothing
+  bool of_extension = false;  // not of torch's namespaces: it may have a kernel that dispatches nothing
 };
 
-// How a call reaches the kernel that does its work.
+// The path of a call to the kernel that does its work.
 struct DispatchPath {
   bool wrapped = false;  // by autocast, functorch, a dispatch mode or a tensor subclass: they dispatch again inside
   bool by_mode = false;  // by dispatch modes alone
@@ -38,20 +38,21 @@ struct DispatchPath {
 
 // ---- when an op starts
 
-// Whether ops that it dispatches inside can do its work.
+// Returns whether ops that the operator dispatches inside can do its work.
 constexpr bool is_handed_on(const OpClass& op, const DispatchPath& path) {
   return path.wrapped || (path.dual && op.composite_implicit);
 }
 
-// A wrapper (DTensor) asks fake tensors for the shapes of its result, before it does the work on its own ones.
-// `wrapper`: the path of the innermost wrapped op around it; null: there is none.
+// Returns whether an op only computes shapes: a wrapper (DTensor) dispatches ops on fake tensors for the shapes of its
+// result, before it does the work on its own tensors. `wrapper`: the path of the innermost wrapped op around it; null:
+// there is none.
 constexpr bool asks_for_shapes(const DispatchPath& path, const DispatchPath* wrapper) {
   return path.fake && wrapper != nullptr && !wrapper->fake;
 }
 
-// Whose work an op's nested ones are.
+// Names the owner of the work of an op's nested ops.
 enum class NestedWork : std::uint8_t {
-  transparent,           // each its own: the op is looked through
+  transparent,           // each op's own: the outer op is transparent
   owned,                 // the op's
   owned_below_autograd,  // the op's, except tangents, which are computed above autograd
   owned_but_hooks,  // the op's, except a user's hooks on saved tensors, which run above autograd with grad mode off
@@ -63,14 +64,14 @@ constexpr NestedWork nested_work(const OpClass& op, const DispatchPath& path, bo
   return path.dual ? NestedWork::owned_below_autograd : NestedWork::owned;
 }
 
-// The same where a user's hooks are handed what the op saves for its backward.
+// Returns the owner where a user's hooks get what the op saves for its backward.
 constexpr NestedWork with_saved_tensor_hooks(NestedWork nested) {
   return nested == NestedWork::owned ? NestedWork::owned_but_hooks : nested;
 }
 
 constexpr bool owns_nested(NestedWork nested) { return nested != NestedWork::transparent; }
 
-// Whether an op that starts inside is part of the outer one's work. An op's own kernel runs below autograd.
+// Returns whether an op that starts inside is part of the outer op's work. An op's own kernel runs below autograd.
 constexpr bool is_part_of(NestedWork outer, bool grad_mode, bool below_autograd) {
   switch (outer) {
     case NestedWork::transparent:
@@ -85,11 +86,11 @@ constexpr bool is_part_of(NestedWork outer, bool grad_mode, bool below_autograd)
   return false;
 }
 
-// Whether the records of nested ops can be switched off, for an op that had so many of them in an earlier call.
-// Switching costs about as much as three to four records.
+// Returns whether it pays to switch off the records of nested ops, for an op that had `records` of them in an earlier
+// call. Switching costs about as much as three to four records.
 constexpr bool is_worth_muting(NestedWork nested, int records) { return nested == NestedWork::owned && records >= 4; }
 
-// Whether the op itself may launch kernels: views do not, nor does what only calls other operators.
+// Returns whether the op itself may launch kernels: views do not, nor do ops that only call other operators.
 constexpr bool may_launch(const OpClass& op, const DispatchPath& path, bool only_shapes) {
   if (only_shapes || op.kind == OpKind::view || op.kind == OpKind::transparent) return false;
   return !is_handed_on(op, path);
@@ -97,7 +98,7 @@ constexpr bool may_launch(const OpClass& op, const DispatchPath& path, bool only
 
 // ---- when it ends
 
-// What was counted inside an op, and at its end its own work with it.
+// The work that was counted inside an op. When the op ends, its own work is added.
 struct WorkInside {
   bool bytes = false;       // an op moves bytes
   bool copies = false;      // an op reads what it moves
@@ -122,7 +123,7 @@ struct WorkInside {
   }
 };
 
-// How it ended.
+// Says how an op ended.
 struct OpEnd {
   bool raised = false;
   bool declared = false;  // it is work that the user declared, which was counted as it began
@@ -142,9 +143,10 @@ constexpr bool fills_itself(const OpClass& op, const WorkInside& inside) {
   return op.of_extension && !inside.declared && (inside.evidence & (kBufferMade | kReadOut)) != 0;
 }
 
-// Whether what was counted inside an operator without a cost can be all its work: a kernel of its own that allocates
-// and fills its output through the dispatcher is still unknown. An extension's operators are registered alike whether
-// they have a kernel or not, and a copy may be of what the kernel made (from_blob), or what it goes on with in place.
+// Returns whether the work counted inside an operator without a cost can be all its work. If the operator has a kernel
+// that allocates and fills its output through the dispatcher, its work is still unknown. An extension's operators are
+// registered alike with and without a kernel, and a copy may be of the kernel's result (from_blob), or of data that the
+// kernel goes on with in place.
 constexpr bool is_explained(const OpClass& op, const WorkInside& inside) {
   if (fills_itself(op, inside)) return false;
   if (inside.operations || inside.declared) return true;

@@ -1,5 +1,6 @@
 #pragma once
-// What was seen inside a module's call or an autograd function's, to tell whether work bypassed the dispatcher there.
+// The evidence that is seen inside a module's call or an autograd function's: it decides if work bypassed the
+// dispatcher.
 
 #include <cstdint>
 
@@ -14,13 +15,15 @@ inline constexpr Evidence kViewMade = 8;
 inline constexpr Evidence kBufferMade = 16;  // memory for something else to fill
 inline constexpr Evidence kBroughtIn = 32;   // memory that may be others' (from_numpy)
 
-// An autograd function: nothing was counted, and yet there is memory that no op has filled, so something else did.
-// Functions that return a view of their input and make a constant are left out.
+// Returns whether work in an autograd function bypassed the dispatcher: nothing was counted, and yet there is memory
+// that no op has filled, so something else did. Functions that return a view of their input and make a constant are
+// left out.
 constexpr bool function_bypasses(Evidence seen) {
   return (seen & kWorkSeen) == 0 && (seen & kFreshMemory) != 0 && ((seen & kReadOut) != 0 || (seen & kViewMade) == 0);
 }
 
-// A module's call: whether to look whose memory its output is in.
+// Returns whether work in a module's call may have bypassed the dispatcher, so that it must be found out whose memory
+// its output is in.
 constexpr bool module_may_bypass(Evidence seen) {
   return (seen & kWorkSeen) == 0 && (seen & (kReadOut | kFreshMemory)) != 0;
 }

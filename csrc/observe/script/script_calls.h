@@ -1,5 +1,5 @@
 #pragma once
-// What the code of a TorchScript method calls.
+// Finds what the code of a TorchScript method calls.
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
@@ -15,8 +15,8 @@ namespace roofprof::observe {
 std::optional<torch::jit::Module> module_behind(const torch::jit::Value* value, const torch::jit::Graph& graph,
                                                 const torch::jit::Module* self);
 
-// What the node calls; null where it calls nothing, or something that has no code. A call through an interface is one
-// of the module that is there.
+// Returns the function that the node calls; null where it calls none, or one without code. A call through an interface
+// is a call of the module that is there.
 torch::jit::GraphFunction* function_called(torch::jit::Node& node, const torch::jit::Graph& graph,
                                            const torch::jit::Module* self);
 
@@ -27,7 +27,7 @@ struct UnseenNodes {
   std::int64_t count = 0;        // in the code: each branch and each loop's body once
 };
 
-// Those of the method and of all that it calls.
+// Returns the unseen nodes of the method and of all code that it calls.
 std::vector<UnseenNodes> unseen_nodes(const torch::jit::Module& module, const torch::jit::GraphFunction& method);
 
 }  // namespace roofprof::observe

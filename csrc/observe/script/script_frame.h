@@ -1,5 +1,5 @@
 #pragma once
-// What is known of TorchScript's interpreter on one thread.
+// Holds the observer's knowledge of TorchScript's interpreter on one thread.
 
 #include <cstdint>
 #include <map>
@@ -24,11 +24,11 @@ struct ScriptFrame {
   std::uint64_t pass = 0;
   std::string line;                // "TOP(ResNet)::forward"
   std::optional<ModuleId> module;  // whose method it is; empty: of no module in the tree
-  // Where it is of a module around some in the tree: what they and it call.
+  // Set for a module outside the tree that has modules of the tree below it: knows what they and it call.
   std::shared_ptr<const ScriptPlaces> around;
   std::string method;
   ModuleId place = kModel;  // of the ops that it runs itself
-  // How often its ops came to one of several modules that only their order tells apart.
+  // The number of times that its ops came to one of several modules which differ in nothing but their order.
   std::map<std::pair<ModuleId, std::string>, std::size_t> visits;
 };
 
@@ -40,7 +40,7 @@ struct KnownScriptPlace {
   };
   std::vector<std::string> lines;
   std::vector<Step> steps;
-  std::size_t certain = 0;  // so many lines always mean the same module; further ones do not alone
+  std::size_t certain = 0;  // the lines that always mean the same module; further ones need the place of the call, too
 };
 
 }  // namespace roofprof::observe

@@ -176,8 +176,9 @@ std::vector<const ScriptPlaces::CallSite*> ScriptPlaces::sites_of(ModuleId calle
   return result;
 }
 
-// The interpreter names the last attribute alone, so "0" of several lists is told apart by the place of the call in the
-// source, and where there is none, as in traced code, by the order of the calls.
+// Finds the module that a line names. The interpreter names the last attribute alone, so the place of the call in the
+// source distinguishes "0" of several lists; where the source has no place, as in traced code, the order of the calls
+// does.
 std::optional<ModuleId> ScriptPlaces::callee(ScriptFrame& frame, ModuleId caller, const std::string& method,
                                              const std::string& name, bool& by_range) const {
   const auto sites = sites_of(caller, method, name);
@@ -211,7 +212,7 @@ ModuleId ScriptPlaces::find(ScriptFrame& frame, std::vector<std::string> lines, 
     const auto level = known.steps.size();
     auto step = known.steps.back();
     const Line line(known.lines[level]);
-    if (step.module != kNoModule && !line.name.empty()) {  // a function has no place of its own
+    if (step.module != kNoModule && !line.name.empty()) {  // a function runs at its caller's place
       const auto caller_method = level == 1 ? frame.method : Line(known.lines[level - 1]).method;
       bool by_range = false;
       if (line.name != "SELF") {

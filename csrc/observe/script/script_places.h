@@ -1,5 +1,5 @@
 #pragma once
-// Which module a TorchScript op belongs to: from the interpreter's call stack to modules of the tree.
+// Finds the module that a TorchScript op belongs to: from the interpreter's call stack to modules of the tree.
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/source_range.h>
@@ -23,31 +23,33 @@ namespace roofprof::observe {
 
 class ScriptPlaces {
  public:
-  // The module at `place` of the tree and all below it.
+  // Adds the module at `place` of the tree and all below it.
   void add(const torch::jit::Module& module, ModuleId place, const std::vector<Module>& tree);
 
-  // The same for a module that is none of the tree's but has some of them below it, as the parent of the profiled model
-  // has: modules around the tree have numbers of their own. Null where it has none. Kept: it is asked at each call.
+  // Returns the places around the tree, for a module that is not in the tree but has modules of the tree below it, such
+  // as the parent of the profiled model. Modules around the tree have other numbers. Null where the module has none of
+  // the tree's below it. The result is kept, as each call asks for it.
   std::shared_ptr<const ScriptPlaces> around(const torch::jit::Module& module) const;
-  // Of what around() gives: the module that it was asked of.
+  // Returns the number that around() gives to the module that it was called with.
   ModuleId root() const { return kNoModule - 1; }
-  // Whether modules were called by what is around the tree: then nobody knows how often.
+  // Returns whether code around the tree called modules of it: then their number of calls is unknown.
   bool called_from_around() const { return called_from_around_.load(std::memory_order_relaxed); }
 
-  // The place of that object, called now on a thread in `state`.
+  // Returns the place of that object, which is called now while these frames are open.
   template <class Frames>
   std::optional<ModuleId> place_of(const void* object, const Frames& frames) const {
     return index_ ? index_->place_of(object, frames) : std::nullopt;
   }
   bool is_inside(ModuleId place) const { return modules_.contains(place); }
-  // Whether the script module at `place` was made of others that are not there any more; whether all were.
+  // is_frozen() returns whether freezing merged the submodules of the script module at `place` into it; are_frozen()
+  // returns whether that holds for all.
   bool is_frozen(ModuleId place) const { return frozen_.contains(place); }
   bool are_frozen() const { return frozen_.size() == modules_.size(); }
-  // The only module that the interpreter is entered with by that line; empty where there are several or none.
+  // Returns the only module that the interpreter is entered with by that line; empty where several or none fit.
   std::optional<ModuleId> root_of(const std::string& line) const;
 
-  // The place of the op that runs now on this thread in that frame, by the lines of
-  // torch::jit::currentModuleHierarchy(). `known` is that of the op before, in the same frame.
+  // Returns the place of the op that runs now on this thread in that frame, by the lines of
+  // torch::jit::currentModuleHierarchy(). `known` belongs to the op before, in the same frame.
   ModuleId find(ScriptFrame& frame, std::vector<std::string> lines, KnownScriptPlace& known) const;
 
  private:
@@ -58,7 +60,7 @@ class ScriptPlaces {
   };
   using CallSites = std::vector<CallSite>;
 
-  // What is around the tree: `module` and those below it.
+  // Adds what is around the tree: `module` and the modules below it.
   void add_around(const torch::jit::Module& module, ModuleId place, const ScriptPlaces& tree);
   void add_below(const torch::jit::Module& module, ModuleId place,
                  const std::unordered_map<std::string_view, ModuleId>& by_path, const std::vector<Module>& tree);
@@ -76,15 +78,15 @@ class ScriptPlaces {
   ModuleId last_around_ = kNoModule;
   mutable std::atomic<bool> called_from_around_{false};
   mutable std::mutex mutex_;
-  // By object, which its places keep alive.
+  // Keyed by object; the places keep it alive.
   mutable std::map<const void*, std::shared_ptr<const ScriptPlaces>> around_;
 };
 
-// Whether a call of that method is a call of the module: tracing names its second call forward1, scripting an overload
-// of it forward__1.
+// Returns whether a call of that method is a call of the module: tracing names its second call forward1, scripting
+// names an overload of it forward__1.
 bool is_forward(std::string_view method);
 
-// Whether the module was made of others that are not there any more, by freezing.
+// Returns whether freezing merged other modules into this one, so that they are gone.
 bool was_frozen(const torch::jit::Module& module);
 
 }  // namespace roofprof::observe

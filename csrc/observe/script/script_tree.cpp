@@ -31,7 +31,7 @@ Key key_of(const torch::jit::Module& module) {
   return {module.type().get(), parameters.empty() ? module._ivalue().get() : parameters.front()};
 }
 
-// Those of packed weights too, which are no parameters of TorchScript's.
+// Returns all parameters. Those of packed weights are included, though TorchScript does not list them as parameters.
 std::vector<at::Tensor> all_parameters(const torch::jit::Module& module) {
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : module.parameters()) parameters.push_back(parameter);
@@ -73,7 +73,8 @@ void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& t
   }
 }
 
-// Empty for nodes that are no constant tensor, or one that passes left behind without a use.
+// Returns the constant tensor of a node. Undefined for other nodes, and for a constant that passes left behind without
+// a use.
 at::Tensor constant_tensor(const Node& node) {
   if (node.outputs().size() != 1 || !node.output()->hasUses()) return {};
   static const auto kOfMkldnn = c10::Symbol::fromQualString("prim::ConstantMKLDNNTensor");

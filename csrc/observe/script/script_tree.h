@@ -15,16 +15,18 @@ struct Module;
 
 namespace roofprof::observe {
 
-// Its objects are those that the interpreter hands to the modules' methods (c10::ivalue::Object).
+// Returns the model's tree. Its objects are those that the interpreter passes to the modules' methods
+// (c10::ivalue::Object).
 ModelTree tree_of(const torch::jit::Module& model);
 
-// Whether both are made from one module: scripting a module under two names gives two objects that share all tensors.
+// Returns whether both are made from one module: scripting a module under two names gives two objects that share all
+// tensors.
 bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b);
 
-// The packed weights that the module and those below it hold, each once.
+// Returns the packed weights that the module and those below it hold, each once.
 std::vector<c10::IValue> packed_weights(const torch::jit::Module& module);
 
-// What the reader should know of a frozen module, none for others: its modules are gone, its parameters constants.
+// Returns the note about a frozen module, none for others: its modules are gone, and its parameters are constants.
 std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path);
 
 }  // namespace roofprof::observe

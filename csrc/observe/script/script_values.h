@@ -1,5 +1,6 @@
 #pragma once
-// What TorchScript's values hold at one moment, at any depth; it can be put back later, into the same containers.
+// Remembers the contents of TorchScript's values at one moment, at any depth, and can put them back later into the same
+// containers.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>

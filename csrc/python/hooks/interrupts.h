@@ -20,10 +20,11 @@ class InterruptsHeld {
   bool came_before_ = false;
 };
 
-// The same method of a class, in which interrupts wait. Being no Python function it is not interrupted as it begins.
+// Returns a method of a class that does the same and makes interrupts wait. It is not a Python function, so it is not
+// interrupted as it begins.
 pybind11::object uninterrupted(const pybind11::function& method);
 
-// Another context manager, whose beginning and end are not interrupted; what is between them is.
+// Wraps a context manager so that its beginning and end are not interrupted; the code between them is.
 class Uninterrupted {
  public:
   explicit Uninterrupted(pybind11::object inner) : inner_(std::move(inner)) {}

@@ -34,7 +34,7 @@ bool is_under_way(const PyObject* frame) {
   return false;
 }
 
-// In here this thread's calls are not compiled.
+// Keeps torch's compiler from compiling this thread's calls, for as long as this lives.
 class Uncompiled {
  public:
   explicit Uncompiled(const py::object& set_eval_frame)

@@ -7,20 +7,21 @@
 
 namespace roofprof::python {
 
-// Asks Python of a call as it begins whether it is one that matters; if so, nothing is asked of the calls inside, and
-// Python is told when it ends. Python's part runs as if torch's compiler were not there, which would compile it too.
+// Asks Python, as a call begins, if the call matters. If it does, nothing is asked of the calls inside, and Python
+// learns when it ends. Python's part runs as if torch's compiler were not there, which would compile it too.
 class OuterCalls {
  public:
   // `begin(module)` says whether the call matters, `end(module)` is called after such a one.
   OuterCalls(pybind11::object begin, pybind11::object end);
 
-  // False with Python's error set where `begin` raised. Hooks that `begin` registered are called for this call as well.
+  // Returns false with Python's error set where `begin` raised. Hooks that `begin` registered are called for this call
+  // as well.
   bool enter(PyObject* module, PyObject* arguments);
   bool leave(PyObject* module);
-  // A call that is under way on this thread matters no more.
+  // Drops the call that is under way on this thread: `end` is not called for it.
   void forget();
 
-  // Callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
+  // Return callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);
 

@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-// By Python's json, so that both sides have the keys of a file.
+// Converts through Python's json, so that both sides have the keys of a file.
 py::object to_dict(const Ceilings& ceilings) {
   JsonWriter json;
   write_value(json, ceilings);

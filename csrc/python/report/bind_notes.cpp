@@ -38,7 +38,7 @@ void bind_notes(py::module_& module) {
       .def(
           "__eq__", [](const Note& self, const std::string& text) { return self.text == text; }, py::is_operator())
       .def("__hash__", [](const Note& self) { return py::hash(py::str(self.text)); });
-  // By code: level and meaning.
+  // Returns level and meaning by code.
   module.def("note_kinds", [] {
     py::dict kinds;
     for (const auto& kind : kNoteKinds) {

@@ -1,4 +1,4 @@
-// What each operator is known to cost.
+// Binds the known costs of operators.
 
 #include <pybind11/stl.h>
 

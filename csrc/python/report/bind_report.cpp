@@ -1,4 +1,4 @@
-// Reports: coverage, printers, what they are read from.
+// Binds reports: their coverage, their printers, and their sources.
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
@@ -205,7 +205,7 @@ void bind_ranks(py::module_& module) {
            [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
-// An accessor of a report that somebody keeps; of one that nobody does there is another.
+// Returns the accessor of a report that is kept alive; a report that is a temporary has another one.
 template <class Value>
 auto kept(const Value& (Report::*accessor)() const&) {
   return [accessor](const Report& self) -> const Value& { return (self.*accessor)(); };
@@ -222,7 +222,7 @@ void bind_report(py::module_& module) {
   bind_language_model(module);
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
-      // Of a call that did nothing: what its tables refuse, those of every report do.
+      // Makes the report of a call that did nothing: its tables refuse the same arguments as those of every report.
       .def(py::init([] {
         auto data = std::make_shared<ProfileData>();
         data->modules.resize(static_cast<std::size_t>(kOptimizer) + 1);

@@ -63,7 +63,7 @@ struct OptionalTraits<std::optional<Value>> {
   static constexpr bool is_optional = true;
 };
 
-// As the type stubs name it.
+// Returns the type as the type stubs name it.
 template <class Value>
 std::string python_type(Unit unit) {
   using Known = typename OptionalTraits<Value>::type;

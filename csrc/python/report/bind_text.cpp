@@ -11,7 +11,8 @@ namespace roofprof::python {
 
 namespace {
 
-// Names of files may be no UTF-8: Python keeps their other bytes as surrogates, which no std::string takes.
+// Returns the text as UTF-8. Names of files may hold other bytes: Python keeps these as surrogates, which a std::string
+// cannot be made of.
 std::string utf8_of(const py::str& text) {
   const auto bytes = py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
   if (!bytes) throw py::error_already_set();

@@ -9,7 +9,7 @@
 
 namespace roofprof::python {
 
-// Of .def("__repr__", repr_of(...)): names stand in it, and a repr is made to be printed.
+// Returns a function for .def("__repr__", ...) that makes the text printable, because it has names in it.
 template <class Self>
 auto repr_of(std::string (*text)(const Self&)) {
   return [text](const Self& self) { return printable(text(self)); };

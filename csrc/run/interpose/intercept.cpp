@@ -27,7 +27,7 @@ Method next_of(const std::string& name) {
   if (next == nullptr) {
     throw std::runtime_error("roofprof: libroofprof_nn found no " + name + " behind it; link it before libtorch");
   }
-  // Of a function that is not virtual it is the address, and what to add to `this` (Itanium ABI).
+  // A pointer to a function that is not virtual holds the address, and what to add to `this` (Itanium ABI).
   const std::array<void*, 2> words = {next, nullptr};
   Method method;
   static_assert(sizeof(words) == sizeof(method));

@@ -85,7 +85,7 @@ class ForwardCall : public ScriptCall {
   }
 
  private:
-  // As forward's schema has them, without the module itself.
+  // Returns the arguments as forward's schema has them, without the module itself.
   ScriptArguments positional() const {
     ScriptArguments stack = arguments_;
     stack.insert(stack.begin(), module_._ivalue());

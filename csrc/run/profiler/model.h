@@ -1,5 +1,5 @@
 #pragma once
-// What is asked of a model, whatever its kind.
+// The interface of all kinds of models to the profiler.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -15,7 +15,7 @@
 
 namespace roofprof::detail {
 
-// What can be got at from outside: tensors, and TorchScript's values with all that they hold.
+// The values within reach from outside: tensors, and TorchScript's values with all that they hold.
 struct Reach {
   std::vector<at::Tensor> tensors;
   std::vector<c10::IValue> values;
@@ -28,7 +28,7 @@ struct Reach {
   }
 };
 
-// What a counting call may add to.
+// The data that a counting call may add to.
 struct Counted {
   const std::shared_ptr<observe::Session>& session;
   const void* object;  // the model
@@ -36,10 +36,10 @@ struct Counted {
   std::vector<Note>& notes;
 };
 
-// A call that is counted in a way of its own.
+// A call that must be counted in a special way.
 class ScriptCall : public Call {
  public:
-  // In place of first(), and as good.
+  // Makes the counting call in place of first(), with the same effect.
   virtual void count(const Counted& counted) = 0;
 };
 
@@ -51,17 +51,17 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual observe::ModelTree tree() const = 0;
   virtual Reach reach() const = 0;
-  // Before a session's first pass.
+  // Called before a session's first pass.
   virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
-  // Adds what it knows of its modules' calls, and what is to be said of it.
+  // Adds what the model knows about its modules' calls, and notes about it.
   virtual void describe(RunRecord& observed) const = 0;
-  // A call of its forward with TorchScript's values; null where it takes none.
+  // Returns a call of its forward with TorchScript's values; null where it takes none.
   virtual std::unique_ptr<ScriptCall> script_call(ScriptArguments /*arguments*/, ScriptKeywords /*keywords*/) const {
     return nullptr;
   }
 };
 
-// TorchScript's executor calls no modules: what it ran is known, but not how often.
+// Marks calls as not visible: TorchScript's executor calls no modules, so what it ran is known, but not how often.
 void hide_script_calls(const Counted& counted);
 
 // `module` outlives what is made of it.

@@ -1,5 +1,5 @@
 #pragma once
-// What further calls of a C++ model change, put back. What that is: run/state_snapshot.h.
+// Puts back what further calls of a C++ model change; run/state_snapshot.h lists what that is.
 
 #include <ATen/core/Tensor.h>
 
@@ -17,20 +17,20 @@ namespace roofprof::detail {
 // Each tensor once, with those that script values hold, and gradients.
 std::vector<at::Tensor> tensors_of(const Reach& reach);
 
-// Where the work may run: the device that is neither the CPU nor meta where one of these is, else "cpu".
+// Returns the device on which the work may run: one that is neither the CPU nor meta if there is one, else "cpu".
 std::string device_of(const std::vector<at::Tensor>& tensors);
 
-// Lets a call be made again and again, and leaves all within reach as its first call left it. Made before the first
-// call.
+// Lets a call be made again and again, and leaves all within reach as its first call left it. It must be made before
+// the first call.
 class ModelSnapshot {
  public:
   ModelSnapshot(const Model& model, Reach inputs);
 
-  // After the first call; empty: further ones may be made.
+  // Returns why no further calls can be made, after the first call; empty: they can.
   std::string why_only_once() const { return tensors_.why_only_once(); }
   // Gives a further call the containers and random numbers that the first one got.
   void before_call() const;
-  // Begins after the first call: what is called in `further` is undone at its end, also when it throws. Returns how
+  // Must begin after the first call. What is called in `further` is undone at its end, also when it throws. Returns how
   // many tensors could not be put back.
   std::int64_t undoing(const std::function<void()>& further);
 

@@ -80,7 +80,7 @@ class ModelTarget final : public run::SessionTarget {
     run().session()->leave(token_);
   }
 
-  const void* token_;  // the model's address: its forward may tell of the same call
+  const void* token_;  // the model's address: its forward may announce the same call
   Call& call_;
   std::optional<ModelSnapshot> snapshot_;
   std::function<void()> first_;
@@ -100,7 +100,7 @@ Report ProfilerState::last_report() {
   std::unique_lock lock(mutex);
   if (!report && observed) {
     auto ended = std::move(observed);
-    lock.unlock();  // the user's function that is told of a measurement may come by here
+    lock.unlock();  // the user's progress function may call this, too
     MeasuredCeilings roofs;
     try {
       if (!ended->run->result().timed.empty()) {

@@ -17,9 +17,9 @@
 
 namespace roofprof::detail {
 
-// What was observed, until it is made a report of.
+// Holds a run's record until it becomes a report.
 struct Observation {
-  RunRecord observed;  // what is known beside the run
+  RunRecord observed;  // the facts that `run` does not hold
   std::optional<run::ObservedRun> run;
 };
 
@@ -30,10 +30,11 @@ struct ProfilerState {
   std::optional<MeasuredCeilings> given_roofs;  // empty: this machine's
   std::atomic<bool> in_use = false;
   std::mutex mutex;                       // guards what follows
-  std::unique_ptr<Observation> observed;  // of the last run, where there is no report of it yet
+  std::unique_ptr<Observation> observed;  // of the last run, while it has no report
   std::optional<Report> report;
 
-  // Made when it is first asked for: what is not known of the machine's roofs is measured then, never inside a run.
+  // Returns the report, which is made when it is first requested: roofs of the machine that are not known yet are
+  // measured then, never inside a run.
   Report last_report();
 };
 
@@ -45,23 +46,23 @@ class ProfilerRun {
   ProfilerRun(const ProfilerRun&) = delete;
   ProfilerRun& operator=(const ProfilerRun&) = delete;
 
-  // One call counts; as requested, further ones warm up and are timed. `inputs` is what the arguments hold; `first`
-  // makes the counting call.
+  // Makes one call that counts; as requested, further ones warm up and are timed. `inputs` is what the arguments hold;
+  // `first` makes the counting call.
   void calls(Call& call, Reach inputs, RunMode wish, const std::function<void(const Counted&)>& first);
-  // A block is run once: counted, and timed as requested.
+  // Runs a block once: counted, and timed as requested.
   void block(const std::function<void()>& body, RunMode wish = RunMode::times);
   void open_block(RunMode wish = RunMode::times);
   void close_block(bool raised);
-  // A step of it has ended.
+  // Notes that a step of the block has ended.
   void step() { run().step(); }
 
-  // Of what has ended.
+  // Returns the report of the last run or block that ended.
   Report report() { return profiler_->last_report(); }
 
  private:
   // `base` has the ops outside of all modules; without it they are not counted.
   void begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base = {});
-  // What was observed is handed to the profiler, where there is something.
+  // Hands the observation to the profiler, if the run has one.
   void end();
   run::ObservedRun& run() { return *observation_->run; }
   Counted counted() {

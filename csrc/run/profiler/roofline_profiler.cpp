@@ -31,7 +31,7 @@ void check(const ProfilerOptions& options) {
   }
 }
 
-// As torch writes it.
+// Returns the device in torch's spelling.
 std::string device_named(const std::string& device) {
   if (device.empty()) return device;
   try {

@@ -39,7 +39,7 @@ _HOLDS = {
 
 
 class BudgetError(ValueError):
-    """What is wrong with a budget: one sentence that names the file and the line."""
+    """An error in a budget: one sentence that names the file and the line."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of holding a report against a budget."""
+    """The result of checking a report against a budget."""
 
     checked: int  # how many figures
     broken: tuple[Broken, ...]
@@ -78,7 +78,7 @@ class Outcome:
 
     @property
     def kept(self) -> bool:
-        """Whether no limit is broken."""
+        """Return True when no limit is broken."""
         return not self.broken
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Budget:
 
     @staticmethod
     def load(path: str | Path) -> Budget:
-        """From a file. Raises OSError, or BudgetError that names the file and the line."""
+        """Return the budget in a file. Raises OSError, or BudgetError that names the file and the line."""
         try:
             return Budget.parse(read_whole(path, _LARGEST).decode(), str(path))
         except UnicodeDecodeError:
@@ -107,7 +107,7 @@ class Budget:
 
     @staticmethod
     def parse(text: str, name: str = "budget") -> Budget:
-        """From the text of such a file."""
+        """Return the budget in the text of such a file."""
         try:
             values, lines = read(text)
         except TomlError as error:
@@ -116,11 +116,11 @@ class Budget:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Budget:
-        """From the same as a dict: ``{"total": {"time": "<= 20 ms"}}``."""
+        """Return the budget in a dict: ``{"total": {"time": "<= 20 ms"}}``."""
         return Budget(tuple(_limits(dict(values), {}, "budget")))
 
     def check(self, report: Report, baseline: Report | None = None) -> Outcome:
-        """Hold a report against it.
+        """Check a report against the budget.
 
         A figure that the report does not have breaks its limit. Raises BudgetError for a glob that matches no module,
         and for limits relative to a baseline without one.
@@ -203,7 +203,7 @@ def _read(where: str | None, figure: str, value: Any, name: str, line: int) -> I
             else:
                 bound = float(amount) if known is None else parsed(amount, known)
         except ValueError as error:
-            sentence = f"'{_short(amount)}' is no number" if known is None else str(error)
+            sentence = f"'{_short(amount)}' is not a number" if known is None else str(error)
             raise _error(name, line, f"{figure} = '{_short(text)}': {sentence}") from None
         if not math.isfinite(bound):
             raise _error(name, line, f"{figure} = '{_short(text)}': {_short(amount)} is beyond every number")
@@ -215,7 +215,7 @@ def _short(text: str, most: int = 60) -> str:
 
 
 def _figure(figure: str, where: str | None, name: str, line: int) -> _report.Field | None:
-    """What `roofprof.fields` says of it; None: of the report as a whole, a plain number."""
+    """Return the figure's entry in `roofprof.fields`; None for the plain number of the report as a whole."""
     if figure == _UNCOSTED:
         if where is not None:
             raise _error(name, line, f"{_UNCOSTED} can be limited in [total] only")
@@ -282,7 +282,7 @@ def _text(limit: Limit) -> Any:
 
 
 def _value(limit: Limit, row: _report.Row, report: Report, sign: str) -> tuple[float | None, str]:
-    """The figure, or why there is none."""
+    """Return the figure, or why there is none."""
     del sign
     if limit.figure == _UNCOSTED:
         return float(len(report.coverage.uncosted)), ""

@@ -1,4 +1,4 @@
-"""In which line of a TOML file a key stands: the reader that Python has does not tell."""
+"""The lines of the keys in a TOML file: Python's reader does not report them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Keys = tuple[str, ...]
 
 # Python's reader needs memory and stack for what is nested, and a budget nests no deeper than modules.GLOB.FIGURE.
 _DEEPEST = 20
-# Of texts up to their end, be it there or not: whatever the text, each character is looked at once.
+# A string or comment without its end extends to the end of the text or line, so each character is read once in any
+# text.
 _TOKEN = re.compile(
     r"(?P<comment>#[^\n]*)"
     r'|(?P<long>"""(?:\\.|[^\\])*?(?:"""|\Z)|\'\'\'.*?(?:\'\'\'|\Z))'
@@ -40,7 +41,7 @@ class _Token(NamedTuple):
 
 
 def read(text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
-    """What a TOML text holds, and the line of each table and key. Raises TomlError."""
+    """Return the content of a TOML text, and the line of each table and key. Raises TomlError."""
     lines = _lines(text)
     try:
         values = tomllib.loads(text)
@@ -54,7 +55,7 @@ def read(text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
 
 
 def _lines(text: str) -> dict[Keys, int]:
-    """Of what is no TOML any lines. Raises TomlError where it is nested too deep."""
+    """Return the line of each table and key; any lines for texts other than TOML. Raises TomlError for deep nesting."""
     lines: dict[Keys, int] = {}
     table: Keys = ()
     for statement in _statements(text):
@@ -68,7 +69,7 @@ def _lines(text: str) -> dict[Keys, int]:
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
-    """The tokens of each "key = value" and "[table]", however many lines it takes."""
+    """Yield the tokens of each "key = value" and "[table]", however many lines it takes."""
     statement: list[_Token] = []
     depth, dots, is_value = 0, 0, False
     for token in _tokens(text):
@@ -101,7 +102,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _keys(statement: list[_Token]) -> Keys:
-    """The path of a statement's key."""
+    """Return the path of a statement's key."""
     keys: list[str] = []
     for token in statement:
         if token.text == "=":
@@ -116,5 +117,5 @@ def _unquoted(text: str) -> str:
         return text[1:-1]
     try:
         return str(tomllib.loads(f"key = {text}")["key"])
-    except ValueError:  # which is said of the whole text
+    except ValueError:  # the reader reports that for the whole text
         return text

@@ -1,4 +1,4 @@
-"""Which row of a report a budget means by a path."""
+"""The rows of a report that a budget's paths mean."""
 
 from __future__ import annotations
 

@@ -10,18 +10,18 @@ from roofprof import _report
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-# What may follow the prefix of a count; it says the same as the figure's name does.
+# These units may follow the prefix of a count; they repeat the figure's name.
 _COUNTED = {"FLOPs", "FLOP", "MACs", "MAC", "ops", "op", "params"}
 _RATES = {"FLOP/s", "FLOPS", "op/s"}
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def parsed(text: str, field: _report.Field) -> float:
-    """The amount in the unit of the row's attribute. Raises ValueError: what it must look like instead."""
+    """Return the amount in the unit of the row's attribute. Raises ValueError, with an example, for other texts."""
     number, unit = split_amount(text)
     if number is None:
         shown = text.strip() if len(text) < 60 else f"{text.strip()[:60]}..."
-        raise ValueError(f"'{shown}' is no amount; write it as in '{example(field)}'")
+        raise ValueError(f"'{shown}' is not an amount; write it as in '{example(field)}'")
     factor = _units(field).get(unit)
     if factor is None:
         lacking = f"'{unit}' is no unit of {field.name}" if unit else f"{field.name} needs a unit"
@@ -30,7 +30,7 @@ def parsed(text: str, field: _report.Field) -> float:
 
 
 def split_amount(text: str) -> tuple[float | None, str]:
-    """The number that the text begins with, None where it begins with none, and what follows it."""
+    """Return the number that the text begins with, None where it begins with none, and the text after it."""
     text = text.strip()
     found = _NUMBER.match(text)
     if not found:
@@ -60,7 +60,7 @@ def _is_count(field: _report.Field) -> bool:
 
 
 def example(field: _report.Field) -> str:
-    """An amount of that figure."""
+    """Return an amount of that figure."""
     if field.unit == "seconds":
         return "20 ms"
     if field.unit == "bytes":
@@ -95,7 +95,7 @@ def _rounded(number: float, *, up: bool) -> str:
         return "0"
     step = 10.0 ** (math.floor(math.log10(abs(number))) - 3)
     steps = number / step
-    # What is a whole number of steps but for the last bits stays that.
+    # A number that is a whole number of steps but for its last bits is not rounded further.
     away = math.ceil if up else math.floor
     whole = round(steps) if math.isclose(steps, round(steps), rel_tol=1e-12) else away(steps)
     return f"{whole * step:.10g}"

@@ -16,7 +16,7 @@ _LARGEST_MODULES = 5
 
 
 def budget_of(report: Report, margin: float = 0.1) -> str:
-    """TOML: counts as they are, times with that margin, for the total and for the modules that take longest."""
+    """Return a budget as TOML, for the total and the largest modules: exact counts, and times with that margin."""
     device, machine = printable(report.device), printable(str(report.environment.get("device", "this machine")))
     lines = [
         f"# Limits of {_quoted(report.model)} on {device}, made from a report by roofprof check --write.",
@@ -36,12 +36,12 @@ def budget_of(report: Report, margin: float = 0.1) -> str:
 
 
 def _literal(path: str) -> str:
-    """A glob that matches that path alone."""
+    """Return a glob that matches that path alone."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
 def _quoted(text: str) -> str:
-    """TOML's quotes, in which a JSON text may stand but for what a terminal would act on."""
+    """Return a text in TOML's quotes, as JSON, with all characters escaped that a terminal would act on."""
     return "".join(f"\\U{ord(c):08x}" if printable(c) != c else c for c in json.dumps(text, ensure_ascii=False))
 
 

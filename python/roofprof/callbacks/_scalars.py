@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 def scalars(report: Report) -> dict[str, float]:
-    """Totals of the whole report by name, ``roofprof/flops`` and so on; a figure that is not known is left out.
+    """Return totals of the whole report by name, ``roofprof/flops`` and so on; an unknown figure is left out.
 
     Times are seconds, and ``roofprof/incomplete`` is 1 where an op without a cost makes the counts lower bounds.
     """
@@ -56,7 +56,7 @@ def scalars(report: Report) -> dict[str, float]:
 
 
 def module_table(report: Report) -> tuple[list[str], list[list[Any]]]:
-    """Names of the columns, and a row for each module and for the total; what is not known is None."""
+    """Return the names of the columns, and a row for each module and for the total; an unknown figure is None."""
     rows = [[getattr(row, name) for name in COLUMNS] for row in report.rows]
     total = ["(total)", *(getattr(report.total, name) for name in COLUMNS[1:])]
     return list(COLUMNS), [*rows, total]

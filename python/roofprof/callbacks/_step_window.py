@@ -14,7 +14,7 @@ from roofprof.render.files import of_rank, why_not_writable
 
 @contextlib.contextmanager
 def training_goes_on(what: str) -> Iterator[None]:
-    """A report that cannot be handed on is warned of: it shall not end the training."""
+    """Turn an exception into a warning: a report that cannot be handed on shall not end the training."""
     try:
         yield
     except Exception as error:
@@ -40,7 +40,7 @@ class StepWindow:
             raise FileNotFoundError(f"the report cannot be written to {path}: make the folder first")
         if self._path is not None and (why := why_not_writable(self._path)):
             raise OSError(f"the report cannot be written to {path}: {why}")
-        RooflineProfiler(None, **options)  # wrong options are told now
+        RooflineProfiler(None, **options)  # report wrong options now
         self._profiler: RooflineProfiler | None = None
         self._failed = False
         self._done = False
@@ -58,20 +58,20 @@ class StepWindow:
         return self._profiler is not None and self._profiler._block is not None
 
     def restart_if_failed(self) -> None:
-        """Training begins: after one that raised, the window is still to come."""
+        """Begin counting steps for a training that begins; after one that raised, the window is still to come."""
         if self._failed:
             self._failed = self._done = False
         self._seen = self._marked = 0
 
     def begin_step(self, model: Any) -> None:
-        """A step of this model begins, and with it perhaps the window."""
+        """Begin a step of this model, and perhaps the window with it."""
         if self._done or self.is_open or self._seen < self._skip:
             return
         self._profiler = RooflineProfiler(model, **self._options)
         self._profiler.__enter__()
 
     def end_step(self) -> bool:
-        """A step ended; whether it was the window's last, so that :meth:`close` is due."""
+        """End a step; return True when it was the window's last, so that :meth:`close` is due."""
         self._seen += 1
         if not self.is_open:
             return False
@@ -97,18 +97,18 @@ class StepWindow:
         return report
 
     def fail(self, error: BaseException) -> None:
-        """Training raised: leave nothing behind. Whoever asks for :meth:`report` gets what ran before."""
+        """Leave nothing behind after training raised. :meth:`report` then returns the steps before the exception."""
         if self.is_open:
             assert self._profiler is not None
             self._failed = self._done = True
             self._profiler.__exit__(type(error), error, error.__traceback__)
 
     def report(self) -> Report | None:
-        """Of the window; marked partial after an exception; None before its end, and where it never opened."""
+        """Return the window's report, marked partial after an exception; None before its end, or if it never opened."""
         return self._profiler.report() if self._profiler is not None and not self.is_open else None
 
     def warn_if_empty(self) -> None:
-        """Training ended: say where that left nothing to profile."""
+        """Warn, when training has ended, if that left nothing to profile."""
         if self._profiler is None:
             warnings.warn(
                 f"roofprof profiled nothing: the training had {self._seen} steps, and skip={self._skip} leaves out as "

@@ -19,7 +19,7 @@ except ImportError:
 
 
 class Steps:
-    """What :func:`profile_steps` gives."""
+    """The result of :func:`profile_steps`."""
 
     def __init__(self, accelerator: Accelerator, model: Any, window: StepWindow) -> None:
         self._accelerator = accelerator
@@ -29,11 +29,11 @@ class Steps:
 
     @property
     def report(self) -> Report | None:
-        """Of the window, once it is over; marked partial where the loop raised in it."""
+        """The window's report, once the window is over; marked partial where the loop raised in it."""
         return self._window.report()
 
     def step(self) -> None:
-        """A step of the loop ended; the window may end with it, or begin with the next one."""
+        """End a step of the loop; the window may end with it, or begin with the next one."""
         self._seen += 1
         if self._window.end_step():
             self._close()

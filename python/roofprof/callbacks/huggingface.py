@@ -19,10 +19,10 @@ try:
 except ImportError:
     raise ImportError("this callback needs transformers: run `pip install 'roofprof[huggingface]'`") from None
 
-# What the training loop runs in: an exception passes through the first that it leaves. The private one is there in
-# transformers 5; without it the optimizer's exceptions end the window when the training begins again.
+# The training loop runs in these methods: an exception passes through the first that it leaves. transformers 5 has the
+# private one; without it the optimizer's exceptions end the window when the training begins again.
 _GUARDED = ("_run_epoch", "training_step")
-# What is no training, and may be asked for by any callback at any time.
+# These methods do not train, and any callback may call them at any time.
 _EVALUATING = ("evaluate", "predict")
 
 
@@ -48,13 +48,13 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def report(self) -> Report | None:
-        """Of the window, once it is over; marked partial where training raised in it."""
+        """The window's report, once the window is over; marked partial where training raised in it."""
         return self._window.report()
 
     # ---- what the trainer calls
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Training begins, perhaps again."""
+        """Prepare for a training that begins, perhaps again."""
         self._leave()
         self._window.restart_if_failed()
         if self._window.done:
@@ -64,22 +64,22 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(self._trainer)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """The first batch of an optimizer step."""
+        """Begin an optimizer step, before its first batch."""
         self._window.begin_step(kwargs["model"])
         self._in_step = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """After the optimizer. The trainer's own flow was asked before, and has said whether it will evaluate."""
+        """End a step, after the optimizer. The trainer has decided by now if it will evaluate."""
         if self._end_step() or control.should_evaluate or control.should_training_stop:
             self._close(args, state, control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """An evaluation may follow, which is no training."""
+        """Close the window before an evaluation, which does not train."""
         if control.should_evaluate:
             self._close(args, state, control)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """There were fewer steps than requested."""
+        """Close the window, if training had fewer steps than requested."""
         self._close(args, state, control)
         self._leave()
         self._window.warn_if_empty()
@@ -87,7 +87,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     # ---- the end of the window
 
     def _end_step(self) -> bool:
-        """Whether it was the window's last. A step that an evaluation ended has ended already."""
+        """Return True when the window's last step ended. A step that an evaluation ended has ended already."""
         ended, self._in_step = self._in_step, False
         return ended and self._window.end_step()
 
@@ -99,7 +99,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         self._leave()
         if report is None or trainer is None or not state.is_world_process_zero:
             return
-        requested = control.should_log  # logging ends the wish, and the trainer's own log is still to come
+        requested = control.should_log  # logging ends the request, and the trainer's own log is still to come
         trainer.log(dict(scalars(report)))
         control.should_log = requested
         for callback in trainer.callback_handler.callbacks:
@@ -110,7 +110,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
                     tracker.attach(report, state.global_step)
 
     def _guard(self, trainer: Trainer) -> None:
-        """Trainers tell callbacks nothing of an exception or before an evaluation: neither may meet an open block."""
+        """Wrap the trainer's methods: it announces neither exceptions nor evaluations, which must end the window."""
         for names, wrapped in ((_GUARDED, self._guarded), (_EVALUATING, self._after_the_window)):
             for name in names:
                 method = getattr(trainer, name, None)
@@ -147,14 +147,14 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         return evaluating
 
     def _leave(self) -> None:
-        """The trainer is as it was."""
+        """Give the trainer its methods back."""
         while self._undo:
             self._undo.pop()()
         self._trainer = None
 
 
 def _trainer_above() -> Trainer | None:
-    """Whose callback is being called: trainers give callbacks everything but themselves."""
+    """Return the trainer whose callback is being called: trainers give callbacks everything but themselves."""
     frame = sys._getframe(1)
     while frame is not None:
         found = frame.f_locals.get("self")
@@ -165,7 +165,7 @@ def _trainer_above() -> Trainer | None:
 
 
 def _logged_to(callback: TrainerCallback) -> Any:
-    """The writer or run of one of the trainer's own loggers; None where it has none."""
+    """Return the writer or run of one of the trainer's own loggers; None where it has none."""
     if isinstance(callback, TensorBoardCallback):
         return callback.tb_writer
     if isinstance(callback, WandbCallback):

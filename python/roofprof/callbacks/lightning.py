@@ -16,7 +16,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _callback_class() -> Any:
-    """Of the package that the program has imported, or else of the first that is there."""
+    """Return the Callback class of the package that the program has imported, else of the first that is installed."""
     for name in (*(name for name in _PACKAGES if name in sys.modules), *_PACKAGES):
         try:
             return importlib.import_module(name).Callback
@@ -52,17 +52,17 @@ class RooflineCallback(Callback):  # type: ignore[misc]
 
     @property
     def report(self) -> Report | None:
-        """Of the window, once it is over; marked partial where training raised in it."""
+        """The window's report, once the window is over; marked partial where training raised in it."""
         return self._window.report()
 
     # ---- what the trainer calls
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Training begins, perhaps again."""
+        """Prepare for a training that begins, perhaps again."""
         self._window.restart_if_failed()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:  # noqa: ARG002
-        """Before the forward."""
+        """Begin a step, before its forward."""
         self._window.begin_step(pl_module)
 
     def on_train_batch_end(
@@ -73,21 +73,21 @@ class RooflineCallback(Callback):  # type: ignore[misc]
         batch: Any,  # noqa: ARG002
         batch_idx: int,  # noqa: ARG002
     ) -> None:
-        """After the optimizer."""
+        """End a step, after the optimizer."""
         if self._window.end_step():
             self._close(trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Which is no training."""
+        """Close the window before a validation, which does not train."""
         self._close(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """There were fewer steps than requested."""
+        """Close the window, if training had fewer steps than requested."""
         self._close(trainer)
         self._window.warn_if_empty()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
-        """Training raised, or was interrupted."""
+        """End the window after training raised, or was interrupted."""
         self._window.fail(exception)
 
     # ---- the end of the window

@@ -39,12 +39,12 @@ class TensorBoard:
         self._writer = writer
 
     def log_scalars(self, values: dict[str, float], step: int) -> None:
-        """A curve for each."""
+        """Log each value as a curve."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
     def attach(self, report: Report, step: int) -> None:
-        """The table, in Markdown a block of code."""
+        """Log the table, in Markdown a block of code."""
         indented = "\n".join(f"    {line}" for line in report.table().splitlines())
         self._writer.add_text("roofprof/table", indented, step)
         self._writer.flush()
@@ -62,11 +62,11 @@ class MLflow:
         self._run_id = run_id
 
     def log_scalars(self, values: dict[str, float], step: int) -> None:
-        """A metric for each."""
+        """Log each value as a metric."""
         self._mlflow.log_metrics({name: float(value) for name, value in values.items()}, step, run_id=self._run_id)
 
     def attach(self, report: Report, step: int) -> None:  # noqa: ARG002 - artifacts have no step
-        """The report, which ``Report.from_json`` reads, and what people and spreadsheets read."""
+        """Log the report, which ``Report.from_json`` reads, and files for people and spreadsheets."""
         # Hugging Face logs metrics in the background: a store of files cannot be read while one of them is written.
         self._mlflow.flush_async_logging()
         for name, text in _files(report).items():
@@ -80,11 +80,11 @@ class WandB:
         self._run = run
 
     def log_scalars(self, values: dict[str, float], step: int) -> None:
-        """A curve and a figure of the summary for each."""
+        """Log each value as a curve and a figure of the summary."""
         self._log(dict(values), step)
 
     def attach(self, report: Report, step: int) -> None:
-        """The table ``roofprof/modules``, and an artifact with report.json and report.csv."""
+        """Log the table ``roofprof/modules``, and an artifact with report.json and report.csv."""
         wandb = importlib.import_module("wandb")
         columns, rows = module_table(report)
         self._log({"roofprof/modules": wandb.Table(columns=columns, data=rows)}, step)
@@ -102,7 +102,7 @@ Tracker = TensorBoard | MLflow | WandB
 
 
 def tracker_of(writer_or_run: Any) -> Tracker | None:
-    """What logs there; None where it is none of those that are known. Told by their methods, as no package is loaded.
+    """Return the tracker that logs there; None for an unknown one. Its methods identify it: no package is imported.
 
     Raises RuntimeError for ``mlflow`` without an active run.
     """
@@ -122,7 +122,7 @@ def tracker_of(writer_or_run: Any) -> Tracker | None:
 
 
 def _of_lightning(logger: Any) -> Tracker | None:
-    """A logger of Lightning's has the tracker's own object as its experiment."""
+    """Return the tracker of a Lightning logger, whose experiment is the tracker's own object."""
     if not hasattr(logger, "experiment") or not hasattr(logger, "log_metrics"):
         return None
     experiment = logger.experiment

@@ -1,4 +1,4 @@
-"""What a call returns before its work is done: generators, coroutines and futures, and how that work is made to run."""
+"""The values that a call returns before its work is done (generators, coroutines, futures), and how to do that work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: list[tuple[tuple[type, ...], str]] = [
 
 
 def deferred_kind(value: object) -> str:
-    """What such a value is, with its article; "" for any other value."""
+    """Return the name of such a value's kind, with its article; "" for any other value."""
     return next((name for kinds, name in _KINDS if issubclass(type(value), kinds)), "")
 
 

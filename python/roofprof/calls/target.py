@@ -30,7 +30,7 @@ def _placed(tree: ModelTree) -> _C.PlacedModules:
 
 
 def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
-    """The code of its forward, by which a call of it is known that began before there was anyone to tell."""
+    """Return the code of the model's forward, which identifies a call that began before its hooks were there."""
     given = [vars(model).get("forward"), getattr(type(model), "forward", None)] if model is not None else []
     codes = [getattr(inspect.unwrap(forward), "__code__", None) for forward in given if forward is not None]
     return [code for code in codes if isinstance(code, types.CodeType)]
@@ -51,7 +51,7 @@ class Observer:
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
-        """In here the session is told of every call of a module."""
+        """Report every call of a module in here to the session."""
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
         with global_hooks(self.session, self.tokens, self.compilations.kept_from), self._graphs.opened():
@@ -59,7 +59,7 @@ class Observer:
 
     @contextlib.contextmanager
     def recording_shapes(self) -> Iterator[None]:
-        """In here the sizes of what goes into modules and comes out of them are kept."""
+        """Keep in here the sizes of the modules' inputs and outputs."""
         self.session.record_shapes = True
         try:
             yield
@@ -68,7 +68,7 @@ class Observer:
 
 
 class Target:
-    """A call ``model(*args, **kwargs)``, counted and made again. The run loop asks for all that is public here.
+    """A call ``model(*args, **kwargs)``, counted and made again. The run loop uses every public method here.
 
     of_model: it is a call of the model itself; else of the user's code around that, whose own work is (outside)'s, and
     TorchScript is counted as its executor runs it: that differentiates what it fuses.
@@ -95,11 +95,11 @@ class Target:
         self.of_model = of_model
         self._snapshot = snapshot  # None: there are no further calls
         self._holds_data = holds_data
-        self.progress: Progress | None = None  # told of further calls
+        self.progress: Progress | None = None  # shows further calls
         self.defers = False  # a call returns before its work is done, known after the first one
 
     def counting(self, observed: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
-        """The counting call: the caller's own. What is compiled is counted as it was before."""
+        """Make the counting call, which is the caller's own. Compiled code is counted as it was before compilation."""
         with _C.Uninterrupted(self._around_counting()):
             if self._holds_data:
                 observed(self.args, self.kwargs)
@@ -138,7 +138,7 @@ class Target:
         self._snapshot.before_call()
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call of the model in its own row, or of code around it."""
+        """Call the model in its own row, or the code around it."""
         session = self._observer.session
         is_module = isinstance(self.model, torch.nn.Module)
         if self.of_model and not is_module:
@@ -164,6 +164,6 @@ class Target:
             self.notes.append(_C.Note("deferred-work", f"the call returned {kind}: {done}"))
 
     def hooked(self, body: Callable[[], None]) -> None:
-        """What is observed happens in here."""
+        """Observe ``body``."""
         with _C.Uninterrupted(self._observer.hooked()):
             body()

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         return complain(CommandError("there is not enough memory"))
     except RecursionError:
-        return complain(CommandError("what it is about is nested deeper than this command can follow"))
+        return complain(CommandError("the input is nested deeper than this command can follow"))
     except Exception as error:
         expected = isinstance(error, CommandError | ValueError | OSError)
         if arguments.debug or not expected:
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Of all commands; each with its examples, files and exit codes."""
+    """Return the parser of all commands; each has its examples, files and exit codes."""
     parser = Parser(
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",

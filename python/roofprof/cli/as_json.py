@@ -1,4 +1,4 @@
-"""``--json FILE`` of the commands whose result is no report: an object with its "schema" and "schema_version"."""
+"""``--json FILE`` of commands with results other than reports: an object with its "schema" and "schema_version"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that :func:`write_json` reads."""
+    """Add the option that :func:`write_json` reads."""
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON; - prints it, and no text")
 
 

@@ -21,15 +21,15 @@ from roofprof.cli.shared import (
 
 _DESCRIPTION = """\
 The peaks and bandwidths that figures are held against, measured where they are not known yet, with where each comes
-from; for a GPU the published ones stand beside them.
+from; a GPU's published roofs are shown as well.
 """
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "ceilings",
-        help="measure the roofs of this machine, or show them; for a GPU with the published ones beside them",
+        help="measure the roofs of this machine, or show them; for a GPU the published ones as well",
         description=_DESCRIPTION,
     )
     parser.set_defaults(command=run)

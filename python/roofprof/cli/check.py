@@ -29,7 +29,7 @@ much. With --write it makes the budget from the report instead.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "check", help="hold a report against a budget; exit code 1 where it breaks a limit", description=_DESCRIPTION
     )
@@ -96,7 +96,7 @@ def _percent(text: str) -> float:
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage") from None
     if not 0 <= value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} must be 0 or more")
     return value / 100

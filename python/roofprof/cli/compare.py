@@ -1,4 +1,4 @@
-"""``roofprof compare``: two reports beside each other."""
+"""``roofprof compare``: the changes from one report to another."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from roofprof.cli.shared import (
 )
 
 _DESCRIPTION = """\
-Total and modules of two reports beside each other: time, work, bound and wasted time. A change of a time is called one
+Time, work, bound and wasted time in two reports, of the total and of each module. A change of a time is called one
 only beyond the noise that the repeats' spreads give.
 """
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "compare", help="say what changed from one report to another", description=_DESCRIPTION
     )

@@ -22,7 +22,7 @@ Prints a script that completes roofprof's commands, options, choices and files. 
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "completion", help="print what a shell needs to complete roofprof's words", description=_DESCRIPTION
     )
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _words(command: str, option: str) -> list[str]:
-    """Return what an option takes that has no choices of its own: columns, cards; empty for others."""
+    """Return the words for an option without fixed choices: columns, cards; empty for others."""
     if option in {"sort", "columns"}:
         from roofprof import fields
 

@@ -21,7 +21,7 @@ do if something is missing. Nothing is measured, and a machine without a GPU is 
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "doctor", help="say what measuring on a GPU needs, and what is missing here", description=_DESCRIPTION
     )
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 def findings() -> list[Finding]:
-    """All findings, in this process. Holds a context on the first GPU while it looks."""
+    """Return all findings, in this process. Holds a context on the first GPU while it looks."""
     from roofprof import _C
 
     gpu = [Finding(*finding) for finding in _C.doctor()]
@@ -78,7 +78,7 @@ def _torch_profiler() -> Iterable[Finding]:
 
 
 def as_text(found: list[Finding], columns: int) -> str:
-    """A line for each finding, and below it what to do, wrapped to so many columns."""
+    """Return a line for each finding, and below it what to do, wrapped to so many columns."""
     column = max(len(finding.what) for finding in found) + 2
     lines: list[str] = []
     for what, text, advice in found:

@@ -15,7 +15,7 @@ and fold; the roofs and where they come from; what is not covered.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("html", help="write a report's JSON file as one HTML page", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")

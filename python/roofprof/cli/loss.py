@@ -1,4 +1,4 @@
-"""What a training step goes back from: the loss that was asked for, or what the model's output offers."""
+"""The loss of a training step: the requested one, or the one that the model's output offers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roofprof.state.state_roots import tensors_in
 
 
 def load_loss(target: str) -> Callable[[Any], Any]:
-    """The loss that ``file.py:callable`` names."""
+    """Return the loss that ``file.py:callable`` names."""
     loss = load_object(target)
     if not callable(loss) or isinstance(loss, type):
         kind = "a class" if isinstance(loss, type) else with_article(type(loss).__name__)
@@ -24,7 +24,7 @@ def load_loss(target: str) -> Callable[[Any], Any]:
 
 
 def loss_of(output: Any) -> tuple[torch.Tensor, str]:
-    """The loss that the output holds under that name, else the sum of its floating-point tensors; and which it is."""
+    """Return the output's loss of that name, else the sum of its floating-point tensors; and the name of that loss."""
     named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
     if isinstance(named, torch.Tensor):
         return _checked(named, "the output named 'loss'"), "the output named 'loss'"
@@ -35,7 +35,7 @@ def loss_of(output: Any) -> tuple[torch.Tensor, str]:
 
 
 def given_loss(loss: Callable[[Any], Any], target: str, output: Any) -> tuple[torch.Tensor, str]:
-    """What the callable that ``target`` names makes of the output."""
+    """Return the loss that the callable of ``target`` computes from the output, and its name."""
     try:
         value = loss(output)
     except Exception as error:

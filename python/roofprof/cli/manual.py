@@ -1,4 +1,4 @@
-"""What each command's help says besides its options: examples, files, exit codes. The commands say what they do."""
+"""Each command's help besides its options: examples, files, exit codes. The commands describe themselves."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Formatter(argparse.HelpFormatter):
 
 
 def epilog(command: str) -> str:
-    """What stands below a command's options."""
+    """Return the text below a command's options."""
     parts = [_indented("examples:", EXAMPLES[command])]
     if command in _FILES:
         parts.append(_indented("files:", textwrap.wrap(_FILES[command], 100)))
@@ -120,7 +120,7 @@ def epilog(command: str) -> str:
 
 
 def overview() -> str:
-    """An example of each command."""
+    """Return an example of each command."""
     return _indented("examples:", [examples[0] for examples in EXAMPLES.values()])
 
 

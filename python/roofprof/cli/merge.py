@@ -30,7 +30,7 @@ fastest and on the slowest rank, and `--by rank` prints the table of ranks. File
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("merge", help="make one report of those of several ranks", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument(
@@ -41,7 +41,9 @@ def add_parser(commands: Commands) -> None:
         help="what each rank's report was written to; one may be -, the standard input",
     )
     parser.add_argument(
-        "--skip-bad", action="store_true", help="say what is no report or does not fit the others, and merge the rest"
+        "--skip-bad",
+        action="store_true",
+        help="name each file that cannot be merged with the others, and merge the rest",
     )
     add_json_output(parser)
     add_output_options(parser)

@@ -24,7 +24,7 @@ in the same convention. What cannot be changed is listed with its line.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "migrate", help="show what to change in programs that use other tools", description=_DESCRIPTION
     )

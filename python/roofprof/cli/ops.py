@@ -17,7 +17,7 @@ were given with op_cost or OpCosts::add are the family "own".
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("ops", help="list what each operator costs", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("name", nargs="?", default="", help="only operators with this in their name")
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     costs = _report.op_costs()
     families = list(dict.fromkeys(cost["family"] for cost in costs))
     if arguments.family and arguments.family not in families:
-        raise CommandError(f"there is no family '{arguments.family}': take one of {', '.join(families)}")
+        raise CommandError(f"'{arguments.family}' is not a family of operators: take one of {', '.join(families)}")
     chosen = [
         cost
         for cost in costs
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table_of_costs(costs: list[dict[str, Any]]) -> str:
-    """A line for each operator; below it, indented, the formula's source and the arguments that it reads."""
+    """Return a line for each operator; below it, indented, the formula's source and the arguments that it reads."""
     widths = [max(len(cost[column]) for cost in costs) for column in ("family", "op")]
     lines = []
     for cost in costs:

@@ -25,7 +25,7 @@ of the machine; "--kind time" has the time that the bytes need over the time tha
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("plot", help="draw a report's JSON file as a roofline", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")

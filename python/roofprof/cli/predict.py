@@ -1,4 +1,4 @@
-"""``roofprof predict``: the times of a report on devices that are not at hand."""
+"""``roofprof predict``: the times of a report on other devices."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ errors.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
-        "predict", help="predict the times of a report on devices that are not at hand", description=_DESCRIPTION
+        "predict", help="predict the times of a report on other devices", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
@@ -67,7 +67,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def add_prediction_options(parser: argparse.ArgumentParser) -> None:
-    """How times are predicted."""
+    """Add the options of a prediction."""
     parser.add_argument(
         "--precision", metavar="TYPE", help="fp16, bf16, fp32, ... in place of the one that was counted"
     )
@@ -85,7 +85,7 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
 
 
 def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
-    """As :meth:`Report.predict` takes them."""
+    """Return the options as :meth:`Report.predict` takes them."""
     return {
         "precision": arguments.precision,
         "bandwidth": arguments.bandwidth,

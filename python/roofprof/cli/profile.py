@@ -20,7 +20,7 @@ share of the roof and the time that it wastes.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("profile", help="profile a model", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     add_target_options(parser)

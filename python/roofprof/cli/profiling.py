@@ -1,4 +1,4 @@
-"""What ``roofprof profile`` does once its options are read."""
+"""The work of ``roofprof profile`` once its options are read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _output(report: Report, arguments: argparse.Namespace) -> int:
-    """All that was asked for; a trace that cannot be made or written is said, and the rest is given."""
+    """Write and print the requested output; if the trace cannot be made or written, report that and give the rest."""
     code = 0
     if arguments.trace:
         try:
@@ -69,7 +69,7 @@ def _output(report: Report, arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Whatever can be said to be wrong before the model is built."""
+    """Raise an error for options that are wrong, as far as that shows before the model is built."""
     read = [path for named in (arguments.target, arguments.inputs, arguments.loss) for path in files_of(named)]
     check_output(arguments, [*read, arguments.ceilings, *files_of_environment()], arguments.trace)
     if arguments.trace:
@@ -107,7 +107,7 @@ def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[
 
 
 def inputs_of(arguments: argparse.Namespace) -> Arguments:
-    """What the target is called with."""
+    """Return the arguments of the target's call."""
     if arguments.inputs and arguments.input:
         raise CommandError("give either --input or --inputs, not both")
     if arguments.inputs:
@@ -148,7 +148,7 @@ def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwar
 def _training_step(
     profiler: RooflineProfiler, model: Callable[..., Any], loss: Callable[[Any], Any] | None, named: str
 ) -> Callable[..., None]:
-    """A step of a training loop around the model, without an optimizer; the first one notes which loss it is."""
+    """Return a step of a training loop around the model, without an optimizer; its first call notes the loss."""
     parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
 
     def step(*args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
 """Rewrites a program's imports of other tools to those of roofprof.compat. Comments and layout stay (libcst).
 
-What is not sure to mean the same is left as it is, and listed with its line.
+A place whose meaning might change stays unchanged, and is listed with its line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BY_NAME = {"import_module", "__import__"}
 
 @dataclass(frozen=True)
 class Left:
-    """What could not be changed, and why."""
+    """A place that could not be changed, and the reason."""
 
     line: int
     text: str
@@ -57,7 +57,7 @@ class Migration:
 
 
 def migrated(source: bytes) -> Migration:
-    """The source with roofprof's imports. Raises ValueError, with the line, for what is no Python."""
+    """Return the source with roofprof's imports. Raises ValueError, with the line, for text that is not Python."""
     try:
         module = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
@@ -73,12 +73,12 @@ def migrated(source: bytes) -> Migration:
 
 
 def names_of(tool: str) -> frozenset[str]:
-    """What roofprof.compat has of a tool's module."""
+    """Return the names that roofprof.compat has of a tool's module."""
     return frozenset(importlib.import_module(f"{_COMPAT}.{TOOLS[tool]}").__all__)
 
 
 def _dotted(node: cst.CSTNode | None) -> str:
-    """As in "fvcore.nn"; "" for what is no such name."""
+    """Return a name such as "fvcore.nn"; "" for any other expression."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -100,7 +100,7 @@ def _is_constant(node: cst.CSTNode) -> bool:
 class _Uses(cst.CSTVisitor):
     """Finds every dotted name outside of imports, the longest that there is: "thop.profile", "model.eval".
 
-    A name that is only tested, or set to None, is no use: programs do that where a package may be missing.
+    A name that is only tested, or set to None, does not count: programs do that where a package may be missing.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class _Change(cst.CSTTransformer):
         )
 
     def _split(self, node: cst.ImportFrom) -> tuple[cst.ImportFrom, cst.ImportFrom] | None:
-        """Where roofprof has some of the names: the import of those, and the import of the others."""
+        """Return the import of the names that roofprof has, and that of the others; None unless the import has both."""
         tool = _tool_of(node)
         if not tool or isinstance(node.names, cst.ImportStar):
             return None
@@ -250,7 +250,7 @@ class _Change(cst.CSTTransformer):
         return alias
 
     def _used_of(self, module: str) -> Iterator[str]:
-        """What is used of it: "profile" of "thop.profile", and "" for the module itself."""
+        """Yield the used names of a module: "profile" of "thop.profile", and "the module itself"."""
         for use in self._uses:
             if use == module:
                 yield "the module itself"
@@ -278,7 +278,7 @@ def _is_of_a_tool(module: str) -> bool:
 
 
 def _below(alias: cst.ImportAlias) -> list[str]:
-    """Tools' modules inside of this one, by the names that the program has for them."""
+    """Return the tools' modules inside of this one, by the program's names for them."""
     module, used_as = alias.evaluated_name, alias.evaluated_alias or alias.evaluated_name
     if module == "torch":  # programs that import torch use other parts of it, and have that one from it
         return [f"{used_as}.utils.flop_counter"]
@@ -286,7 +286,7 @@ def _below(alias: cst.ImportAlias) -> list[str]:
 
 
 def _tool_of(node: cst.ImportFrom) -> str:
-    """The tool's module; "" for other imports."""
+    """Return the tool's module; "" for other imports."""
     module = "" if node.relative else _dotted(node.module)
     return module if module in TOOLS else ""
 

@@ -20,13 +20,13 @@ from roofprof.cli.shared import (
 )
 
 _DESCRIPTION = """\
-Reports of one program on 1, 2, 4 and more ranks beside each other: speed-up, efficiency, what the loss consists of, and
-a fitted curve that predicts more ranks. Each is a merged report; that of a program of one process counts as one rank.
+Reports of one program on 1, 2, 4 and more ranks beside each other: speed-up, efficiency, and what the loss consists
+of. Each is a merged report; that of a program of one process counts as one rank.
 """
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "scaling", help="say how a program scales over its ranks, and what is lost", description=_DESCRIPTION
     )

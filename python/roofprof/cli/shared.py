@@ -1,4 +1,4 @@
-"""What the commands share: errors of one sentence, options and width of the output, files that are written."""
+"""The helpers that the commands share: errors of one sentence, options and width of the output, written files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def with_article(name: str) -> str:
-    """As in "an int", "a str"."""
+    """Return the name with its article: "an int", "a str"."""
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
@@ -60,13 +60,13 @@ def say(line: str) -> None:
 
 
 def width(arguments: argparse.Namespace) -> int:
-    """How many characters a line may have."""
+    """Return the number of characters that a line may have."""
     terminal = shutil.get_terminal_size((120, 0)).columns if sys.stdout.isatty() else 120
     return max(arguments.width or terminal, 60)
 
 
 def add_json_output(parser: argparse.ArgumentParser) -> None:
-    """The short form of --json, of commands that make a report of files."""
+    """Add the short form of --json, for commands that make a report of files."""
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
 
 
@@ -94,7 +94,7 @@ def check_output(arguments: argparse.Namespace, read: Iterable[str | Path | None
 def check_files(read: Iterable[str | Path | None], *written: Path | None) -> None:
     """Raise CommandError where a file cannot be written, or is read too, or is to be written twice.
 
-    Every command calls this before it reads anything. What ``read`` has may be no file: a card's name, a module's.
+    Every command calls this before it reads anything. ``read`` may have other names than files': a card's, a module's.
     """
     kept = {_inode(path) for path in read if path} - {None}
     new = set()
@@ -113,7 +113,7 @@ def check_files(read: Iterable[str | Path | None], *written: Path | None) -> Non
 
 
 def _inode(path: str | Path) -> tuple[int, int] | None:
-    """Return what all names of a file have in common; None where there is no file, but a pipe, a device or nothing."""
+    """Return the device and number that all names of a file share; None for a pipe, a device or a missing file."""
     try:
         about = os.fstat(sys.stdin.fileno()) if str(path) == str(DASH) else Path(path).stat()
     except (OSError, ValueError):  # a stream of another kind has no number
@@ -151,7 +151,7 @@ def output(report: Report, arguments: argparse.Namespace) -> int:
 
 
 def write_files(report: Report, arguments: argparse.Namespace) -> int:
-    """Write what was asked for; 2 where a file could not be, which is said, and the report kept elsewhere."""
+    """Write the requested files. If one cannot be written, say so, keep the report elsewhere and return 2."""
     files: list[tuple[Path | None, Callable[[Path], object]]] = [
         (arguments.json, report.to_json),
         (arguments.csv, lambda path: report.to_csv(path, by="kernel" if arguments.by == "kernel" else "module")),
@@ -243,7 +243,7 @@ def check_dash(*paths: Path | None) -> None:
 
 
 def table(report: Report, arguments: argparse.Namespace) -> str:
-    """As its options ask for it. Raises ValueError for a name that is not known."""
+    """Return the report's table by the options. Raises ValueError for an unknown name."""
     columns = [printable(name).strip() for name in arguments.columns.split(",")] if arguments.columns else []
     return report._compiled.table(
         arguments.depth,
@@ -297,7 +297,7 @@ _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 
 # ---- options
 
-# Tables that are no groups of ops, and the keys of groups, as Report.group takes them.
+# Tables of other things than groups of ops, and the keys of groups, as Report.group takes them.
 _KINDS = ("module", "scope", "kernel", "rank", "collective")
 _KEYS = ("op", "phase", "dtype", "shapes")
 TABLES = (*_KINDS, *_KEYS)
@@ -314,7 +314,7 @@ def table_kind(text: str) -> str:
 
 
 def whole_number(text: str) -> int:
-    """Of an option's value; larger ones than any count is meant to be are refused."""
+    """Return an option's value; a value larger than any sensible count is refused."""
     try:
         value = int(text)
     except ValueError:
@@ -325,7 +325,7 @@ def whole_number(text: str) -> int:
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
-    """What is called, and with what; :mod:`roofprof.cli.profiling` loads it."""
+    """Add the options that name the target and its inputs; :mod:`roofprof.cli.profiling` loads it."""
     parser.add_argument(
         "target",
         help="package.module:callable or file.py:callable (a module, or what makes one); or a TorchScript or .pt2 file",
@@ -353,13 +353,13 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the commands that give a report."""
+    """Add the options of the commands that give a report."""
     add_report_options(parser)
     add_debug(parser)
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """What of a report is shown, and which files are written."""
+    """Add the options of the shown part of a report, and of the written files."""
     parser.add_argument("--depth", type=whole_number, metavar="N", help="deepest module shown")
     parser.add_argument(
         "--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)"
@@ -380,16 +380,18 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON; - prints it, and no table")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV; - likewise")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV; - prints it, and no table"
+    )
 
 
 def add_width(parser: argparse.ArgumentParser) -> None:
-    """The option that :func:`width` reads."""
+    """Add the option that :func:`width` reads."""
     parser.add_argument(
         "--width", type=whole_number, metavar="N", help="characters (default: the terminal's, else 120)"
     )
 
 
 def add_debug(parser: argparse.ArgumentParser) -> None:
-    """The option that every command has."""
+    """Add the option that every command has."""
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

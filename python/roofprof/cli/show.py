@@ -13,7 +13,7 @@ Prints the table of a report, with other columns, order or depth than when it wa
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("show", help="print a report's JSON file as a table", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")

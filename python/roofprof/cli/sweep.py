@@ -29,7 +29,7 @@ BxS:int64. Where no B stands, the leading dimension is the batch. A callable of 
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("sweep", prog="roofprof predict --sweep", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     add_target_options(parser)
@@ -87,7 +87,7 @@ def _numbers(option: str, text: str) -> list[int]:
 
 
 def _maker(arguments: argparse.Namespace, *, has_sequences: bool) -> Any:
-    """Makes the arguments of a call, on the meta device."""
+    """Return the callable that makes the arguments of a call, on the meta device."""
     import torch
 
     from roofprof.cli.target import call_inputs, load_inputs, make_input, parse_dtype

@@ -1,4 +1,4 @@
-"""What the command line names: models, inputs."""
+"""The objects that the command line names: models, inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofprof.models.exported import runnable
 
 
 def load_object(target: str) -> Any:
-    """The object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
+    """Return the object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
     place, separator, name = target.rpartition(":")
     if not separator and Path(target).suffix in (".pt", ".pt2", ".pth", ".ts"):
         raise CommandError(f"there is no file {target}")
@@ -40,7 +40,7 @@ def _similar(value: object, name: str) -> str:
 
 
 def _load_module(name: str) -> Any:
-    # As `python -m` does: what lies in the current folder can be named.
+    # `python -m` finds modules in the current folder; so does this.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -48,7 +48,7 @@ def _load_module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise CommandError(
-                f"there is no module '{name}' to import; is it installed in this environment?"
+                f"cannot import the module '{name}', which does not exist here; is it installed in this environment?"
             ) from error
         raise CommandError(f"importing {name} failed: {error}") from error
     except Exception as error:
@@ -62,7 +62,8 @@ def _load_file(path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Under its name and beside its folder, so that it can import its neighbours and pickle what it defines.
+    # The module is known under its name and finds its folder, so that it can import modules there and pickle its
+    # objects.
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.resolve().parent))
     try:
@@ -73,7 +74,7 @@ def _load_file(path: Path) -> Any:
 
 
 def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
-    """The values of ``'"resnet50", num_classes=10'``: arguments of a call, written as Python's literals."""
+    """Return the values of ``'"resnet50", num_classes=10'``: arguments of a call, written as Python's literals."""
     try:
         call = ast.parse(f"call({text})", mode="eval").body
         assert isinstance(call, ast.Call)
@@ -86,7 +87,7 @@ def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def load_model(target: str, args: str | None = None, device: str = "cpu") -> Callable[..., Any]:
-    """The model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
+    """Return the model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
 
     args: what the callable is called with, as :func:`parse_args` reads it. On the device meta it makes its model
     there, so that models larger than this machine's memory can be counted.
@@ -101,7 +102,7 @@ def load_model(target: str, args: str | None = None, device: str = "cpu") -> Cal
         try:
             return torch.jit.load(target, map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
         except Exception as error:
-            raise CommandError(f"{target} is no TorchScript file that torch can load: {error}") from error
+            raise CommandError(f"{target} is not a TorchScript file that torch can load: {error}") from error
     value = runnable(load_object(target))
     if isinstance(value, torch.nn.Module):
         if args is not None:
@@ -129,7 +130,7 @@ def _made_on_meta(make: Callable[..., Any], given: list[Any], keywords: dict[str
 
 
 def parse_dtype(name: str) -> torch.dtype:
-    """``float32``, ``fp32``, ``bf16``, ``int64``, ..."""
+    """Return the dtype of a name: ``float32``, ``fp32``, ``bf16``, ``int64``, ..."""
     short = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
     dtype = getattr(torch, short.get(name, name), None)
     if not isinstance(dtype, torch.dtype):
@@ -138,7 +139,7 @@ def parse_dtype(name: str) -> torch.dtype:
 
 
 def moved(model: torch.nn.Module, target: str, device: str, dtype: torch.dtype | None) -> torch.nn.Module:
-    """The model on that device, in that dtype."""
+    """Return the model on that device, in that dtype."""
     try:
         return model.to(device=device, dtype=dtype)
     except (TypeError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
@@ -151,7 +152,7 @@ def moved(model: torch.nn.Module, target: str, device: str, dtype: torch.dtype |
 
 
 def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """A tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, zeros where the dtype is no float."""
+    """Return a tensor from ``1x3x224x224`` or ``1x128:int64``: random numbers, or zeros of integers and booleans."""
     shape, _, own = text.partition(":")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
         raise CommandError(
@@ -168,7 +169,7 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
 
 
 def load_inputs(target: str) -> Callable[..., Any]:
-    """The callable that ``file.py:callable`` names, which returns the inputs."""
+    """Return the callable that ``file.py:callable`` names, which returns the inputs."""
     function = load_object(target)
     if not callable(function):
         raise CommandError(
@@ -178,7 +179,7 @@ def load_inputs(target: str) -> Callable[..., Any]:
 
 
 def call_inputs(target: str, function: Callable[..., Any], *batch: int) -> Arguments:
-    """What it returns, as arguments of the model."""
+    """Return the model's arguments that the function makes."""
     try:
         value = function(*batch)
     except Exception as error:

@@ -14,7 +14,7 @@ Nothing observes the calls. Models are in evaluation mode, and no gradients are 
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "time", help="latency and throughput of a model, also over batch sizes", description=_DESCRIPTION
     )

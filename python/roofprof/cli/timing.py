@@ -1,4 +1,4 @@
-"""What ``roofprof time`` does once its options are read."""
+"""The work of ``roofprof time`` once its options are read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> str | list[int]:
-    """Whatever can be said to be wrong before the model is built; gives the batches of a sweep, "" for none."""
+    """Raise an error for wrong options, before the model is built; return the batches of a sweep, "" for none."""
     check_device(arguments.device)
     check_files([*files_of(arguments.target), *files_of(arguments.inputs)], arguments.json, arguments.plot)
     Plan(arguments.warmup, arguments.repeat, arguments.seconds, arguments.samples, arguments.tokens)
@@ -98,7 +98,7 @@ def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySw
 
 
 def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
-    """What it gives; a model's own error with the target's name."""
+    """Return the result of ``time``; a model's own error gets the target's name."""
     try:
         with torch.no_grad():
             return time()
@@ -109,7 +109,7 @@ def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
 
 
 def _takes_a_batch(function: Callable[..., Any]) -> bool:
-    """Whether it has to be given something: then it makes the inputs of a batch size."""
+    """Return True for a function that needs an argument: it makes the inputs of a batch size."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

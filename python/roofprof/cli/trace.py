@@ -20,7 +20,7 @@ others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser(
         "trace", help="write a report's JSON file as a trace or a flame graph", description=_DESCRIPTION
     )

@@ -1,4 +1,4 @@
-"""What the replacements share: how users write arguments, and the paths of modules."""
+"""The helpers that all replacements share: they read the users' arguments and name the paths of modules."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def require_module(model: Any) -> None:
 
 
 def positional(inputs: Any) -> tuple[Any, ...]:
-    """``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
+    """Return ``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def as_arguments(args: Any) -> tuple[Any, ...]:
-    """``args`` as the model's positional arguments: a list or tuple is several, everything else is the one."""
+    """Return ``args`` as the model's positional arguments: a list or tuple is several, all else is the one."""
     return tuple(args) if isinstance(args, (list, tuple)) else (args,)
 
 
 def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
-    """One tensor of ones, of the dtype and on the device of the model's first parameter."""
+    """Return one tensor of ones, of the dtype and on the device of the model's first parameter."""
     if not isinstance(shape, tuple) or not shape:
         raise TypeError(f"a shape is a tuple of at least one size, not {shape!r}; pass tensors as args")
     first = next(model.parameters(), torch.empty(0))
@@ -56,7 +56,7 @@ def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torc
 
 
 def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
-    """What is called: the model, or its ``generate``."""
+    """Return the callable of a mode: the model, or its ``generate``."""
     if mode not in {"forward", "generate"}:
         raise ValueError(f'the mode is "forward" or "generate", not {mode!r}')
     generate: Callable[..., Any] | None = getattr(model, "generate", None)
@@ -66,7 +66,7 @@ def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
 
 
 def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``kwargs`` as a dict; None is none."""
+    """Return ``kwargs`` as a dict; None is empty."""
     return dict(kwargs or {})
 
 
@@ -83,13 +83,16 @@ def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
 
 
 def evaluating(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
-    """Eval mode; each module's own mode comes back."""
+    """Put the model into eval mode; at the end each module gets its own mode back."""
     return in_mode(model, training=False)
 
 
 @contextlib.contextmanager
 def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
-    """Training or eval mode, likewise. An exported graph has the mode that it was exported in."""
+    """Put the model into training or eval mode; at the end each module gets its own mode back.
+
+    An exported graph keeps the mode that it was exported in.
+    """
     modes = [(module, module.training) for module in model.modules()]
     try:
         with contextlib.suppress(NotImplementedError):  # torch's word for an exported graph
@@ -104,7 +107,7 @@ def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
 def after_each_call(
     model: torch.nn.Module, see: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
 ) -> Iterator[None]:
-    """``see(module, args, kwargs, output)`` after each call of the model's modules, with hooks that are on none."""
+    """Call ``see(module, args, kwargs, output)`` after each call of the model's modules, by global hooks."""
     members = {id(module) for module in model.modules()}
 
     def after(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
@@ -120,7 +123,7 @@ def after_each_call(
 
 
 def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
-    """An input from 0 to 1, made without moving on the user's random numbers."""
+    """Return an input from 0 to 1, without drawing from the user's random numbers."""
     with torch.random.fork_rng(devices=[]):
         return torch.rand(*size).to(device=device, dtype=dtype)
 
@@ -150,21 +153,21 @@ def eager() -> Iterator[None]:
 
 
 def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """What is called in here leaves the model as it was; a lazy one gets its sizes and keeps them."""
+    """Undo at the end what the calls in here change in the model; a lazy model gets its sizes and keeps them."""
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         return contextlib.nullcontext()
     return StateSnapshot(model, args, kwargs).undoing()
 
 
 def path_in_report(path: str) -> str:
-    """The path that reports have for a place: torch.compile's wrappers are no modules there."""
+    """Return the path that reports have for a place: they leave out torch.compile's wrappers."""
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def named_places(
     module: torch.nn.Module, path: str = "", above: tuple[torch.nn.Module, ...] = ()
 ) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Every path of every module, parents first: a module in two places comes twice. A loop is not followed."""
+    """Yield every path of every module, parents first; two for a module in two places. A loop is not followed."""
     pending = [(path, module, above)]
     while pending:
         path, module, above = pending.pop()

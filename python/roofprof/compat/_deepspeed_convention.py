@@ -1,4 +1,4 @@
-"""How DeepSpeed's profiler counts, and calflops after it, as data: FLOPs of one operator in one module.
+"""The convention of DeepSpeed's profiler, which calflops took over, as data: FLOPs of one operator in one module.
 
 Two for each multiply-accumulate, one for each bias of a convolution and none for that of a linear layer, and a fixed
 weight for each element of the operators named here. All others have their multiply-accumulates alone.
@@ -13,7 +13,7 @@ from roofprof.compat._per_element import Observed
 
 
 def flops(op: Observed) -> int:
-    """The convention's FLOPs of all calls of an operator in a module."""
+    """Return the convention's FLOPs of all calls of an operator in a module."""
     if type(op.module) is nn.Linear:  # torch.func takes its bias apart
         return 2 * op.figures.macs
     name = op.operator.removesuffix("_")
@@ -26,7 +26,7 @@ def flops(op: Observed) -> int:
 
 
 def macs(op: Observed) -> int:
-    """The multiply-accumulates."""
+    """Return the multiply-accumulates."""
     return op.figures.macs
 
 
@@ -35,7 +35,7 @@ def _product_and_sum(op: Observed) -> int:
 
 
 def _recurrent(op: Observed) -> int:
-    """A row of n products has n - 1 additions; biases are two additions for each gate."""
+    """Return the flops of a recurrent op: a row of n products has n - 1 additions; biases add two for each gate."""
     units, gates, others, bias = each.recurrence(op)
     return 2 * op.figures.macs + units * (others - 2 * gates + (2 * gates if bias else 0))
 

@@ -1,4 +1,4 @@
-"""What DeepSpeed's profiler knows of each module: flops, MACs, parameters and the latency of its forward."""
+"""The figures of DeepSpeed's profiler for each module: flops, MACs, parameters and the latency of its forward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofprof.compat._module_figures import ModuleFigures
 
 
 class Figures:
-    """Of a module and all that is below it: what the forward counts in DeepSpeed's convention, and takes."""
+    """The flops, MACs and seconds of the forward, in DeepSpeed's convention, of a module and all modules below it."""
 
     def __init__(self, model: nn.Module, ignored: Collection[type[nn.Module]] | None) -> None:
         self._model, self._ignored = model, ignored
@@ -24,36 +24,36 @@ class Figures:
         self.backward_ran = False
 
     def anew(self) -> Figures:
-        """The same model, nothing counted yet."""
+        """Return empty figures of the same model."""
         return Figures(self._model, self._ignored)
 
     def add(self, report: roofprof.Report) -> None:
-        """What the forward of one block did."""
+        """Add the forward of one block."""
         self._flops.add(report, convention.flops)
         self._macs.add(report, convention.macs)
         self.backward_ran |= "backward" in report.by_phase()
         log_gaps(report, logging.getLogger("roofprof.compat.deepspeed"))
 
     def flops(self, module: nn.Module) -> int:
-        """The convention's, in the forward."""
+        """Return the flops of the forward in DeepSpeed's convention."""
         return self._flops.of(module)
 
     def macs(self, module: nn.Module) -> int:
-        """Multiply-accumulates of the forward."""
+        """Return the multiply-accumulates of the forward."""
         return self._macs.of(module)
 
     def seconds(self, module: nn.Module) -> float:
-        """Of the forward, as :class:`ForwardClocks` has them."""
+        """Return the seconds of the forward, as :class:`ForwardClocks` measures them."""
         return self.clocks.of(module)
 
     def params(self, module: nn.Module) -> int:
-        """On this rank, experts' included."""
+        """Return the number of parameters on this rank, experts' included."""
         others, experts, _ = parameters_by_expert(module)
         return others + experts
 
 
 def parameters_by_expert(module: nn.Module) -> tuple[int, int, int]:
-    """Parameters of no expert, of this rank's experts, and of all ranks' experts ("ep_size_4": four ranks)."""
+    """Return the parameters of no expert, of this rank's experts, of all ranks' experts ("ep_size_4": four ranks)."""
     others = experts = of_all_ranks = 0
     for parameter in module.parameters():
         count = 0 if nn.parameter.is_lazy(parameter) else parameter.numel()

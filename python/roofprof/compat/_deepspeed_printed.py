@@ -1,4 +1,4 @@
-"""What DeepSpeed's profiler prints: the summary, the largest modules at each depth, the model with its figures."""
+"""The text of DeepSpeed's profiler: the summary, the largest modules at each depth, the model with its figures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def profile_text(
     *,
     detailed: bool,
 ) -> str:
-    """The whole print, without its last line feed."""
+    """Return the whole text, without its last line feed."""
     lines = [titled("DeepSpeed Flops Profiler", 26), f"Profile Summary at step {profile_step}:", _NOTATIONS]
     lines += _engine_lines(model, engine) if engine else []
     lines += _parameter_lines(model, figures, engine)
@@ -67,7 +67,7 @@ def profile_text(
 
 
 def aggregated_text(model: nn.Module, figures: Figures, module_depth: int, top_modules: int) -> str:
-    """The classes with the largest sums at each depth above ``module_depth``; -1: the innermost one."""
+    """Return the classes with the largest sums at each depth above ``module_depth``; -1: the innermost one."""
     by_depth: list[dict[str, list[float]]] = []
     _gather(model, figures, 0, by_depth)
     depth = len(by_depth) - 1 if module_depth == -1 else min(module_depth, len(by_depth))
@@ -145,7 +145,7 @@ def _expert_tensor_parallelism(model: nn.Module, engine: Any) -> int:
 
 
 def expert_tensor_parallelism_enabled(model: nn.Module) -> bool:
-    """What the first of DeepSpeed's MoE layers says."""
+    """Return True when a DeepSpeed MoE layer of the model has expert tensor parallelism enabled."""
     deepspeed_moe = sys.modules.get("deepspeed.moe.layer")
     kind: Any = getattr(deepspeed_moe, "MoE", ())
     layers = (module for module in model.modules() if isinstance(module, kind))

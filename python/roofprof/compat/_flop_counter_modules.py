@@ -1,4 +1,4 @@
-"""Which modules run, and what torch's FLOP counter calls them: a first module by its type, those below by path."""
+"""The modules that run, and their names in torch's FLOP counter: an outermost module's type, the paths of others."""
 
 from __future__ import annotations
 
@@ -95,17 +95,17 @@ class ModulesSeen:
         self._in_tree = {id(module) for module in self._places.values()}
 
     def together(self) -> torch.nn.Module | None:
-        """One module with all that have a place below it; None before any has."""
+        """Return one module that contains every module with a place; None before any has one."""
         return self._together
 
     def names_open(self) -> Iterator[str]:
-        """The names of the modules whose calls are under way on this thread."""
+        """Yield the names of the modules whose calls are under way on this thread."""
         for module in self._open.modules:
             if id(module) in self._names:
                 yield self._names[id(module)]
 
     def names_above(self, path: str, places: Mapping[str, torch.nn.Module] | None = None) -> Iterator[str]:
-        """The names of the module at a path and of those around it, as far as they were called.
+        """Yield the names of the module at a path and of those around it, as far as they were called.
 
         places: modules by path, those of another model than :meth:`together`.
         """
@@ -123,8 +123,8 @@ class ModulesSeen:
 
 
 def _roots() -> list[torch.nn.Module]:
-    """Every module that is in no other one."""
-    # By type(): isinstance asks objects for their __class__, which some compute.
+    """Return every module that is in no other one."""
+    # Ask type(), not isinstance: isinstance asks objects for their __class__, which some compute.
     found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
     modules = [each for each in found if not issubclass(type(each), (_Together, GraphModule)) and _is_made(each)]
     inside = {id(child) for module in modules for child in module._modules.values() if child is not None}
@@ -132,5 +132,5 @@ def _roots() -> list[torch.nn.Module]:
 
 
 def _is_made(module: torch.nn.Module) -> bool:
-    """Whether its constructor got as far as nn.Module's."""
+    """Return True when the module's constructor has called nn.Module's."""
     return all(hasattr(module, name) for name in ("_modules", "_parameters", "_buffers"))

@@ -55,7 +55,7 @@ class OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def user_formulas(custom_mapping: Mapping[Any, Formula]) -> dict[Any, Formula]:
-    """By operator: what ``register_flop_formula`` was given by others than torch, and ``custom_mapping``."""
+    """Return the user's formulas by operator: registered ones (``register_flop_formula``) and ``custom_mapping``."""
     registered = {
         key: formula
         for key, formula in torchs.flop_registry.items()
@@ -69,13 +69,13 @@ def user_formulas(custom_mapping: Mapping[Any, Formula]) -> dict[Any, Formula]:
 
 
 def operator_name(key: Any) -> str:
-    """The name that reports have for an operator: "aten::mm"."""
+    """Return the name that reports have for an operator: "aten::mm"."""
     name: str = getattr(key, "_qualified_op_name", None) or getattr(key, "__name__", None) or str(key)
     return name
 
 
 def operator_key(name: str) -> Any:
-    """The operator of that name, as torch's counter has it for a key; the name where there is none."""
+    """Return the operator of that name, the key of torch's counter; the name where there is none."""
     namespace, _, short = name.partition("::")
     try:
         return getattr(getattr(torch.ops, namespace), short) if short else name
@@ -84,5 +84,5 @@ def operator_key(name: str) -> Any:
 
 
 def from_formula(operator: str) -> tuple[bool, str]:
-    """Whether a formula declared this operator's work, and the operator's own name."""
+    """Split an operator's name: True where a formula declared its work, and the operator's own name."""
     return operator.endswith(_FORMULA), operator.removesuffix(_FORMULA)

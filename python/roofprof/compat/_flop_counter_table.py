@@ -12,7 +12,7 @@ Line = tuple[str, str, str]
 
 
 def table(counts: Mapping[str, Mapping[Any, int]], depth: int | None) -> str:
-    """A line for each module down to ``depth``, sorted by name, and below it one for each of its operators.
+    """Return a line for each module down to ``depth``, sorted by name, and below it one for each of its operators.
 
     "Global" has lines only where no module has all of it. All figures have the letter that suits the total.
     """
@@ -39,7 +39,7 @@ def _line(name: str, flops: int, total: int, scale: int) -> Line:
 
 
 def _laid_out(rows: list[Line]) -> str:
-    # As tabulate lays it out.
+    # The layout is tabulate's.
     widths = [max(len(title) + 2, *(len(row[column]) for row in rows)) for column, title in enumerate(_HEADER)]
     rule = "  ".join("-" * width for width in widths)
 

@@ -1,4 +1,4 @@
-"""How long the forward of each module takes by the host's clock, the device waited for at both ends."""
+"""The time that each module's forward takes by the host's clock; the clock waits for the device at both ends."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ForwardClocks:
         self._seconds: Counter[int] = Counter()  # by id of the module
 
     def of(self, module: nn.Module) -> float:
-        """Seconds of its own calls; of one that is not called itself, as a list of modules, those of its children."""
+        """Return the seconds of a module's calls, or of its children's if nobody calls it, as with lists of modules."""
         if id(module) in self._seconds:
             return self._seconds[id(module)]
         return sum(map(self.of, module.children()))
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """With hooks that are on none of the modules."""
+        """Time the calls in here, by global hooks, so that no module gets a hook."""
         before = nn_module.register_module_forward_pre_hook(self._begin)
         after = nn_module.register_module_forward_hook(self._end, always_call=True)
         try:

@@ -36,7 +36,7 @@ class OperatorCounter(Counter[str]):
         return int(super().get(_SAME_OPERATOR.get(name, ""), 0))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The count under that name, or under the other name of the same operator."""
+        """Return the count under that name, or under the other name of the same operator."""
         return self[name] if name in self or _SAME_OPERATOR.get(name) in self else default
 
     def __eq__(self, other: object) -> bool:
@@ -57,7 +57,7 @@ def _under_one_name(counts: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Statistics:
-    """By canonical module name; a module that runs inside TorchScript has no entry."""
+    """Figures by canonical module name; a module that runs inside TorchScript has no entry."""
 
     counts: dict[str, OperatorCounter] = field(default_factory=dict)
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
@@ -97,23 +97,23 @@ class Analysis:
     # ---- figures
 
     def total(self, module_name: str = "") -> int:
-        """The sum over all operators of a module and what is below it."""
+        """Return the sum over all operators of a module and of the modules below it."""
         return sum(self._counts_of(module_name).values())
 
     def by_operator(self, module_name: str = "") -> OperatorCounter:
-        """The figures of a module by operator."""
+        """Return the figures of a module by operator."""
         return self._counts_of(module_name)
 
     def by_module(self) -> Counter[str]:
-        """The figures of each module, what is below it included."""
+        """Return the figures of each module, the modules below it included."""
         return Counter({name: sum(counts.values()) for name, counts in self._analyze().counts.items()})
 
     def by_module_and_operator(self) -> dict[str, OperatorCounter]:
-        """The figures of each module by operator, what is below it included."""
+        """Return the figures of each module by operator, the modules below it included."""
         return self._analyze().counts
 
     def unsupported_ops(self, module_name: str = "") -> Counter[str]:
-        """Operators that do arithmetic which is counted as 0, with their calls; those that fvcore ignores left out.
+        """Return operators whose arithmetic counts as 0, with their calls, except those that fvcore ignores.
 
         Raises RuntimeError before any figure was asked for, as fvcore does.
         """
@@ -122,11 +122,11 @@ class Analysis:
         return self._statistics.unsupported[self._known(module_name)]
 
     def uncalled_modules(self) -> set[str]:
-        """Modules that never ran."""
+        """Return the modules that never ran."""
         return self._analyze().uncalled
 
     def canonical_module_name(self, name: str) -> str:
-        """The name under which a module has its figures: the first where it has several. Raises KeyError."""
+        """Return the name under which a module has its figures: the first where it has several. Raises KeyError."""
         if not isinstance(name, str):
             raise TypeError(f"a module's name is a string, not a {type(name).__name__}")
         if name not in self._aliases:
@@ -152,18 +152,18 @@ class Analysis:
         return self
 
     def clear_op_handles(self) -> Self:
-        """Count multiply-accumulates alone: no operator has a handle of its own."""
+        """Remove the handles of all operators, so that only multiply-accumulates count."""
         self._handles = {}
         self._statistics = None
         return self
 
     def unsupported_ops_warnings(self, enabled: bool) -> Self:
-        """Whether unsupported operators are logged."""
+        """Switch the log of unsupported operators on or off."""
         self._warn_unsupported = enabled
         return self
 
     def uncalled_modules_warnings(self, enabled: bool) -> Self:
-        """Whether uncalled modules are logged."""
+        """Switch the log of uncalled modules on or off."""
         self._warn_uncalled = enabled
         return self
 
@@ -181,7 +181,7 @@ class Analysis:
         return self
 
     def copy(self, new_model: torch.nn.Module | None = None, new_inputs: Any = None) -> Self:
-        """The same settings for another model or other inputs."""
+        """Return an analysis of another model or other inputs with the same settings."""
         other = type(self)(
             self._model if new_model is None else new_model,
             self._inputs if new_inputs is None else new_inputs,
@@ -195,13 +195,13 @@ class Analysis:
     # ---- the call
 
     def _count(self, op: Observed) -> float | None:
-        """What an operator without a handle counts for; None where the convention has nothing for it."""
+        """Return the count of an operator without a handle; None where the convention has none."""
         raise NotImplementedError
 
     def _known(self, module_name: str) -> str:
         name = self.canonical_module_name(module_name)
         if name not in self._analyze().counts:
-            raise KeyError(f"'{module_name}' has no figures of its own: it runs inside a TorchScript module")
+            raise KeyError(f"roofprof has no separate figures of '{module_name}': it runs inside a TorchScript module")
         return name
 
     def _counts_of(self, module_name: str) -> OperatorCounter:
@@ -253,7 +253,7 @@ class Analysis:
         return 0 if handle is None else handle(op)
 
     def _ancestors(self, path: str) -> Iterator[str]:
-        """The modules that a module's ops count for, itself included; the model alone for what is in no module."""
+        """Yield the modules that a module's ops count for, itself included; only the model for ops outside of any."""
         if path not in self._aliases:
             path = ""
         own = self._aliases[path] if self._ancestor_mode == "owner" else path

@@ -1,4 +1,4 @@
-"""How fvcore counts, as data: one FLOP for a multiply-accumulate, and a fixed weight for each element of a few ops."""
+"""The convention of fvcore, as data: one FLOP for a multiply-accumulate, fixed weights by element for a few ops."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FLOPS_BY_OPERATOR: dict[str, Handle] = {
     "aten::adaptive_avg_pool2d": per_input,
     "aten::grid_sampler": _four_per_output,
 }
-"""Beside these, every op with multiply-accumulates counts one for each, whatever its name."""
+"""Every other op counts 1 for each of its multiply-accumulates, whatever its name."""
 
 ACTIVATIONS_BY_OPERATOR: dict[str, Handle] = dict.fromkeys(
     ["aten::addmm", "aten::bmm", "aten::einsum", "aten::matmul", "aten::linear"], per_output
 )
-"""Beside these, convolutions: the elements of what they return."""
+"""Convolutions count as well: the elements of their outputs."""
 
 _IGNORED = (
     *("arange", "bitwise_not", "clamp", "clamp_", "constant_pad_nd", "dropout", "eq", "floor", "floor_divide"),
@@ -36,10 +36,10 @@ IGNORED = frozenset(f"aten::{name}" for name in _IGNORED)
 
 
 def is_convolution(operator: str) -> bool:
-    """Whether fvcore calls the operator "conv"."""
+    """Return True when fvcore calls the operator "conv"."""
     return operator.startswith("aten::") and "conv" in operator
 
 
 def short_name(operator: str) -> str:
-    """The name that fvcore gives the operator: without namespace, one for all convolutions."""
+    """Return fvcore's name of the operator: without namespace, and one name for all convolutions."""
     return "conv" if is_convolution(operator) else operator.partition("::")[2] or operator

@@ -18,7 +18,7 @@ Cells = dict[str, str]
 
 
 def parameter_count(model: torch.nn.Module) -> defaultdict[str, int]:
-    """Parameters by the name of each parameter and of each module above it; "" is the model. Tied ones count once."""
+    """Return parameters by the name of each parameter and of each module above it; "" is the model. Ties count once."""
     counts: defaultdict[str, int] = defaultdict(int)
     for name, parameter in model.named_parameters():
         parts = name.split(".")
@@ -28,7 +28,7 @@ def parameter_count(model: torch.nn.Module) -> defaultdict[str, int]:
 
 
 def parameter_count_table(model: torch.nn.Module, max_depth: int = 3) -> str:
-    """The parameters of modules, and the shapes of parameters, down to ``max_depth`` names."""
+    """Return the parameters of modules, and the shapes of parameters, down to ``max_depth`` names."""
     counts = parameter_count(model)
     shapes = _shapes(model)
     rows = [["model", _rounded(counts.pop("", 0))]]
@@ -48,7 +48,7 @@ def parameter_count_table(model: torch.nn.Module, max_depth: int = 3) -> str:
 def flop_count_table(
     flops: Analysis, max_depth: int = 3, activations: Analysis | None = None, show_param_shapes: bool = True
 ) -> str:
-    """Parameters and FLOPs of each module as a table, rows that hold nothing left out.
+    """Return parameters and FLOPs of each module as a table, without empty rows.
 
     max_depth: deepest module shown; activations: an analysis whose figures make a further column; show_param_shapes:
     whether parameters have rows of their own.
@@ -71,7 +71,7 @@ def flop_count_table(
 
 
 def flop_count_str(flops: Analysis, activations: Analysis | None = None) -> str:
-    """The model as ``str(model)`` prints it, with parameters and FLOPs of each module that has any."""
+    """Return the model as ``str(model)`` prints it, with parameters and FLOPs of each module that has any."""
     parameters = parameter_count(flops.model)
     columns = _silenced({"#flops": flops} | ({} if activations is None else {"#acts": activations}))
 
@@ -104,14 +104,14 @@ def flop_count_str(flops: Analysis, activations: Analysis | None = None) -> str:
 
 
 def _silenced(analyses: dict[str, Analysis]) -> dict[str, Analysis]:
-    """As fvcore does: an analysis that is printed logs no more warnings."""
+    """Switch off the warnings of analyses that are printed: fvcore logs no more of them either."""
     for analysis in analyses.values():
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
     return analyses
 
 
 def human(value: float, digits: int = 3) -> str:
-    """``11.641M``: at most ``digits`` decimals, a scale from 100 of the one below."""
+    """Return a number such as ``11.641M``, with at most ``digits`` decimals; a scale begins at 100 of the one below."""
     for beyond, unit, letter in _SCALES:
         if abs(value) > beyond:
             return f"{value / unit:.{digits}f}".rstrip("0").rstrip(".") + letter
@@ -135,7 +135,7 @@ def _children(names: Iterable[str], prefix: str) -> list[str]:
 
 
 def _without_zeros(columns: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """By path, in order of appearance: what has a figure, or something below it that has one; and the model."""
+    """Return the rows by path, in order of appearance, of the model and of each module with a figure at or below it."""
     rows: dict[str, dict[str, float]] = {}
     for column, values in columns.items():
         for path, value in values.items():
@@ -171,7 +171,7 @@ def _tree_rows(cells: dict[str, Cells], columns: Sequence[str], max_depth: int) 
 
 
 def _merged(path: str, cells: Mapping[str, Cells]) -> tuple[str, Cells]:
-    """A module with one child that says the same shares its row, under the child's name; "" agrees with anything."""
+    """Return the row that a module shares with only children that say the same, with the last one's path."""
     figures = cells[path]
     while True:
         children = _children(cells, path + "." if path else "")

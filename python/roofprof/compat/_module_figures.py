@@ -1,4 +1,4 @@
-"""What modules count in another tool's convention, the sums over subtrees, and a model printed with them."""
+"""The counts of modules in another tool's convention, the sums over subtrees, and a model printed with them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ModuleFigures:
         self.replaced: dict[int, int] = {}  # by id: what a subtree counts in place of all that it does
 
     def add(self, report: roofprof.Report, convention: Handle) -> None:
-        """What ``convention`` says of the forward's ops in the model, each given as the calls of one dtype."""
+        """Add the forward's ops in the model by ``convention``, which gets the calls of one op and dtype at a time."""
         places = dict(named_places(self._model))
         for group in report.group("phase", "module", "op", "dtype"):
             phase, path, operator, _ = group.keys
@@ -47,11 +47,11 @@ class ModuleFigures:
                 self._own[id(places[path])] += amount  # type: ignore[assignment]
 
     def own(self, module: nn.Module) -> int:
-        """What it does itself, outside of the modules below it."""
+        """Return the count of the module itself, without the modules below it."""
         return self._own[id(module)]
 
     def of(self, module: nn.Module, share: Callable[[nn.Module], float] | None = None) -> int:
-        """The sum over a module and all that is below it, each module once; of each only its ``share``, if given."""
+        """Return the sum over a module and all modules below it, each once; of each only its ``share``, if given."""
         return round(self._sum(module, share, set()))
 
     def _sum(self, module: nn.Module, share: Callable[[nn.Module], float] | None, seen: set[int]) -> float:
@@ -67,7 +67,7 @@ class ModuleFigures:
 
 
 def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:
-    """``str(model)`` with ``facts`` of each module before its own description; keep_empty: a comma also before none."""
+    """Return ``str(model)`` with ``facts`` of each module before its own text; keep_empty: a comma also before none."""
 
     def described(module: nn.Module, original: Callable[[], str]) -> str:
         own = original()
@@ -98,5 +98,5 @@ def _described(model: nn.Module, describe: _Describe) -> Iterator[None]:
 
 
 def trainable_parameters(module: nn.Module) -> int:
-    """Elements of the parameters that are trained, each once."""
+    """Return the number of elements of trainable parameters, each parameter once."""
     return sum(one.numel() for one in module.parameters() if one.requires_grad and not nn.parameter.is_lazy(one))

@@ -39,7 +39,7 @@ POOLINGS = (
 
 
 def by_operator(*rules: tuple[Handle, Iterable[str]]) -> dict[str, Handle]:
-    """The rule of each operator of ATen, by its name without "aten::"."""
+    """Return the rule of each operator of ATen, by its name without "aten::"."""
     return {f"aten::{name}": handle for handle, names in rules for name in names}
 
 
@@ -49,48 +49,48 @@ def nothing(_: Observed) -> int:
 
 
 def per_input(op: Observed) -> int:
-    """1 for each input element."""
+    """Return 1 for each input element."""
     return op.figures.input_elements
 
 
 def per_output(op: Observed) -> int:
-    """1 for each output element."""
+    """Return 1 for each output element."""
     return op.figures.output_elements
 
 
 def is_affine(op: Observed) -> bool:
-    """Whether a norm has a weight."""
+    """Return True for a norm with a weight."""
     # A functional call does not say; nearly all pass a weight.
     return not isinstance(op.module, _NORMS) or op.module.weight is not None
 
 
 def statistics_norm(op: Observed) -> int:
-    """5 for each element, 4 without a weight: mean, variance and the rest, roughly."""
+    """Return 5 for each element, 4 without a weight: mean, variance and the rest, roughly."""
     return op.figures.input_elements * (5 if is_affine(op) else 4)
 
 
 def batch_norm(op: Observed) -> int:
-    """With running statistics 2 for each element, 1 without a weight; with the batch's own as other norms."""
-    # Our own count of the op: 2 for each element where the statistics are given.
+    """Return 2 for each element, 1 without a weight; with the batch's own statistics, the count of other norms."""
+    # roofprof counts 2 for each element where the statistics are given, and more where the op computes them.
     if op.figures.flops > 2 * op.figures.input_elements:
         return statistics_norm(op)
     return op.figures.input_elements * (2 if is_affine(op) else 1)
 
 
 def relu6(op: Observed) -> int:
-    """Of a Hardtanh: as an activation where it is a ReLU6, which is one by inheritance."""
+    """Return 1 for each input element of a ReLU6, which inherits from Hardtanh; 0 for any other Hardtanh."""
     return per_input(op) if isinstance(op.module, torch.nn.ReLU6) else 0
 
 
 def elementwise(op: Observed) -> int:
-    """1 for each output element; none for integers, nor for what a dropout layer multiplies by its mask."""
+    """Return 1 for each output element; 0 for integers, and for a dropout layer's product with its mask."""
     if not op.figures.flops or isinstance(op.module, torch.nn.modules.dropout._DropoutNd):
         return 0
     return per_output(op)
 
 
 class Recurrence(NamedTuple):
-    """What recurrent layers and cells do beside their products, in the convention that three tools share."""
+    """The sizes of recurrent layers and cells that three tools share, for all work but the matrix products."""
 
     units: int  # hidden units x steps x samples x layers x directions
     gates: int
@@ -103,7 +103,7 @@ RECURRENT = (*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT))
 
 
 def recurrence(op: Observed) -> Recurrence:
-    """Of an operator of :data:`RECURRENT`; without its module no size is known, and the units are 0."""
+    """Return the sizes of an operator of :data:`RECURRENT`; without its module they are unknown, and units are 0."""
     input_size, hidden_size = (int(getattr(op.module, name, 0)) for name in ("input_size", "hidden_size"))
     gates, others = _RECURRENT[op.operator.removeprefix("aten::").removesuffix("_cell")]
     cells = getattr(op.module, "num_layers", 1) * (2 if getattr(op.module, "bidirectional", False) else 1)

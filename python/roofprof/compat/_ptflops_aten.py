@@ -32,12 +32,12 @@ class AtenCounts:
 
     @property
     def total(self) -> int:
-        """All that the model does."""
+        """Return the MACs of the whole model."""
         return sum(self._by_module[_GLOBAL].values())
 
     def count(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Of one call in eval mode."""
-        # The mode takes operators apart, as ptflops' own does, so that what is observed are those below autograd.
+        """Count one call in eval mode."""
+        # The mode decomposes operators, as ptflops' own does, so that the observer sees the operators below autograd.
         mode = _Dispatch(self._custom)
         with evaluating(model), unfused(), mode:
             report = roofprof.count(model, *args, **kwargs)
@@ -65,7 +65,7 @@ class AtenCounts:
                 self._by_module[path.partition(".")[0]][operator] += amount
 
     def text(self, to_string: Callable[[int], str], *, per_layer: bool) -> str:
-        """Operators that are ignored; where it is requested the total, and for each module its operators."""
+        """Return a line for each ignored operator and, where requested, the total and each module's operators."""
         lines = [f"Warning: {operator} operation is ignored" for operator in self._left_out]
         if per_layer:
             lines.append(f"Total:{to_string(self.total)}")
@@ -74,7 +74,7 @@ class AtenCounts:
         return _lines(lines)
 
     def zero_text(self) -> str:
-        """Operators that count nothing."""
+        """Return a line for each operator that counts nothing."""
         return _lines(f"Warning: {operator} operation is treated as a zero-op" for operator in self._zero)
 
 
@@ -95,7 +95,7 @@ class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _name(operator: Any) -> str:
-    """As "aten::convolution" of ``torch.ops.aten.convolution``."""
+    """Return the name "aten::convolution" for ``torch.ops.aten.convolution``."""
     return str(operator).replace(".", "::", 1)
 
 

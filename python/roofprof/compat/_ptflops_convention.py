@@ -1,4 +1,4 @@
-"""How ptflops counts, as data: what it calls MACs of one operator in one module.
+"""The convention of ptflops, as data: the MACs, in its words, of one operator in one module.
 
 One for each multiply-accumulate and each bias, and a fixed weight for each element of the operators named here. All
 others have their multiply-accumulates alone.
@@ -13,7 +13,7 @@ from roofprof.compat._per_element import Observed
 
 
 def macs(op: Observed) -> int:
-    """The convention's MACs of all calls of an operator in a module: the backend "pytorch"."""
+    """Return the convention's MACs of all calls of an operator in a module: the backend "pytorch"."""
     name = op.operator.removesuffix("_")
     if name in _MACS_BY_OPERATOR:
         return int(_MACS_BY_OPERATOR[name](op))
@@ -25,12 +25,12 @@ def macs(op: Observed) -> int:
 
 
 def aten_macs(op: Observed) -> int:
-    """The convention's MACs of an operator below autograd: the backend "aten"."""
+    """Return the convention's MACs of an operator below autograd: the backend "aten"."""
     return _with_bias(op) if "convolution" in op.operator or op.operator == "aten::addmm" else op.figures.macs
 
 
 def _with_bias(op: Observed) -> int:
-    """Of our FLOPs, 2 for each MAC and 1 for each bias, the MACs are taken once."""
+    """Return 1 for each MAC and each bias: roofprof's FLOPs are 2 for each MAC and 1 for each bias."""
     return max(op.figures.macs, op.figures.flops - op.figures.macs)
 
 
@@ -43,7 +43,7 @@ def _affine_norm(op: Observed) -> int:
 
 
 def _attention(op: Observed) -> int:
-    """The MACs; in a module that knows its heads' size the scaled queries and the softmax's elements as well."""
+    """Return the MACs; in a module with known heads' size also the scaled queries and the softmax's elements."""
     head_size = getattr(op.module, "head_dim", 0)
     if not isinstance(head_size, int) or head_size < 1:
         return op.figures.macs
@@ -59,7 +59,7 @@ _PER_SAMPLE = 20 + 4  # a bilinear interpolation, and the coordinates
 
 
 def _deformable(op: Observed) -> int:
-    """Its MACs and biases, and what each kernel element at each position takes from its neighbours."""
+    """Return the MACs, the biases, and the interpolation of each kernel element at each position."""
     channels, kernel = (getattr(op.module, name, 0) for name in ("out_channels", "kernel_size"))
     if not channels:
         return op.figures.macs

@@ -1,4 +1,4 @@
-"""How thop counts, as data: multiply-accumulates, and for some types of modules an extra for each element or step.
+"""The convention of thop, as data: multiply-accumulates, and for some types of modules an extra by element or step.
 
 Only exact types have an extra, as in thop. Every other module counts the MACs that it does.
 """
@@ -14,12 +14,12 @@ from torch import nn
 
 from roofprof import GroupRow
 
-# What a call of a module adds to its MACs: f(module, inputs, output).
+# A rule f(module, inputs, output) returns what thop adds to the MACs of a module's call.
 Extra = Callable[[Any, tuple[Any, ...], Any], float]
 
 
 def _norm(module: Any, inputs: tuple[Any, ...], _: Any) -> int:
-    """2 for each element (subtract, divide), 4 with weight and bias."""
+    """Return 2 for each element (subtract, divide), 4 with weight and bias."""
     affine = getattr(module, "affine", False) or getattr(module, "elementwise_affine", False)
     return int(inputs[0].numel()) * (4 if affine else 2)
 
@@ -33,18 +33,18 @@ def _per_output(_module: Any, _: tuple[Any, ...], output: Any) -> int:
 
 
 def _adaptive_average(_module: Any, inputs: tuple[Any, ...], output: Any) -> int:
-    """An addition for each element of the windows, a division for each output."""
+    """Return an addition for each element of the windows, a division for each output."""
     return int(inputs[0].numel() + output.numel())
 
 
 def _softmax(module: Any, inputs: tuple[Any, ...], _: Any) -> int:
-    """An exponential and a division for each element, additions for all but one of each row."""
+    """Return an exponential and a division for each element, additions for all but one of each row."""
     x = inputs[0]
     dim = module.dim if module.dim is not None else 0 if x.dim() in {0, 1, 3} else 1
     return int(3 * x.numel() - (x.numel() // x.size(dim) if x.numel() else 0))
 
 
-# For each output element; trilinear, area and the exact nearest count nothing.
+# The weights are for each output element; trilinear, area and the exact nearest count nothing.
 _INTERPOLATION = {"nearest": 1, "linear": 5, "bilinear": 11, "bicubic": 224 + 35}
 
 
@@ -52,8 +52,8 @@ def _upsample(module: Any, _: tuple[Any, ...], output: Any) -> int:
     return int(output.numel()) * _INTERPOLATION.get(module.mode, 0)
 
 
-# Of one step of one cell, for each hidden unit: (gates, element-wise operations beside their MACs). A gate adds 1 for
-# the sum of its two products, and 2 with biases.
+# One step of one cell, for each hidden unit: (gates, element-wise operations apart from the gates' MACs). A gate adds 1
+# for the sum of its two products, and 2 with biases.
 _RECURRENT = {
     nn.RNNCell: (1, 0),
     nn.GRUCell: (3, 4),  # r * (...), (1 - z) * n + z * h
@@ -72,7 +72,7 @@ def _recurrent(module: Any, inputs: tuple[Any, ...], _: Any) -> int:
 
 
 def _samples(x: Any) -> int:
-    """Steps x batch: each is one row of features."""
+    """Return steps x batch: each is one row of features."""
     data: torch.Tensor = x.data if isinstance(x, nn.utils.rnn.PackedSequence) else x
     return math.prod(int(size) for size in data.shape[:-1])
 
@@ -97,7 +97,7 @@ WITHOUT_EXTRA = (
 
 
 def extra_in_torchscript(operator: str, figures: GroupRow) -> int:
-    """The same by operator, for what runs inside TorchScript, where no module is seen.
+    """Return the extra by operator, for ops inside TorchScript, where no module is seen.
 
     Norms are taken for affine, but for instance norms, which are not by default. Softmax and recurrent layers count
     their MACs alone: their sizes are not in the sums.
@@ -117,7 +117,7 @@ _BY_OPERATOR: dict[str, tuple[int, int]] = (
 
 
 def rule_of(module: nn.Module) -> str | None:
-    """The rule for a module's type in words; None where thop has none."""
+    """Return the rule for a module's type in words; None where thop has none."""
     extra = EXTRAS.get(type(module))
     if extra is None:
         return "MACs" if type(module) in WITHOUT_EXTRA else None
@@ -125,10 +125,10 @@ def rule_of(module: nn.Module) -> str | None:
 
 
 def first_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """A call's inputs as the rules take them: keyword arguments stand behind the others."""
+    """Return a call's inputs in the order of the rules: keyword arguments follow the others."""
     return (*args, *kwargs.values())
 
 
 def as_number(value: Any) -> float:
-    """What a custom rule left in ``total_ops``: a number or a tensor of one."""
+    """Return the ``total_ops`` of a custom rule, which is a number or a tensor of one."""
     return float(value.item() if isinstance(value, torch.Tensor) else value)

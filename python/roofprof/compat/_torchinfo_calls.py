@@ -33,7 +33,7 @@ class Calls:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Each call that begins in here gets a line."""
+        """Add a line for each call that begins in here."""
 
         def before(module: nn.Module, _: Any) -> None:
             if id(module) in self._paths:
@@ -42,7 +42,7 @@ class Calls:
                 if isinstance(module, torch.jit.ScriptModule):  # its modules call no hooks
                     self._add_all_below(path)
 
-        # Where the module raised, torch leaves the keyword arguments out.
+        # When the module raises, torch calls this without the keyword arguments.
         def after(module: nn.Module, args: tuple[Any, ...], *kwargs_and_output: Any) -> None:
             *kwargs, output = kwargs_and_output
             if id(module) not in self._paths:
@@ -66,7 +66,7 @@ class Calls:
             nn_module._global_forward_hooks_always_called.pop(handles[1].id, None)
 
     def _path(self, module: nn.Module) -> str:
-        """Of a module in several places that below the running one; the last where there is none."""
+        """Return the path of a module; if it has several, the one below the running module, else the last one."""
         around = f"{self._open[-1][0]}." if self._open and self._open[-1][0] else ""
         paths = self._paths[id(module)]
         return next((path for path in reversed(paths) if path.startswith(around)), paths[-1])
@@ -95,13 +95,13 @@ class Calls:
                 self._line(below)
 
     def all_modules(self) -> list[LayerInfo]:
-        """A line for each module, without a call."""
+        """Return a line for each module, without a call."""
         for path in self._places:
             self._line(path)
         return self._finished()
 
     def lines(self, report: roofprof.Report) -> list[LayerInfo]:
-        """The lines of the calls that were watched, with the work that was observed in them."""
+        """Return the lines of the calls that were watched, with the work that was observed in them."""
         macs: Counter[int] = Counter()
         observed = {path_in_report(path): module for path, module in self._places.items()}
         for group in report.group("module"):
@@ -139,7 +139,7 @@ class Calls:
         return lines
 
     def _with_containers(self) -> list[LayerInfo]:
-        """With a line for each module around a call that was not called itself, as ModuleList."""
+        """Add a line for each module that nobody calls but that contains a called one, as a ModuleList."""
         called, self._lines = self._lines, []
         self._open = []
         around: list[str] = []  # the paths of the line above and of those around it
@@ -156,7 +156,7 @@ class Calls:
 
 
 def _share(macs: int, lines: list[LayerInfo]) -> None:
-    """The work of all calls of a module among them: by what they return, and none of it lost."""
+    """Divide the work of all calls of a module among them, by their outputs, without losing any."""
     outputs = [math.prod(line.output_size) for line in lines]
     total, given = sum(outputs), 0
     for line, output in zip(lines, outputs, strict=True):

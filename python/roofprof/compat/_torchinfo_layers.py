@@ -15,9 +15,9 @@ Size = list[int]
 
 
 class LayerInfo:
-    """What a line says of its module, under torchinfo's names.
+    """The data of a line about its module, under torchinfo's names.
 
-    ``macs`` are the call's mult-adds: of a module with modules inside, those of its own ops. Bytes are bytes.
+    ``macs`` are the call's mult-adds; a module with modules inside has only those of its own ops. Bytes are bytes.
     """
 
     def __init__(self, var_name: str, module: nn.Module, depth: int, parent_info: LayerInfo | None = None) -> None:
@@ -67,7 +67,7 @@ class LayerInfo:
 
     @property
     def trainable(self) -> str:
-        """Whether its parameters are trainable: "True", "False", "Partial", or "--" without any."""
+        """Return "True", "False" or "Partial" for parameters that can be trained, or "--" without parameters."""
         if self.num_params == 0:
             return "--"
         if self.trainable_params == 0:
@@ -75,22 +75,22 @@ class LayerInfo:
         return "True" if self.trainable_params == self.num_params else "Partial"
 
     def get_layer_name(self, show_var_name: bool, show_depth: bool) -> str:
-        """The line's name: "Conv2d (conv1): 1-1"."""
+        """Return the line's name: "Conv2d (conv1): 1-1"."""
         name = f"{self.class_name} ({self.var_name})" if show_var_name and self.var_name else self.class_name
         if not show_depth or not self.depth:
             return name
         return f"{name}: {self.depth}" + ("" if self.depth_index is None else f"-{self.depth_index}")
 
     def leftover_params(self) -> int:
-        """Parameters of the module and of modules inside that have no line."""
+        """Return the number of parameters of the module and of modules inside without a line."""
         return self._leftover[0]
 
     def leftover_trainable_params(self) -> int:
-        """The same of the trainable ones."""
+        """Return the number of those that can be trained."""
         return self._leftover[1]
 
     def set_leftover(self, with_lines: set[int]) -> None:
-        """``with_lines``: the modules that have one, by identity."""
+        """Set the leftover parameters; ``with_lines``: the modules that have a line, by identity."""
         counted: dict[int, tuple[int, bool]] = {}
         for owner, name, parameter in _parameters_without_line(self.module, with_lines):
             if not is_lazy(parameter):
@@ -98,11 +98,11 @@ class LayerInfo:
         self._leftover = sum(n for n, _ in counted.values()), sum(n for n, trainable in counted.values() if trainable)
 
     def shown_params(self, reached_max_depth: bool) -> int:
-        """The parameters that the line stands for: all at the last depth that is shown, else those of no line below."""
+        """Return the line's parameters: all at the last depth that is shown, else those of no line below."""
         return self.num_params if reached_max_depth or self.is_leaf_layer else self.leftover_params()
 
     def num_params_to_str(self, reached_max_depth: bool) -> str:
-        """The cell "Param #"; in brackets where they are frozen."""
+        """Return the cell "Param #"; in brackets where they are frozen."""
         if self.num_params == 0:
             return "--"
         if self.is_recursive:
@@ -113,14 +113,14 @@ class LayerInfo:
         return f"{shown:,}" if shown > 0 else "--"
 
     def params_percent(self, total_params: int, reached_max_depth: bool) -> str:
-        """The cell "Param %"."""
+        """Return the cell "Param %"."""
         if total_params and self.is_recursive:
             return "(recursive)"
         shown = self.shown_params(reached_max_depth) if total_params else 0
         return f"{shown / total_params:>7.2%}" if shown else "     --"
 
     def macs_to_str(self, reached_max_depth: bool) -> str:
-        """The cell "Mult-Adds"."""
+        """Return the cell "Mult-Adds"."""
         below = sum(line.macs for line in self.children) if reached_max_depth else 0
         return f"{self.macs + below:,}" if self.macs + below > 0 else "--"
 
@@ -131,13 +131,13 @@ def _kernel_size(module: nn.Module) -> int | Size | None:
 
 
 def _kernel_shape(name: str, parameter: torch.Tensor) -> str:
-    """A weight's as [in, out, ...]."""
+    """Return the shape of a parameter; a weight's as [in, out, ...]."""
     shape = list(parameter.shape)
     return str([shape[1], shape[0], *shape[2:]] if name == "weight" and len(shape) > 1 else shape)
 
 
 def _unmasked(module: nn.Module, name: str, parameter: torch.Tensor) -> tuple[str, int]:
-    """A parameter's name and elements; where torch.nn.utils.prune masks it, those that are left."""
+    """Return a parameter's name and elements; where torch.nn.utils.prune masks it, the elements that are left."""
     if name.endswith("_orig"):
         path, _, last = name.removesuffix("_orig").rpartition(".")
         mask = getattr(module.get_submodule(path), f"{last}_mask", None)
@@ -155,8 +155,8 @@ def _parameters_without_line(module: nn.Module, with_lines: set[int]) -> Iterato
 
 
 def size_of(value: Any, batch_dim: int | None) -> tuple[Size, int]:
-    """The sizes and the bytes of an element of what stands for a call's inputs or outputs: the first tensor of a list,
-    a dict's last value, a dataclass's first tensor; ([], 0) without any.
+    """Return the sizes of a call's inputs or outputs, and the bytes of an element, by one tensor: the first of a list,
+    a dict's last value, a dataclass's first; ([], 0) without any.
     """
     tensor = _first_tensor(list(value.values())[-1:] if isinstance(value, Mapping) else value)
     if tensor is None:
@@ -172,7 +172,7 @@ def _first_tensor(value: Any) -> Any:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """All tensors in containers and dataclasses, in their order."""
+    """Return all tensors in containers and dataclasses, in their order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, nn.utils.rnn.PackedSequence):
@@ -189,8 +189,8 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 def additions(layer: LayerInfo, macs: int) -> int:
-    """What torchinfo adds to a call's MACs: one for each bias that is added, and for norms and the like one for each
-    parameter and sample.
+    """Return torchinfo's additions to a call's MACs: one for each bias that is added, and for norms and the like one
+    for each parameter and sample.
     """
     module, output = layer.module, layer.output_size
     if not layer.is_leaf_layer or not layer.executed or not output or isinstance(module, _LOOKUPS):

@@ -20,7 +20,7 @@ class Mode(str, Enum):
 
 @unique
 class RowSettings(str, Enum):
-    """What a line's name shows."""
+    """The settings of a line's name."""
 
     DEPTH = "depth"
     VAR_NAMES = "var_names"
@@ -54,7 +54,7 @@ class Units(str, Enum):
 
 @unique
 class Verbosity(IntEnum):
-    """How much is printed."""
+    """The amount of text that is printed."""
 
     QUIET, DEFAULT, VERBOSE = 0, 1, 2
 
@@ -75,7 +75,7 @@ _INDENT = 5  # characters a level
 
 @dataclass
 class FormattingOptions:
-    """How a summary is laid out; may be changed before it is printed again."""
+    """The layout of a summary; users may change it before they print it again."""
 
     max_depth: int
     verbose: int
@@ -86,7 +86,7 @@ class FormattingOptions:
     macs_units: Units = Units.AUTO
 
     def table(self, lines: list[LayerInfo], total_params: int) -> tuple[int, str]:
-        """The table's width, and its lines below the header, each with its newline."""
+        """Return the table's width, and its lines below the header, each with its newline."""
         names = {id(line): self._name(line) for line in lines}
         longest = max((len(names[id(line)]) + line.depth * _INDENT + 1 for line in lines), default=0)
         width = math.ceil(longest / _INDENT) * _INDENT if longest >= _NAME_WIDTH else _NAME_WIDTH
@@ -136,7 +136,7 @@ class FormattingOptions:
 
 
 class ModelStatistics:
-    """What :func:`roofprof.compat.torchinfo.summary` gives: the lines, their sums, and the table by ``str()``.
+    """The result of :func:`roofprof.compat.torchinfo.summary`: the lines, their sums, and the table by ``str()``.
 
     total_params, trainable_params: distinct ones of the model. total_mult_adds: of all lines. total_input,
     total_output_bytes, total_param_bytes: bytes; outputs are twice those of the layers with parameters.
@@ -179,24 +179,24 @@ class ModelStatistics:
 
     @staticmethod
     def float_to_megabytes(num: int) -> float:
-        """The megabytes of so many floats of 4 bytes."""
+        """Return the megabytes of so many floats of 4 bytes."""
         return num * 4 / 1e6
 
     @staticmethod
     def to_megabytes(num: int) -> float:
-        """Bytes in megabytes."""
+        """Return bytes in megabytes."""
         return num / 1e6
 
     @staticmethod
     def to_readable(num: int, units: Units = Units.AUTO) -> tuple[Units, float]:
-        """A unit and the number in it."""
+        """Return a unit and the number in it."""
         if units == Units.AUTO:
             units = Units.TERABYTES if num >= 1e12 else Units.GIGABYTES if num >= 1e9 else Units.MEGABYTES
         return units, num / UNIT_FACTORS[units]
 
     @staticmethod
     def format_output_num(num: int, units: Units) -> str:
-        """What follows a total's name: " (G): 1.81"."""
+        """Return the text after a total's name: " (G): 1.81"."""
         unit, value = ModelStatistics.to_readable(num, units)
         shown = f"{int(value):,d}" if float(value).is_integer() else f"{value:,.2f}"
         return ("" if unit == Units.NONE else f" ({unit.value})") + f": {shown}"

@@ -1,4 +1,4 @@
-"""How torchstat counts, as data: for each type of layer MAdd, Flops and what it reads and writes, by elements."""
+"""The convention of torchstat, as data: MAdd, Flops and the elements read and written, for each type of layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class LayerWork:
-    """What was observed of all calls of one layer."""
+    """The observed work of all calls of one layer."""
 
     module: Any
     calls: int
@@ -23,12 +23,12 @@ class LayerWork:
 
     @property
     def params(self) -> int:
-        """Elements of the layer's own parameters."""
+        """Return the number of elements of the layer's own parameters."""
         return sum(parameter.numel() for parameter in self.module.parameters(recurse=False))
 
     @property
     def has_bias(self) -> bool:
-        """Whether it has one."""
+        """Return True when the layer has a bias."""
         return getattr(self.module, "bias", None) is not None
 
 
@@ -46,28 +46,28 @@ class Rule(NamedTuple):
 
 
 def _conv_madd(work: LayerWork) -> int:
-    """A product and an addition for each MAC; the first addition is the bias, or none."""
+    """Return a product and an addition for each MAC; the first addition is the bias, or none."""
     return 2 * work.macs - (0 if work.has_bias else work.outputs)
 
 
 def _transposed_madd(work: LayerWork) -> int:
-    """As for a convolution, by the positions of the input."""
+    """Return the count of a convolution; without a bias, 1 less for each position of the input and output channel."""
     positions = work.inputs // work.module.in_channels
     return 2 * work.macs - (0 if work.has_bias else positions * work.module.out_channels)
 
 
 def _conv_flops(work: LayerWork) -> int:
-    """The products, and the bias."""
+    """Return the products and the additions of the bias."""
     return work.macs + (work.outputs if work.has_bias else 0)
 
 
 def _linear_madd(work: LayerWork) -> int:
-    """Without the bias."""
+    """Return the products and additions without the bias."""
     return 2 * work.macs - work.outputs
 
 
 def _softmax_madd(work: LayerWork) -> int:
-    """An exponential and a division for each element, additions for all but one of a sample."""
+    """Return an exponential and a division for each element, additions for all but one of a sample."""
     return 3 * work.inputs - work.samples * work.calls
 
 
@@ -93,7 +93,7 @@ def _macs(work: LayerWork) -> int:
 
 
 def _inputs_and_params(work: LayerWork) -> int:
-    """The parameters once for each sample, as torchstat reads them."""
+    """Return the inputs, and the parameters once for each sample, as torchstat reads them."""
     return work.inputs + work.calls * work.samples * work.params
 
 
@@ -117,5 +117,5 @@ RULES = (
 
 
 def rule_of(module: nn.Module) -> Rule | None:
-    """The rule for the module's type and those derived from it; None where torchstat has none."""
+    """Return the rule for the module's type and those derived from it; None where torchstat has none."""
     return next((rule for rule in RULES if isinstance(module, rule.types)), None)

@@ -52,7 +52,7 @@ class Layers:
         with evaluating(model), unfused(), torch.no_grad():
             report = profiler.run(*args, **kwargs)
         self._rows = {row.path: row for row in report.rows}
-        # What torch.compile wraps stands below its wrapper, and takes its place.
+        # A module that torch.compile wraps takes the place of its wrapper, which stands above it.
         places = {path_in_report(path): module for path, module in named_places(model)}
         self._modules = {path: module for path, module in places.items() if path in self._rows}
         self._subtrees: defaultdict[str, list[str]] = defaultdict(list)
@@ -64,7 +64,7 @@ class Layers:
             path = group.keys[0]
             self._groups[path if path in self._modules else ""].append(group)
         self._leaves = {path for path, module in self._modules.items() if not any(True for _ in module.children())}
-        owners: dict[int, str] = {}  # of tied parameters the first layer's
+        owners: dict[int, str] = {}  # by id of a parameter: the first layer that has it
         for path, module in self._modules.items():
             for parameter in module.parameters(recurse=False):
                 owners.setdefault(id(parameter), path)
@@ -80,10 +80,10 @@ class Layers:
         }
 
     def rows(self, granularity: int, *, parameter_memory: bool) -> list[StatRow]:
-        """The rows of a granularity, in the model's order."""
+        """Return the rows of a granularity, in the model's order."""
         chosen = [path for path in self._modules if self._is_shown(path, granularity)]
         times = [self._time(path, alone=False) for path in chosen]
-        # What the modules around them do and hold themselves would be in no row.
+        # No other row has the ops and parameters of the modules around them.
         covered = {path for one in chosen for path in self._below(one)}
         owners = set(self._owners.values())
         around = [
@@ -108,7 +108,7 @@ class Layers:
         return [each for each in self._below(path) if each != path and each.count(".") == depth]
 
     def _below(self, path: str) -> list[str]:
-        """The path itself, and all below it."""
+        """Return the path itself, and all below it."""
         return self._subtrees[path]
 
     def _levels(self, path: str) -> int:
@@ -119,7 +119,7 @@ class Layers:
         )
 
     def _is_shown(self, path: str, granularity: int) -> bool:
-        """Of its siblings those with so many levels, and where there are, those with fewer."""
+        """Return True for a module with ``granularity`` levels, and for one with fewer next to one that has them."""
         if not path:
             return self._levels("") == granularity
         if self._levels(path) >= granularity:
@@ -147,7 +147,7 @@ class Layers:
         return tuple(shapes[0][1:]) if shapes else ()
 
     def _own(self, path: str, parameter_memory: bool) -> StatRow:
-        """Of the module's own ops, in all its calls."""
+        """Return the row of the module's own ops, in all its calls."""
         module, row, groups = self._modules[path], self._rows[path], self._groups[path]
         size = 4 if self._first is None or not self._first.is_floating_point() else self._first.element_size()
         work = self._work(path)
@@ -169,7 +169,7 @@ class Layers:
 
     @staticmethod
     def _count(rule: Rule, what: str, work: LayerWork) -> int:
-        """Where torchstat has no rule for it, the MACs."""
+        """Return the count of a rule; where torchstat has none, MAdd and Flops by the MACs, and no bytes."""
         count = getattr(rule, what)
         if count is not None:
             return int(count(work))
@@ -177,7 +177,8 @@ class Layers:
 
     def _work(self, path: str) -> LayerWork:
         row, groups = self._rows[path], self._groups[path]
-        # Of a padded convolution the convolution, of other layers the op on all of their input.
+        # A padded convolution runs several ops: take the one with MACs, the convolution. In other layers take the op on
+        # all of the input.
         main = max(groups, key=lambda group: (group.macs, group.input_elements), default=None)
         shape = row.input_shapes[0] if row.input_shapes else []
         return LayerWork(
@@ -195,6 +196,6 @@ class Layers:
 
 
 def header_names() -> Iterator[str]:
-    """The columns in torchstat's order."""
+    """Yield the columns in torchstat's order."""
     yield from ("module name", "input shape", "output shape", "params", "memory(MB)", "MAdd", "Flops")
     yield from ("MemRead(B)", "MemWrite(B)", "duration[%]", "MemR+W(B)")

@@ -8,7 +8,7 @@ from roofprof.compat._torchstat_rows import StatRow, header_names
 
 
 def report_format(rows: Sequence[StatRow], without_rule: Sequence[str] = ()) -> str:
-    """The rows, their total, and the totals in words. ``without_rule``: types of layers that count nothing."""
+    """Return the rows, their total, and the totals in words. ``without_rule``: types of layers that count nothing."""
     total = {name: sum(getattr(row, name) for row in rows) for name in ("params", "memory_mib", "madd", "flops")}
     read, written = sum(row.read_bytes for row in rows), sum(row.write_bytes for row in rows)
     durations = [row.duration for row in rows if row.duration is not None]

@@ -4,7 +4,7 @@ The convention is DeepSpeed's, which calflops took over (:mod:`roofprof.compat._
 one forward, 2 FLOPs for a multiply-accumulate, 1 for each bias of a convolution, and a weight for each element of
 norms, activations, poolings, interpolations, additions and multiplications. Parameters are those that are trained.
 
-What differs, beside what stands in :mod:`roofprof.compat.deepspeed`:
+These results differ, as do those in :mod:`roofprof.compat.deepspeed`:
 
 =================================================  ==================================  =================================
 what the model does                                calflops                            here
@@ -17,7 +17,7 @@ an interpolation                                   1 for each input element, or 
                                                    height x width of a given size
 sums of shapes that broadcast                      lined up at their first dimension   1 for each output element
 a module in two places                             all its calls in each               once for each call
-inputs that are no tensors                         refused                             as the model takes them
+inputs that are not tensors                        refused                             as the model takes them
 a language model without a tokenizer               refused                             ``input_shape`` of tokens
 the model's mode, the lists in ``args``            changed                             as they were
 =================================================  ==================================  =================================
@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 _COUNTS = (
-    "calflops writes FLOPS for a count, not a rate, and counts only some operations beside the products: "
+    "calflops writes FLOPS for a count, not a rate, and counts the products and only some other operations: "
     "roofprof.count(model, x).total.flops has them all, and roofprof.profile(model, x) rates"
 )
 _BACKWARD = (
@@ -114,7 +114,7 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
     ignore_modules: Collection[type[nn.Module]] | None = None,
     is_sparse: bool = False,
 ) -> Any:
-    """(FLOPs, MACs, trained parameters) of one call in eval mode: strings ("3.64 GFLOPS", "1.81 GMACs"), or numbers.
+    """Return (FLOPs, MACs, trained parameters) of one call in eval mode: strings ("3.64 GFLOPS", ...), or numbers.
 
     input_shape: the shape of one tensor, or (batch, tokens) of a language model. transformer_tokenizer: makes the
         tokens, of (1, 128) without a shape. args, kwargs: arguments instead; args may be a tensor or a dict alone.
@@ -122,8 +122,8 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
     include_backPropagation: results times (1 + compute_bp_factor): an assumption, no backward runs.
     print_results, print_detailed: print the summary, and the model with each module's figures.
     output_unit: "T", "G", "M" or "K" in place of what fits. ignore_modules: exact types whose own work counts for the
-        module above them. is_sparse: as in newer versions of calflops, the share of the parameters that are not 0, and
-        of each module's work likewise.
+        module above them. is_sparse: as newer versions of calflops do, count only parameters that are not 0, and
+        multiply each module's work by their share of its own parameters.
 
     Each module's own mode comes back; the model's own exception comes through.
     """
@@ -154,7 +154,7 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
 def generate_transformer_input(
     model_tokenizer: Any, input_shape: tuple[int, ...] | None, device: str | torch.device
 ) -> dict[str, torch.Tensor]:
-    """What a tokenizer makes of an empty text, padded to (batch, tokens), (1, 128) without a shape: "input_ids", ..."""
+    """Return the tensors ("input_ids", ...) of an empty text, padded to (batch, tokens), (1, 128) without a shape."""
     batch, tokens = input_shape or (1, 128)
     encoded = model_tokenizer("", add_special_tokens=True)
     length = len(encoded["input_ids"])
@@ -215,7 +215,7 @@ def _counted(
 
 
 class _Figures:
-    """Trained parameters, MACs and FLOPs of a module and all that is below it."""
+    """Trained parameters, MACs and FLOPs of a module together with all modules below it."""
 
     def __init__(self, model: nn.Module, ignored: Collection[type[nn.Module]] | None, *, is_sparse: bool) -> None:
         self._flops, self._macs = ModuleFigures(model, ignored), ModuleFigures(model, ignored)
@@ -233,7 +233,7 @@ class _Figures:
 
 
 def _stored(module: nn.Module, *, recurse: bool) -> tuple[int, int]:
-    """Elements of the trained parameters that are not 0, and all of them."""
+    """Return the number of elements of the trained parameters that are not 0, and of all of them."""
     trained = [one for one in module.parameters(recurse) if one.requires_grad]
     return sum(int(one.count_nonzero()) for one in trained), sum(one.numel() for one in trained)
 

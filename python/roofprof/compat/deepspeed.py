@@ -8,10 +8,10 @@ a multiply-accumulate, 1 for each bias of a convolution, none for a linear layer
 norms                                              5, 4 without a weight; BatchNorm in eval mode 2 and 1
 ReLU and its kin, SiLU, GELU, softmax, poolings    1 for each input element
 interpolation, additions, multiplications          1 for each output element
-everything else                                    0 beside its MACs
+everything else                                    its MACs alone
 =================================================  =====================================================================
 
-What differs:
+Differences:
 
 ================================================  ==================================  ==================================
 what the model does                               deepspeed                           here
@@ -85,7 +85,7 @@ __all__ = [
     "params_to_string",
 ]
 
-_NOT_STARTED = "there are no figures: call start_profile() before the forward, and ask before end_profile()"
+_NOT_STARTED = "FlopsProfiler has no figures: call start_profile() before the forward, and ask before end_profile()"
 _FORWARD_ALONE = (
     "deepspeed's total flops and MACs are those of the forward alone, though a backward ran as well: "
     "roofprof.RooflineProfiler(model).run_step(step) counts all phases"
@@ -114,7 +114,10 @@ class FlopsProfiler:
     # ---- begin and end
 
     def start_profile(self, ignore_list: Collection[type[nn.Module]] | None = None) -> None:
-        """Begin anew. ignore_list: exact types of modules whose own work counts for the module above them."""
+        """Begin with empty figures.
+
+        ignore_list: exact types of modules whose own work counts for the module above them.
+        """
         self.stop_profile()
         self._figures = Figures(self.model, ignore_list)
         self.started = True
@@ -172,7 +175,7 @@ class FlopsProfiler:
         self._figures.add(report)
 
     def _known(self) -> Figures:
-        """The figures up to now; what is observed goes on."""
+        """Return the figures up to now; the observation goes on."""
         if not self.started:
             raise RuntimeError(_NOT_STARTED)
         if self._block is not None:
@@ -183,29 +186,29 @@ class FlopsProfiler:
     # ---- figures
 
     def get_total_flops(self, as_string: bool = False) -> Any:
-        """The forward's flops in DeepSpeed's convention, an int; as a string "3.64 G"."""
+        """Return the forward's flops in DeepSpeed's convention, an int; as a string "3.64 G"."""
         figures = self._known()
         if figures.backward_ran:
             warn_once("deepspeed.FlopsProfiler.get_total_flops", _FORWARD_ALONE)
         return _as(number_to_string, figures.flops(self.model), as_string)
 
     def get_total_macs(self, as_string: bool = False) -> Any:
-        """The forward's multiply-accumulates, an int; as a string "1.81 GMACs"."""
+        """Return the forward's multiply-accumulates, an int; as a string "1.81 GMACs"."""
         figures = self._known()
         if figures.backward_ran:
             warn_once("deepspeed.FlopsProfiler.get_total_macs", _FORWARD_ALONE)
         return _as(macs_to_string, figures.macs(self.model), as_string)
 
     def get_total_duration(self, as_string: bool = False) -> Any:
-        """Seconds of the model's forward calls, the device waited for; as a string "12.3 ms"."""
+        """Return the seconds of the model's forward calls, the device waited for; as a string "12.3 ms"."""
         return _as(duration_to_string, self._known().seconds(self.model), as_string)
 
     def get_total_params(self, as_string: bool = False) -> Any:
-        """Parameters on this rank, trained or not, an int; as a string "11.69 M"."""
+        """Return the parameters on this rank, trained or not, an int; as a string "11.69 M"."""
         return _as(params_to_string, self._known().params(self.model), as_string)
 
     def is_expert_tensor_parallelism_enabled(self) -> bool:
-        """What the model's MoE layers say."""
+        """Return True when one of the model's MoE layers has expert tensor parallelism enabled."""
         return expert_tensor_parallelism_enabled(self.model)
 
     # ---- printed
@@ -269,7 +272,7 @@ def get_model_profile(  # noqa: PLR0913, PLR0917 (the original's parameters)
     ignore_modules: Collection[type[nn.Module]] | None = None,
     mode: str = "forward",
 ) -> Any:
-    """(flops, MACs, params) of one call in eval mode: strings ("3.64 G", "1.81 GMACs", "11.69 M"), or ints.
+    """Return (flops, MACs, params) of one call in eval mode: strings ("3.64 G", "1.81 GMACs", "11.69 M"), or ints.
 
     input_shape: the shape of one tensor, in place of args and kwargs; args may also be a tensor or a dict alone.
     mode: "forward" calls the model, "generate" its ``generate``. warm_up: calls before the one that is profiled.

@@ -1,7 +1,7 @@
 """``torch.utils.flop_counter`` on roofprof's observer: ``from roofprof.compat.flop_counter import FlopCounterMode``.
 
 The convention is torch's: 2 FLOPs for each multiply-accumulate of products, convolutions and attention, nothing for all
-else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). What differs:
+else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). Differences:
 
 ==============================================  ==================================  =============================
 what runs in the block                          torch                               here
@@ -19,9 +19,9 @@ higher-order ops without a formula              refused, or skipped             
 Figures can be asked for inside the block, as with torch. A backward after that is in "Global" alone where its forward
 ran before; so is one through a module that was made after the first call of a model.
 
-What roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
-counted here too; of a block without a model in "Global" alone. ``profile`` makes several calls: one of them counts
-here. Other threads are not counted, as with torch: each may have a counter of its own.
+All that roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
+counted here too; a block without a model counts in "Global" alone. ``profile`` makes several calls: one of them counts
+here. Other threads are not counted, as with torch: each may open its own counter.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OPEN = threading.local()  # .blocks: this thread's, outer before inner
 
 
 class _Observer(roofprof.RooflineProfiler):
-    """What a FlopCounterMode observes with. Others make way by :meth:`FlopCounterMode._alone`."""
+    """The observer of a FlopCounterMode. Other observers make way by :meth:`FlopCounterMode._alone`."""
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -102,21 +102,21 @@ class FlopCounterMode:
         return self._counts
 
     def get_total_flops(self) -> int:
-        """FLOPs of everything in the block."""
+        """Return the FLOPs of everything in the block."""
         return sum(self.flop_counts.get("Global", {}).values())
 
     def get_flop_counts(self) -> FlopCounts:
-        """FLOPs by module name, what is below it included, and operator; "Global" is everything."""
+        """Return FLOPs by module name, the modules below it included, and operator; "Global" is everything."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_unsupported_ops(self) -> Counter[str]:
-        """Calls of the operators that have neither a cost nor a formula, so that they count 0."""
+        """Return the calls of operators that count 0 because they have neither a cost nor a formula."""
         if self._profiler is not None:
             self._restart()
         return Counter(self._unsupported)
 
     def get_table(self, depth: int | None = None) -> str:
-        """The figures as text: modules down to ``depth``, that of the constructor if None, and their operators."""
+        """Return the figures as text: modules down to ``depth`` (None: the constructor's), and their operators."""
         return table(self.flop_counts, self.depth if depth is None else depth)
 
     # ---- the block
@@ -148,7 +148,7 @@ class FlopCounterMode:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Profiles do not nest: a block around this one waits meanwhile, and gets what was counted here."""
+        """Let a block around this one wait, as profiles do not nest; it gets this block's counts."""
         blocks: list[FlopCounterMode] = _OPEN.__dict__.setdefault("blocks", [])
         make_way = roofprof.RooflineProfiler._around.make_way
         with blocks[-1]._waiting(self) if blocks else contextlib.nullcontext():
@@ -208,7 +208,7 @@ class FlopCounterMode:
                 self._count(name, key, flops)
 
     def _open(self) -> None:
-        # Of the host, so that a GPU is not traced: nothing here is a time.
+        # Observe the host's ops alone: nothing here is a time, so no GPU needs to be traced.
         profiler = _Observer(self._modules.together(), device="cpu", counters="off", ceilings=roofprof.Ceilings())
         profiler.__enter__()
         self._profiler = profiler

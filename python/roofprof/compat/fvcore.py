@@ -2,7 +2,7 @@
 
 The convention is fvcore's: one FLOP for a multiply-accumulate, its names of operators, and for normalisation,
 upsampling and adaptive pooling its weights for each element (:mod:`roofprof.compat._fvcore_convention` is the table).
-What differs:
+Differences:
 
 ==============================================  ==================================  =============================
 what the model does                             fvcore                              here
@@ -83,14 +83,14 @@ class ActivationCountAnalysis(Analysis):
 def flop_count(
     model: torch.nn.Module, inputs: Any, supported_ops: Mapping[str, Handle | None] | None = None
 ) -> tuple[defaultdict[str, float], Counter[str]]:
-    """GFLOPs by operator, and the calls of unsupported operators."""
+    """Return GFLOPs by operator, and the calls of unsupported operators."""
     return _scaled(FlopCountAnalysis(model, inputs), supported_ops, 1e9)
 
 
 def activation_count(
     model: torch.nn.Module, inputs: Any, supported_ops: Mapping[str, Handle | None] | None = None
 ) -> tuple[defaultdict[str, float], Counter[str]]:
-    """Millions of activations by operator, and the calls of unsupported operators."""
+    """Return millions of activations by operator, and the calls of unsupported operators."""
     return _scaled(ActivationCountAnalysis(model, inputs), supported_ops, 1e6)
 
 

@@ -7,12 +7,12 @@ The convention is ptflops': what it calls MACs are multiply-accumulates, 1 for e
 BatchNorm, InstanceNorm, GroupNorm                 2, 1 without a weight; LayerNorm 1
 ReLU and its kin, SiLU, GELU, softmax, poolings    1 for each input element
 interpolation, additions, multiplications          1 for each output element
-everything else                                    0 beside its MACs
+everything else                                    its MACs alone
 =================================================  =====================================================================
 
 The backend "aten" counts below autograd: multiply-accumulates, and the biases of convolutions and ``addmm``.
 
-What differs:
+Differences:
 
 =================================================  ==================================  =================================
 what the model does                                ptflops                             here
@@ -72,7 +72,7 @@ _CONVENTION = (
 
 
 class FLOPS_BACKEND(Enum):  # noqa: N801 (ptflops' name for it)
-    """What is counted: modules' and functions' work, or the operators below autograd."""
+    """The backends: one counts the work of modules and functions, the other the operators below autograd."""
 
     PYTORCH = "pytorch"
     ATEN = "aten"
@@ -94,7 +94,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
     output_precision: int = 2,
     backend_specific_config: Mapping[str, Any] | None = None,
 ) -> Any:
-    """(MACs, parameters) of one call in eval mode: strings ("1.82 GMac", "11.69 M"), or ints.
+    """Return (MACs, parameters) of one call in eval mode: strings ("1.82 GMac", "11.69 M"), or ints.
 
     input_res: the shape of one input without its batch, which is 1. input_constructor: a function of ``input_res`` for
         other inputs: a dict that it returns is keyword arguments, everything else the one argument.
@@ -138,7 +138,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
 
 
 def flops_to_string(flops: float, units: str | None = None, precision: int = 2) -> str:
-    """MACs as "1.82 GMac"; without ``units`` ("GMac", "MMac", "KMac") in the largest that is not above."""
+    """Return MACs as "1.82 GMac"; without ``units`` ("GMac", "MMac", "KMac") in the largest that the number reaches."""
     scales = {"GMac": 1e9, "MMac": 1e6, "KMac": 1e3}
     if units is None:
         units = next((unit for unit, scale in scales.items() if flops >= scale), "Mac")
@@ -146,7 +146,7 @@ def flops_to_string(flops: float, units: str | None = None, precision: int = 2) 
 
 
 def params_to_string(params_num: int, units: str | None = None, precision: int = 2) -> str:
-    """As "11.69 M"; without ``units`` ("M", "K", "B") in millions or thousands ("k")."""
+    """Return a number as "11.69 M", in ``units`` ("M", "K", "B") or, without them, in millions or thousands ("k")."""
     scales = {"M": 1e6, "k": 1e3} if units is None else {"B": 1e9, "M": 1e6, "K": 1e3}
     if units is None:
         units = next((unit for unit, scale in scales.items() if params_num >= scale), "")
@@ -163,7 +163,7 @@ def _inputs(
 
 
 def _batch_size(args: tuple[Any, ...]) -> int:
-    """Of the first positional argument; figures are those of one image."""
+    """Return the length of the first positional argument, which divides the figures: they are of one image."""
     if not args:
         sys.stdout.write("Warning! No positional inputs found for a module, assuming batch size is 1.\n")
     sized = args and hasattr(args[0], "__len__") and not (isinstance(args[0], torch.Tensor) and args[0].dim() == 0)
@@ -194,7 +194,7 @@ def _counted(
 
 
 def _count_of(rule: Callable[..., None], module: nn.Module, inputs: tuple[Any, ...], output: Any) -> int:
-    """What a custom rule adds to ``module.__flops__``, which is there for as long as the rule runs."""
+    """Return the number that a custom rule adds to ``module.__flops__``, an attribute for as long as the rule runs."""
     names = ("__flops__", "__params__")
     before = {name: vars(module)[name] for name in names if name in vars(module)}
     vars(module).update(__flops__=0, __params__=trainable_parameters(module))
@@ -215,7 +215,7 @@ def _aten_rules(custom: Mapping[Any, Any]) -> dict[Any, AtenRule]:
 
 
 class _Facts:
-    """What stands at each module of the printed model."""
+    """The texts at each module of the printed model."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class _Facts:
 
 
 def _zero_text(model: nn.Module, figures: ModuleFigures) -> str:
-    """Types of modules none of which does anything itself."""
+    """Return a line for each type of modules none of which does anything itself."""
     counted = {type(one) for one in model.modules() if figures.own(one) or id(one) in figures.replaced}
     kinds = {type(one): None for one in reversed(list(model.modules()))}
     silent = [kind.__name__ for kind in kinds if kind not in counted and kind not in {nn.Sequential, nn.ModuleList}]

@@ -4,7 +4,7 @@ The convention is thop's: what it calls MACs are multiply-accumulates, and an ex
 exactly these types (:mod:`roofprof.compat._thop_convention` is the table):
 
 =====================================  ============================================================================
-type                                   beside its MACs
+type                                   added to its MACs
 =====================================  ============================================================================
 BatchNorm, LayerNorm, InstanceNorm     2 for each input element, 4 with weight and bias
 Softmax                                3 for each element, less 1 for each row
@@ -16,7 +16,7 @@ RNN, GRU, LSTM and their cells         for each hidden unit and step: 1 (3 with 
 everything else                        0
 =====================================  ============================================================================
 
-What thop misses is counted by its MACs, so that no work is silently 0: functional calls and ``@``, attention,
+Work that thop misses is counted by its MACs, so that no work is silently 0: functional calls and ``@``, attention,
 subclasses of the layers that it knows, modules of your own. Where it is wrong the figure here is right: transposed
 convolutions (it multiplies by the stride), packed sequences (it takes all for the longest), modules in two places (it
 counts them twice), parameters outside the types that it knows and of modules that did not run (it leaves them out).
@@ -68,7 +68,7 @@ def profile(
     *,
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """MACs and parameters of one call ``model(*inputs, **kwargs)`` in eval mode and without gradients.
+    """Return MACs and parameters of one call ``model(*inputs, **kwargs)`` in eval mode and without gradients.
 
     inputs: a tuple or list of positional arguments; a dict or a tensor is the one argument.
     custom_ops: by exact type, a function ``f(module, inputs, output)`` that adds to ``module.total_ops``; it replaces
@@ -95,7 +95,7 @@ def profile(
 
 
 def clever_format(nums: Any, format: str = "%.2f") -> Any:  # noqa: A002 (thop's name for it)
-    """Numbers as "4.13G": one as a string, several as a tuple of strings. Below 1,000 the letter is B, as in thop."""
+    """Return numbers as "4.13G": one as a string, several as a tuple. Below 1,000 the letter is B, as in thop."""
     numbers = list(nums) if isinstance(nums, Iterable) else [nums]
     texts = tuple(_clever(number, format) for number in numbers)
     return texts[0] if len(texts) == 1 else texts
@@ -109,7 +109,7 @@ def _clever(number: float, template: str) -> str:
 
 
 class _Tally:
-    """What each module counts by itself: the MACs of its own ops and what thop's convention adds to each call."""
+    """The count of each module by itself: the MACs of its own ops and thop's extra for each call."""
 
     def __init__(self, model: nn.Module, custom: Mapping[type[nn.Module], CustomOp]) -> None:
         self._custom = custom
@@ -134,7 +134,7 @@ class _Tally:
             self._own[id(module)] += extra(module, inputs, output)  # type: ignore[assignment]
 
     def add(self, report: roofprof.Report) -> None:
-        """The MACs of the call."""
+        """Add the MACs of the call."""
         for group in report.group("module", "op"):
             path, operator = group.keys
             module = self._places.get(path, self._places[""])
@@ -143,7 +143,7 @@ class _Tally:
                 self._own[id(module)] += convention.extra_in_torchscript(operator, group)
 
     def layer(self, module: nn.Module) -> tuple[float, float, LayerInfo]:
-        """MACs, parameters and layers of a subtree. A module that was listed before counts nothing."""
+        """Return the MACs, parameters and layers of a subtree. A module that was listed before counts nothing."""
         if id(module) in self._modules_seen:
             return 0.0, 0.0, {}
         self._modules_seen.add(id(module))
@@ -156,7 +156,7 @@ class _Tally:
         if type(module) not in self._custom:
             return macs, params, info
         replaced = self._replaced.get(id(module), 0.0)
-        # As in thop, a rule for a container stands beside those of what it contains.
+        # thop adds a container's rule to those of the modules inside it; any other rule replaces them.
         if isinstance(module, (nn.Sequential, nn.ModuleList)):
             return macs + replaced, params, info
         return replaced, params, {}
@@ -171,11 +171,11 @@ class _Tally:
 
 
 def _custom_ops_of(rule: CustomOp, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> float:
-    """What a custom rule adds to ``module.total_ops``, which is there for as long as the rule runs."""
+    """Return the number that a custom rule adds to ``module.total_ops``, an attribute for as long as the rule runs."""
     names = ("total_ops", "total_params")
     if any(hasattr(module, name) for name in names):
         raise ValueError(
-            f"{type(module).__name__} has a total_ops or total_params of its own, which its custom rule would overwrite"
+            f"{type(module).__name__} has a total_ops or total_params, which its custom rule would overwrite"
         )
     vars(module).update({name: torch.zeros(1, dtype=torch.float64) for name in names})
     try:

@@ -84,7 +84,7 @@ def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
     verbose: int | None = None,
     **kwargs: Any,
 ) -> ModelStatistics:
-    """Layers, shapes, parameters and mult-adds of one call of the model without gradients, printed and returned.
+    """Return layers, shapes, parameters and mult-adds of one call of the model without gradients, and print them.
 
     input_size: the shape of the input, or a list of shapes; random tensors of ``dtypes`` (float32) are made.
     input_data: a tensor or an array, a list or tuple of positional arguments, a dict of keyword arguments (a dict that
@@ -152,7 +152,7 @@ def _check(input_data: Any, input_size: Any, columns: tuple[ColumnSettings, ...]
 
 
 def _target(model: nn.Module, device: torch.device | str | None, *, has_data: bool) -> torch.device | None:
-    """Where the call runs; None: wherever the arguments and the model are."""
+    """Return the device of the call; None leaves the arguments and the model where they are."""
     if device is not None:
         return torch.device(device)
     parameter = next(model.parameters(), None)
@@ -160,7 +160,7 @@ def _target(model: nn.Module, device: torch.device | str | None, *, has_data: bo
 
 
 def _sizes(input_size: Any) -> list[Any]:
-    """``input_size`` as a list of shapes."""
+    """Return ``input_size`` as a list of shapes."""
     if not isinstance(input_size, (list, tuple)):
         raise TypeError(f"input_size must be a shape or a list of shapes, not {input_size!r}")
     if not input_size or any(size <= 0 for size in _flat(input_size)):
@@ -183,7 +183,7 @@ def _arguments(
     device: torch.device | None,
     dtypes: list[torch.dtype] | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-    """The model's positional and keyword arguments, and the sizes of what was given for them."""
+    """Return the model's positional and keyword arguments, and the sizes of the given inputs."""
     if input_size is not None:
         sizes = _sizes(input_size)
         tensors = []
@@ -204,7 +204,7 @@ def _moved(data: Any, device: torch.device | None) -> Any:
 
 
 def _mapped(data: Any, change: Any) -> Any:
-    """The same containers with every tensor changed."""
+    """Return the same containers with every tensor changed."""
     if isinstance(data, (torch.Tensor, nn.utils.rnn.PackedSequence)):
         return change(data)
     if type(data) is tuple or type(data) is list:
@@ -217,7 +217,7 @@ def _mapped(data: Any, change: Any) -> Any:
 
 
 def _bytes(data: Any) -> int:
-    """Of all tensors and arrays in containers."""
+    """Return the bytes of all tensors and arrays in containers."""
     if isinstance(data, Mapping):
         return _bytes(list(data.values()))
     if isinstance(data, (list, tuple)) and not isinstance(data, nn.utils.rnn.PackedSequence):
@@ -249,7 +249,7 @@ def _called(
 
 @contextlib.contextmanager
 def _on(model: nn.Module, device: torch.device | None) -> Iterator[None]:
-    """The model's parameters and buffers on that device; afterwards it has its own again."""
+    """Put the model's parameters and buffers on that device; afterwards it has its own again."""
     if device is None or all(tensor.device == device for tensor in [*model.parameters(), *model.buffers()]):
         yield
         return

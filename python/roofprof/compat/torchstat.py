@@ -56,7 +56,7 @@ class ModelStat:
     """The rows of one call of a model in eval mode without gradients.
 
     input_size: the shape of one sample, to which a batch of 1 is added. query_granularity: 1 for each layer; n for
-    modules with n levels in them, and whatever beside these has fewer.
+    modules with n levels in them, and next to these modules with fewer levels.
     inputs: in place of the size, a tuple of positional arguments or the one argument, with ``kwargs``.
     parameter_memory: whether memory(MB) has the parameters; torchstat 0.0.7 leaves them out.
 
@@ -88,7 +88,7 @@ class ModelStat:
         self._parameter_memory = parameter_memory
 
     def rows(self) -> list[StatRow]:
-        """The table's rows. Each call profiles the model anew."""
+        """Return the table's rows. Each call profiles the model again."""
         return self._layers().rows(self._granularity, parameter_memory=self._parameter_memory)
 
     def _layers(self) -> Layers:

@@ -1,7 +1,8 @@
 """torchsummary's ``summary`` on roofprof's observer: ``from roofprof.compat.torchsummary import summary``.
 
-A line for each call of a module, as the calls end, with what it returns and the parameters of its own; the sizes in MB
-are MiB, and "Forward/backward pass size" is twice what all lines return. It differs where torchsummary is wrong:
+The summary has a line for each call of a module, as the calls end, with its outputs and its own parameters; the sizes
+in MB are MiB, and "Forward/backward pass size" is twice the outputs of all lines. It differs where torchsummary is
+wrong:
 
 ==============================================  ==================================  ==================================
 what the model does                             torchsummary                        here
@@ -104,7 +105,7 @@ def summary_string(
     inputs: Any = None,
     kwargs: Mapping[str, Any] | None = None,
 ) -> tuple[str, tuple[int, int]]:
-    """The text that :func:`summary` prints, and the parameters: (all, trainable)."""
+    """Return the text that :func:`summary` prints, and the parameters: (all, trainable)."""
     require_module(model)
     if torch.device(device).type not in {"cuda", "cpu"}:
         raise ValueError(f"device must be 'cuda' or 'cpu', not {device!r}; the call runs where the model is")
@@ -128,7 +129,7 @@ def summary_string(
 
 
 def _made(model: nn.Module, input_size: Any, dtypes: Sequence[torch.dtype] | None) -> tuple[torch.Tensor, ...]:
-    """Two random samples of each input."""
+    """Return two random samples of each input."""
     if input_size is None:
         return ()
     sizes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
@@ -169,7 +170,7 @@ def _called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _has_line(path: str, module: nn.Module) -> bool:
-    """The model has one only where nothing else would."""
+    """Return True for a module with a line; the model has one only where nothing else would."""
     is_leaf = not any(True for _ in module.children())
     kind = getattr(module, "original_name", type(module).__name__)
     is_container = isinstance(module, (nn.Sequential, nn.ModuleList)) or kind in {"Sequential", "ModuleList"}

@@ -15,7 +15,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def arguments_of(value: Any) -> Arguments:
-    """What a callable that makes inputs returned, as arguments of the model.
+    """Return the model's arguments for the result of a callable that makes inputs.
 
     A pair of a tuple and a dict is positional arguments and keywords, another tuple is positional arguments, anything
     else is the one argument.
@@ -30,9 +30,9 @@ def arguments_of(value: Any) -> Arguments:
 
 
 def samples_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int | None, str]:
-    """How many samples one call has, and where that is from; or None, and why.
+    """Return the number of samples of one call and its source, or None and the reason.
 
-    It is the leading dimension of the tensors among the inputs, if all that have dimensions agree in it.
+    The number is the leading dimension of the input tensors, if all tensors with dimensions agree in it.
     """
     sizes = sorted({_leading(tensor) for tensor in _inputs(args, kwargs) if tensor.dim()})
     if not sizes:
@@ -71,7 +71,7 @@ class ScaledInputs:
                 raise RefusedError(f"a sparse, nested or quantized input cannot be given another batch; {_GIVE_INPUTS}")
 
     def __call__(self, batch: int) -> Arguments:
-        """Inputs with that many samples: the given ones again and again. Containers are new, other values the same."""
+        """Return inputs with that many samples: the given ones, repeated. Containers are new, other values the same."""
         args, kwargs = _pytree.tree_map(lambda value: _scaled(value, batch), self._arguments)
         return args, kwargs
 
@@ -81,7 +81,7 @@ _GIVE_INPUTS = "give inputs=, a callable that makes the inputs for a batch size"
 
 
 def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """All tensors among the arguments, however deep, but not their gradients."""
+    """Return all tensors among the arguments, however deep, but not their gradients."""
     tensors = Contents(args, kwargs).tensors
     gradients = {id(_C.gradient_of(tensor)) for tensor in tensors}
     return [tensor for tensor in tensors if id(tensor) not in gradients]

@@ -1,4 +1,4 @@
-"""What takes the time of a call: the host's clock on a CPU, events on a GPU with the host's clock beside them."""
+"""The clocks that time a call: the host's clock on a CPU; on a GPU device events, and the host's clock as well."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Model = Callable[..., Any]
 
 
 class Clock(Protocol):
-    """Times calls. What a call returns is dropped inside of its time."""
+    """Times calls. The time of a call includes dropping its result."""
 
     name: str
 
     def call(self, model: Model, arguments: Arguments) -> tuple[int, int]:
-        """One call: nanoseconds by this clock, and by the host's up to the end of all work."""
+        """Make one call; return its nanoseconds by this clock, and by the host's up to the end of all work."""
 
     def queued(self, calls: Iterable[Arguments], model: Model) -> int | None:
-        """All calls without waiting for one another: nanoseconds of them together; None where none can be queued."""
+        """Make all calls without waiting between them; return their nanoseconds together, None if they cannot queue."""
 
 
 class HostClock:
@@ -31,7 +31,7 @@ class HostClock:
     name = "perf_counter"
 
     def call(self, model: Model, arguments: Arguments) -> tuple[int, int]:
-        """Return a call's nanoseconds by this clock, twice: there is no other."""
+        """Return a call's nanoseconds by this clock, twice: it is the only one."""
         args, kwargs = arguments
         begin = time.perf_counter_ns()
         model(*args, **kwargs)
@@ -76,5 +76,5 @@ class EventClock:
 
 
 def clock_for(device: str) -> Clock:
-    """The one for calls on that device."""
+    """Return the clock for calls on that device."""
     return HostClock() if device == "cpu" else EventClock(device)

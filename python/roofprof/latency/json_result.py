@@ -23,12 +23,12 @@ class Stored(Result):
     SCHEMA: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values."""
+        """Return the JSON's data as Python values."""
         observed = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"schema": self.SCHEMA, "schema_version": SCHEMA_VERSION, **self._figures(), **observed}
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
+        """Return the JSON text; with a path, write it there as well, whole or not at all."""
         lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self.to_dict().items())
         text = "{\n" + ",\n".join(lines) + "\n}\n"
         if path is not None:
@@ -37,7 +37,7 @@ class Stored(Result):
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """What :meth:`to_dict` gave. Raises ValueError where it is something else."""
+        """Return the result that :meth:`to_dict` wrote. Raises ValueError where ``stored`` is something else."""
         if not isinstance(stored, dict) or stored.get("schema") != cls.SCHEMA:
             raise ValueError(f"this is no {cls.SCHEMA}: it has no such 'schema'")
         if stored.get("schema_version") != SCHEMA_VERSION:
@@ -56,7 +56,7 @@ class Stored(Result):
 
     @classmethod
     def from_json(cls, path: str | Path) -> Self:
-        """One from a file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
+        """Return the result in a file, equal to its writer's. Raises OSError or ValueError, naming the file."""
         try:
             return cls.from_dict(json.loads(read_whole(path)))
         except (ValueError, RecursionError) as error:
@@ -64,13 +64,13 @@ class Stored(Result):
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:
-        """A field's value from JSON's."""
+        """Return a field's value from JSON's."""
         if name == "notes":
             return tuple(_report.Note(note["code"], note["text"], note["where"]) for note in value)
         return tuple(value) if isinstance(value, list) else value
 
     def _figures(self) -> dict[str, Any]:
-        """What follows from the fields, for other readers."""
+        """Return the figures that follow from the fields, for other readers."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""What was timed: the latency of one call, and from it the throughput."""
+"""The measured latency of one call, and the throughput that follows from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Latency(Stored):
     Times are float seconds; what is not known is None, and :attr:`not_available` says why.
 
     Quantiles lie between the two nearest calls, by linear interpolation (type 7 of Hyndman and Fan 1996, numpy's and
-    torch's default). Those that have less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
+    torch's default). Quantiles with less than one call beyond them are None: p10 and p90 need 10 calls, p99 100.
     """
 
     SCHEMA = "roofprof.latency"
@@ -42,18 +42,18 @@ class Latency(Stored):
     warmup: int
     """Calls before them that were not timed, the first one included."""
     samples: int | None
-    """In one call: its batch."""
+    """The batch: the number of samples in one call."""
     samples_from: str
-    """Where that is known from; where it is None, why."""
+    """The source of that number; where it is None, the reason."""
     tokens: int | None
-    """In one call, where they were given."""
+    """The number of tokens in one call, where the user gave it."""
     user_ns: int
-    """Of this process, all its threads, while the timed calls ran."""
+    """User time of this process, of all its threads, while the timed calls ran."""
     system_ns: int
     processors: float
-    """How many it may use at once, by its affinity and its control groups."""
+    """The number of processors that the process may use at once, by its affinity and its control groups."""
     gc_collections: int = 0
-    """Of Python's garbage collector while the calls were timed; their time is in the latencies."""
+    """Collections by Python's garbage collector while the calls were timed; their time is in the latencies."""
     queued_calls: int = 0
     """On a GPU: calls made back to back, without waiting for the one before."""
     queued_ns: int = 0
@@ -64,11 +64,11 @@ class Latency(Stored):
     # ---- latency: the time of one call
 
     def quantile(self, percent: float) -> float | None:
-        """Seconds that so many percent of the calls did not exceed; None where there are too few calls to say."""
+        """Return the seconds that so many percent of the calls did not exceed; None where the calls are too few."""
         return _quantile(self.times_ns, percent)
 
     def wall_quantile(self, percent: float) -> float | None:
-        """The same of the wall times."""
+        """Return the same quantile of the wall times."""
         return _quantile(self.wall_times_ns, percent)
 
     @property
@@ -138,7 +138,7 @@ class Latency(Stored):
 
     @property
     def queued_tokens_per_second(self) -> float | None:
-        """Likewise of tokens."""
+        """Throughput of calls that do not wait for one another, in tokens. On a GPU alone."""
         return self._queued(self.tokens)
 
     def _queued(self, of_a_call: int | None) -> float | None:
@@ -176,7 +176,7 @@ class Latency(Stored):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether device events took the times."""
+        """Return True when device events took the times."""
         return self.clock != "perf_counter"
 
     # ---- what is missing

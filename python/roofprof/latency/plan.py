@@ -1,4 +1,4 @@
-"""How often calls are made and with which batches; what cannot be meant is refused here."""
+"""The number of calls and their batches; this module refuses numbers that make no sense."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """How often a call is made, and how much is in it. Raises TypeError or ValueError for what cannot be meant."""
+    """The number of calls, and the amount of data in each. Raises TypeError or ValueError for impossible values."""
 
     warmup: int = 50
     repeat: int = 200
@@ -48,7 +48,7 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Batches:
-    """Which are requested: "auto", or sizes. Raises TypeError or ValueError for anything else."""
+    """The requested batches: "auto", or sizes. Raises TypeError or ValueError for anything else."""
 
     requested: str | Sequence[int]
 
@@ -67,12 +67,12 @@ class Batches:
 
     @property
     def auto(self) -> bool:
-        """Whether one doubling follows the other."""
+        """Return True when each batch doubles the one before."""
         return self.requested == "auto"
 
     @property
     def sizes(self) -> list[int]:
-        """All that may be measured, smallest first."""
+        """Return all batches that may be measured, smallest first."""
         if isinstance(self.requested, str):
             return [1 << power for power in range(LARGEST_UNASKED.bit_length())]
         return sorted(set(self.requested))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def quantile(values: Sequence[float], percent: float) -> float:
-    """Between the two nearest values, by linear interpolation: type 7 of Hyndman and Fan 1996, numpy's default."""
+    """Return the quantile, linear between the two nearest values: type 7 of Hyndman and Fan 1996, numpy's default."""
     if not 0 <= percent <= 100:
         raise ValueError(f"a quantile is asked for in percent, 0 to 100, not {percent}")
     ordered = sorted(values)
@@ -18,7 +18,7 @@ def quantile(values: Sequence[float], percent: float) -> float:
 
 
 def fewest_for(percent: float) -> int:
-    """How many values there must be for one of them to lie beyond that quantile; the median always stands."""
+    """Return the fewest values of which one lies beyond that quantile; the median needs one value."""
     beyond = min(percent, 100 - percent)
     if percent == 50 or beyond <= 0:
         return 1

@@ -33,23 +33,23 @@ class LatencySweep(Stored):
 
     points: tuple[Latency, ...]
     ended: str
-    """Why there is no larger batch."""
+    """The reason why the sweep has no larger batch."""
 
     @property
     def batches(self) -> list[int]:
-        """Samples of a call."""
+        """Return the samples of a call, at each point."""
         return [_known(point.samples) for point in self.points]
 
     def point(self, batch: int) -> Latency:
-        """What was measured at that batch. Raises KeyError, naming those that there are."""
+        """Return the latency at that batch. Raises KeyError, with the batches that exist."""
         for point in self.points:
             if point.samples == batch:
                 return point
-        raise KeyError(f"there is no batch {batch}, but {', '.join(map(str, self.batches))}")
+        raise KeyError(f"this sweep has no batch {batch}, but {', '.join(map(str, self.batches))}")
 
     @property
     def best(self) -> Latency:
-        """The highest throughput."""
+        """Return the point with the highest throughput."""
         return max(self.points, key=_rate)
 
     @property
@@ -82,11 +82,11 @@ class LatencySweep(Stored):
         )
 
     def _too_few(self) -> list[Latency]:
-        """Whose medians say little."""
+        """Return the points with so few calls that their medians say little."""
         return [point for point in self.points if len(point.times_ns) < FEWEST_CALLS]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Throughput and latency against the batch, in two panels; with a path it is written there, by its suffix.
+        """Draw throughput and latency against the batch, in two panels; with a path, write it there, by its suffix.
 
         Needs matplotlib (``pip install roofprof[plot]``).
         """
@@ -124,7 +124,7 @@ class LatencySweep(Stored):
 
 
 def knee_index(rates: Sequence[float]) -> int | None:
-    """Where throughput first reaches nine tenths of its highest; None where that is only at the last one."""
+    """Return the index of the first rate that is nine tenths of the highest; None where that is only the last rate."""
     highest = max(rates)
     place = next(place for place, rate in enumerate(rates) if rate >= KNEE_SHARE * highest)
     return None if place == len(rates) - 1 else place

@@ -31,7 +31,8 @@ def time_batches(
     """Time calls with each batch, within ``plan.seconds`` together.
 
     The model is left as one plain call leaves it: with the given arguments, else with the smallest batch. ``inputs``
-    makes those of a batch; None: the given ones are repeated or cut. ``plan.tokens`` are those of that one call.
+    makes the inputs of a batch; without it the given ones are repeated or cut. ``plan.tokens`` counts those of one call
+    of the given or smallest batch.
     """
     make: Callable[[int], Arguments]
     if inputs is None:
@@ -107,14 +108,14 @@ class _Sweeping:
         return max(self._plan.seconds - (time.perf_counter() - self._began), 0.0)
 
     def _needed(self, batch: int) -> float:
-        """Seconds that the fewest calls may take with that batch; 0 where nothing is known yet."""
+        """Return the seconds that the fewest calls may take with that batch; 0 where nothing is known yet."""
         if not self.points:
             return 0.0
         latest = self.points[-1]
         return FEWEST_CALLS * latest.median * batch / (latest.samples or 1)
 
     def _time_is_up(self, batch: int) -> str:
-        """Why there is no time for that batch; "" where there is."""
+        """Return the reason why there is no time for that batch; "" where there is."""
         if self._plan.seconds is None:
             return ""
         left = self._time_left()
@@ -127,7 +128,7 @@ class _Sweeping:
         )
 
     def _measured(self, batch: int, remaining: int) -> Latency:
-        """One batch's latency. An exception says at which batch."""
+        """Return one batch's latency. An exception names the batch."""
         seconds = None
         if self._plan.seconds is not None:
             left = self._time_left()
@@ -167,14 +168,14 @@ def _risen_enough(points: list[Latency]) -> str:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    """Of a device, or of the host's allocator, which torch reports as a RuntimeError."""
+    """Return True for an error of a device, or of the host's allocator, which torch reports as a RuntimeError."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
 class _Memory:
-    """How much of the host's memory batches took: a system that runs out of it ends the process unasked.
+    """The host memory that batches took: a system that runs out of memory ends the process without asking.
 
-    What a batch took is known from above: the process's highest use so far, less what it had when the batch began.
+    The figure is an upper bound: the process's highest use so far, less its use when the batch began.
     """
 
     def __init__(self, device: str) -> None:
@@ -184,16 +185,16 @@ class _Memory:
         self._batch = 0
 
     def before(self) -> None:
-        """A batch begins."""
+        """Note the memory in use as a batch begins."""
         self._before = _resident_bytes()
 
     def after(self, batch: int) -> None:
-        """It is measured."""
+        """Note the memory that the batch took, after it is measured."""
         self._taken = max(_highest_resident_bytes() - self._before, 0)
         self._batch = batch
 
     def why_not(self, batch: int) -> str:
-        """Why there is no memory for that batch; "" where there is, or nobody knows."""
+        """Return the reason why there is no memory for that batch; "" where there is, or where it is not known."""
         available = _C.available_memory_bytes()
         if not self._watched or not self._batch or available is None:
             return ""

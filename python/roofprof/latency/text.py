@@ -20,22 +20,22 @@ _BETWEEN = "  "
 
 
 def seconds_text(value: float | None) -> str:
-    """A time, as tables write it."""
+    """Return a time, as tables write it."""
     return fields["time"].text(value)
 
 
 def rate_text(value: float | None) -> str:
-    """A number per second."""
+    """Return a number per second as text."""
     return fields["achieved_flops"].text(value)
 
 
 def percent_text(value: float | None) -> str:
-    """A share."""
+    """Return a share as text."""
     return fields["percent_of_roof"].text(value)
 
 
 def latency_text(latency: Latency) -> str:
-    """What ``print(latency)`` shows."""
+    """Return the text of ``print(latency)``."""
     lines = [*_attention(latency.notes), *_header(latency.model, latency.device, latency.environment)]
     lines += _block("", _calls_words(latency))
     lines += ["", *_latency_table(latency), ""]
@@ -55,7 +55,7 @@ def latency_text(latency: Latency) -> str:
 
 
 def sweep_text(sweep: LatencySweep) -> str:
-    """What ``print(sweep)`` shows."""
+    """Return the text of ``print(sweep)``."""
     first = sweep.points[0]
     notes = _notes_of(sweep)
     calls = sorted({len(point.times_ns) for point in sweep.points})
@@ -79,7 +79,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _notes_of(sweep: LatencySweep) -> list[_report.Note]:
-    """One of each code, with the batches that have it; how many calls there was time for is in the table."""
+    """Return one note of each code, with its batches; timing-stopped is left out: the table has the number of calls."""
     first: dict[str, _report.Note] = {}
     batches: dict[str, list[str]] = {}
     for point in sweep.points:
@@ -187,7 +187,7 @@ def _sweep_table(sweep: LatencySweep) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns below each other, of which the first ``left`` begin at the left; a rule below the heading."""
+    """Return the lines of columns, of which the first ``left`` begin at the left; a rule below the heading."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         _BETWEEN.join(
@@ -210,6 +210,6 @@ def _notes(notes: Iterable[_report.Note]) -> list[str]:
 
 
 def _block(label: str, text: str) -> list[str]:
-    """A label, and beside it as many lines as the text needs."""
+    """Return the lines of a text that is wrapped to the right of its label."""
     lines = textwrap.wrap(text, WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
     return [f"{label if number == 0 else '':{_LABEL}}{line}" for number, line in enumerate(lines)]

@@ -28,14 +28,14 @@ QUEUED_CALLS = 50  # at most
 
 @dataclass(frozen=True)
 class Subject:
-    """What is timed: a model, and the device that its user named (None: where it is)."""
+    """The model that is timed, and the device that its user named (None: the model's)."""
 
     model: Callable[..., Any]
     device: str | None = None
 
 
 def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Plan) -> Latency:
-    """The latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
+    """Return the latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
 
     Raises what a call raises, whichever it is, and RefusedError, a ValueError, where calls cannot be timed.
     """
@@ -77,7 +77,7 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
 
 
 def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Target, Location]:
-    """A call that can be made again and undone, before it was made at all; and where it runs."""
+    """Return a call that can be made again and undone, before it was ever made, and the location of its work."""
     state_roots = original(subject.model)
     location = location_of(state_roots, args, kwargs, subject.device)
     if location.untimed:
@@ -119,7 +119,7 @@ def _require_further_calls(target: Target, advice: str = "") -> None:
 
 
 class _Calls:
-    """The further calls, and what was measured of them. What a call throws comes through."""
+    """The further calls, and their measurements. An exception of a call comes through."""
 
     def __init__(self, target: Target, clock: Clock, plan: Plan) -> None:
         self.times: list[int] = []
@@ -156,7 +156,7 @@ class _Calls:
         self._queue()
 
     def _spent(self, share: float, more: float = 0.0) -> bool:
-        """Whether that share of the time limit is over, or will be so much later. Compilations do not count."""
+        """Return True when that share of the time limit is over, or will be in ``more`` seconds; compilations aside."""
         if self._plan.seconds is None:
             return False
         spent = time.perf_counter() - self._began - self._target.compilations.seconds

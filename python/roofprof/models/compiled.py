@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def original(value: Any) -> Any:
-    """The module or function that torch.compile wrapped, the module of a ``forward``; anything else is itself."""
+    """Return the module or function that torch.compile wrapped, the module of a ``forward``; other values unchanged."""
     compiler = dynamo()
     if compiler is None:
         return value
@@ -34,12 +34,12 @@ def original(value: Any) -> Any:
 
 
 def is_compiled(module: torch.nn.Module) -> bool:
-    """Whether the module was compiled in place."""
+    """Return True for a module that was compiled in place."""
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
 def compiled_places(tree: ModelTree) -> set[int]:
-    """Places of modules that were compiled, and of all below them."""
+    """Return the places of modules that were compiled, and of all below them."""
     compiled = {place for _, _, place in tree.wrappers}
     for place, module in enumerate(tree.objects):
         if module is not None and (is_compiled(module) or tree.modules[place]["parent"] in compiled):
@@ -48,11 +48,11 @@ def compiled_places(tree: ModelTree) -> set[int]:
 
 
 def compiled_with_its_hooks(tree: ModelTree) -> list[torch.nn.Module]:
-    """Modules of torch's own types that were compiled in place, but for those inside of other compiled code.
+    """Return the modules of torch's own types that were compiled in place, except those inside other compiled code.
 
-    Of user's types torch compiles the forward, of these the call with its look for hooks (torch's
-    ``OptimizedModule._should_wrap_module_call_impl``): where it finds other hooks than before, it compiles anew.
-    A torch without that compiles nothing of theirs, and their calls go on as they were.
+    torch compiles only the forward of a user's module. For a module of torch's types it compiles the call, which looks
+    for hooks (torch's ``OptimizedModule._should_wrap_module_call_impl``): it compiles that again when it finds other
+    hooks than before. A torch without this function does not compile such calls, and they go on as they were.
     """
     if not _compiles_hooks():
         return []
@@ -78,7 +78,7 @@ def _is_compiled_with_hooks(module: torch.nn.Module) -> bool:
 
 
 def _called_with_its_hooks() -> list[torch.nn.Module]:
-    """Those of these modules whose calls are under way on this thread, but for what is replaced already."""
+    """Return those of these modules that are being called on this thread and do not have the replaced call yet."""
     found: list[torch.nn.Module] = []
     frame = sys._getframe() if _compiles_hooks() else None
     while frame is not None:
@@ -92,7 +92,7 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
 
 @contextlib.contextmanager
 def packaged(model: object, session: _C.ModuleHooks) -> Iterator[None]:
-    """A call of the model; of an AOTInductor package, that is a compiled region which has no twin."""
+    """Observe a call of the model; an AOTInductor package is a compiled region which has no twin."""
     if type(model).__name__ != "AOTICompiledModel":
         yield
         return
@@ -106,9 +106,9 @@ def packaged(model: object, session: _C.ModuleHooks) -> Iterator[None]:
 class Compilations:
     """Watches the compiler while a profile runs.
 
-    The profiler's hooks would become part of what is compiled, and what the compiler tries out is no work of the
-    model's: hooks are off and the session pauses while it runs. So none is called in the call in which a module is
-    compiled with its hooks: ``missed`` is told of the outermost such module.
+    The compiler would compile the profiler's hooks into the code, and what it tries out is not the model's work: hooks
+    are off and the session pauses while it runs. So no hook is called in the call in which a module is compiled with
+    its hooks: ``missed`` is called with the outermost such module.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Compilations:
 
     @contextlib.contextmanager
     def as_eager(self) -> Iterator[None]:
-        """In here, what was compiled runs as it was before; what is compiled by then stays so."""
+        """Run compiled code in here as it was before compilation; compiled code stays compiled."""
         self._eager = True
         try:
             with from_its_import_on(_forced_eager):
@@ -139,7 +139,7 @@ class Compilations:
 
     @contextlib.contextmanager
     def kept_from(self, hooks: ModuleHooks) -> Iterator[None]:
-        """In here, compilations and the calls of modules that were compiled with their hooks do not find these."""
+        """Hide ``hooks`` in here from compilations, and from calls of modules that were compiled with their hooks."""
         self._hooks = hooks
         try:
             for module in [] if self._eager else self._with_hooks:
@@ -152,7 +152,7 @@ class Compilations:
                 self._called_without.pop()
 
     def _call_without_hooks(self, module: torch.nn.Module) -> None:
-        """From its next call on."""
+        """Call the module without hooks from its next call on."""
         call = vars(module)["_compiled_call_impl"]
         if not isinstance(call, _CalledWithout):
             call = _CalledWithout(module, call)
@@ -160,7 +160,7 @@ class Compilations:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Every compilation in here is counted and kept apart."""
+        """Count and time each compilation in here."""
         with from_its_import_on(self._called_back):
             yield
 
@@ -176,7 +176,7 @@ class Compilations:
             _remove(handler.remove_end_callback, self._end)
 
     def note(self, *, timed: bool) -> list[_C.Note]:
-        """What the reader should know of them."""
+        """Return a note on the compilations, if there were any."""
         if self.count == 0:
             return []
         times = "1 time" if self.count == 1 else f"{self.count} times"

@@ -22,7 +22,7 @@ def dynamo() -> Any:
 
 @contextlib.contextmanager
 def from_its_import_on(change: Callable[[], contextlib.AbstractContextManager[object]]) -> Iterator[None]:
-    """In here ``change`` holds as soon as the compiler is there: at once, or right after its first import."""
+    """Apply ``change`` in here as soon as the compiler is imported: at once, or right after its first import."""
     with contextlib.ExitStack() as made:
         if dynamo() is None:
             made.callback(_at_import.remove, made)

@@ -22,13 +22,13 @@ _CALLS = {"call_function", "call_method", "call_module"}
 
 
 def runnable(model: Any) -> Any:
-    """An ExportedProgram cannot be called, but has a module that can; anything else is itself."""
+    """Return the module of an ExportedProgram, which cannot be called itself; other values unchanged."""
     exported = sys.modules.get("torch.export.exported_program")
     return model.module() if exported is not None and isinstance(model, exported.ExportedProgram) else model
 
 
 def type_name(module: torch.nn.Module) -> str:
-    """The module's type; for a part of an unflattened program and in TorchScript, the one that it had before."""
+    """Return the module's type; for a part of an unflattened program and in TorchScript, the one that it had before."""
     unflatten = sys.modules.get("torch.export.unflatten")
     if unflatten is not None and isinstance(module, (unflatten.InterpreterModule, unflatten.UnflattenedModule)):
         return _last_name(module.type_name()) or type(module).__name__
@@ -38,7 +38,7 @@ def type_name(module: torch.nn.Module) -> str:
 
 
 def is_part_of_export(module: torch.nn.Module) -> bool:
-    """Whether torch.export put the module there to check the inputs."""
+    """Return True for a module that torch.export added to check the inputs."""
     return type(module).__module__ == "torch.export._unlift" and type(module).__name__ == "GuardsFn"
 
 
@@ -88,7 +88,7 @@ class GraphScopes:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """In here, the graphs' modules run a forward that reports where each node came from."""
+        """Replace in here the forwards of the graphs' modules by forwards that report the module of each node."""
         if self._forwards is None:
             self._forwards = [(module, self._observed(module, places)) for module, places in self._graphs]
         before = [vars(module).get("forward") for module, _ in self._forwards]
@@ -103,7 +103,7 @@ class GraphScopes:
                     vars(module)["forward"] = own
 
     def _observed(self, module: fx.GraphModule, places: dict[str, int]) -> Callable[..., Any]:
-        """The module's forward, with a call before and after the nodes that came from each module."""
+        """Return the module's forward, with a call before and after the nodes that came from each module."""
 
         def roofprof_enter(place: int) -> None:
             self._enter_hook(self._objects[place])
@@ -113,7 +113,7 @@ class GraphScopes:
 
         graph = copy.deepcopy(module.graph)
         for call in _calls_in(graph, places):
-            # Of calls that begin or end at one node, the outer one comes first, and is to stand outside.
+            # Calls may begin or end at one node: the outer one comes first, and must enclose the others.
             with graph.inserting_before(call.nodes[0]):
                 graph.call_function(roofprof_enter, (call.place,))
             last, inputs, outputs = call.nodes[-1], call.inputs, call.outputs
@@ -124,7 +124,7 @@ class GraphScopes:
 
 
 def _calls_in(graph: fx.Graph, places: dict[str, int]) -> list[Call]:
-    """Every call of a module that the graph still shows, outer ones first."""
+    """Return every call of a module that the graph still shows, outer ones first."""
     open_calls: list[tuple[str, Call]] = []
     calls: list[Call] = []
     for node in graph.nodes:
@@ -144,7 +144,7 @@ def _calls_in(graph: fx.Graph, places: dict[str, int]) -> list[Call]:
 
 
 def _origins(node: fx.Node) -> list[tuple[str, str, str]]:
-    """The modules that the node came from, outermost first, without the program: call, path and type of each.
+    """Return the modules that the node came from, outermost first, without the program: call, path and type of each.
 
     A module that the node calls itself is left to its hooks.
     """
@@ -155,7 +155,7 @@ def _origins(node: fx.Node) -> list[tuple[str, str, str]]:
 
 
 def root_type(graph_module: fx.GraphModule) -> str | None:
-    """The type of the module that the graph was traced from, if its nodes say."""
+    """Return the type of the module that the graph was traced from, if its nodes say."""
     for node in graph_module.graph.nodes:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
             if not _plain_path(path):

@@ -1,10 +1,10 @@
 """Calls on tensors without data: on the meta device, or fake ones.
 
-A call is made as it stands, in the mode of the fake tensors that it uses. Where torch then misses data, as in code that
-looks at values, or tensors lie on different devices, it is made once more with a fake tensor on the CPU in the place of
-every tensor: models and torch take more of what is fake than of what is meta. Containers and arguments hold the fakes
-for that long. A tensor that a function names itself, in its closure or as a global, stays there and becomes fake in
-the operators that it goes into; code that looks at it without one (its type, its device) still sees the original.
+A call is made unchanged at first, in the mode of the fake tensors that it uses. If torch misses data then, because code
+looks at values or tensors lie on different devices, the call is repeated with a fake tensor on the CPU in the place of
+every tensor: models and torch support more on fake tensors than on the meta device. Containers and arguments hold the
+fakes for that long. A tensor that a function names itself, in its closure or as a global, stays there and becomes fake
+in the operators that it goes into; code that looks at it without one (its type, its device) still sees the original.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ _Result = TypeVar("_Result")
 _Call = Callable[[tuple[Any, ...], dict[str, Any]], _Result]
 
 _NO_DATA = (DataDependentOutputException, DynamicOutputShapeException)
-# What torch says of tensors without data, beside the two above; ".numpy()" is refused to all subclasses.
+# These are torch's messages about tensors without data, besides the two types above; it refuses ".numpy()" to all
+# subclasses.
 _COMPLAINT = re.compile(r"\b(register_)?meta\b|fake ?tensor|\bfake impl|\.numpy\(\) is not supported", re.IGNORECASE)
 
 
 def call_without_data(
     call: _Call[_Result], model: object, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[_Result, list[_C.Note]]:
-    """Make the call, and say what was done to make it. Raises what the call raises.
+    """Make the call; return its result and notes on how it was made. Raises what the call raises.
 
     Raises RuntimeError where no such call can be made because it needs data.
     """
@@ -69,7 +70,7 @@ def call_without_data(
 def _call_on_fakes(
     call: _Call[_Result], model: object, before: _Before, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Result:
-    """The call with fake tensors on the CPU; nothing of it is left behind."""
+    """Make the call with fake tensors on the CPU, and leave nothing of it behind."""
     try:
         with _fake_everywhere(before, args, kwargs) as (fake_args, fake_kwargs):
             return call(fake_args, fake_kwargs)
@@ -82,7 +83,7 @@ def _call_on_fakes(
 
 
 class _Before:
-    """What is within reach of a call before it is made, to be put back when it fails."""
+    """The state that a call can reach, as it was before; a call that fails gets it back."""
 
     def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.contents = Contents(*used_by(model), args, kwargs, hooks=False)
@@ -105,7 +106,7 @@ class _Before:
 def _fake_everywhere(
     before: _Before, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """In here all tensors within reach are fake and on the CPU, in the arguments and in containers."""
+    """Replace in here all tensors within reach, in the arguments and in containers, by fake ones on the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode, torch.device("cpu"):
         fakes = {id(tensor): _fake_like(tensor) for tensor in before.tensors if _can_be_faked(tensor)}
@@ -136,7 +137,7 @@ def _substituted(arguments: Any, substitutes: dict[int, Any]) -> Any:
 def _inputs_in(
     mode: FakeTensorMode, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], list[_C.Note]]:
-    """The arguments with a fake tensor for each that is not."""
+    """Return the arguments with a fake tensor for each plain one, and a note where there were any."""
     if not any(type(value) is torch.Tensor for value in _pytree.tree_leaves((args, kwargs))):
         return args, kwargs, []
     args, kwargs = _pytree.tree_map(
@@ -151,7 +152,7 @@ def _misses_data(error: Exception) -> bool:
 
 
 def _kept_original(model: object) -> list[str]:
-    """Names of the tensors that cannot be made fake where the code looks at them."""
+    """Return the names of tensors that cannot be made fake where the code looks at them."""
     if isinstance(model, functools.partial):
         positional = [f"argument {index} of the partial" for index, value in enumerate(model.args) if _is_real(value)]
         return positional + _kept_original(model.func)

@@ -1,4 +1,4 @@
-"""Global hooks: the model gets no hooks of its own, so its modules' fast paths stay on."""
+"""Global hooks: the model itself gets no hooks, so its modules' fast paths stay on."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ModuleHooks:
 
 
 def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
-    """A step's closure, counted as work outside of the step; other arguments unchanged."""
+    """Return a step's closure, counted as work outside of the step; other arguments unchanged."""
     if not (inspect.isroutine(argument) or isinstance(argument, functools.partial)):
         return argument
 
@@ -97,9 +97,9 @@ def global_hooks(
     tokens: TokenCalls,
     kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:
-    """Reports every call of a module and every step of an optimizer to the session."""
+    """Report every call of a module and every step of an optimizer to the session."""
 
-    # What a pre-hook returns are the step's arguments.
+    # torch passes to the step the arguments that a pre-hook returns.
     def enter_optimizer(
         optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -144,16 +144,16 @@ def _through_the_dispatcher() -> Iterator[None]:
             overload._pyobj_dispatcher, overload._op = dispatcher, call
 
 
-# Frames of ours and of torch's hooks, at most, beside those that each call of a module has.
+# The most frames of roofprof and of torch's hooks, apart from those that each call of a module has.
 _FRAMES = 200
 
 
 @SharedChange
 @contextlib.contextmanager
 def _room_for_deep_models() -> Iterator[None]:
-    """Python's limit on nested calls, higher by what hooks add: torch calls a module with hooks in one more frame.
+    """Raise Python's limit on nested calls by what hooks add: torch calls a module with hooks in one more frame.
 
-    Without hooks there are four of each module.
+    Without hooks each module has four.
     """
     before = sys.getrecursionlimit()
     raised = before + before // 4 + _FRAMES
@@ -167,7 +167,7 @@ def _room_for_deep_models() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unwarned() -> Iterator[None]:
-    """Without torch's warning that a compiled module calls global hooks twice: ours know."""
+    """Hide torch's warning that a compiled module calls global hooks twice: roofprof's hooks allow for that."""
     before = list(warnings.filters)
     warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
     added = [entry for entry in warnings.filters if entry not in before]
@@ -175,5 +175,5 @@ def unwarned() -> Iterator[None]:
         yield
     finally:
         for entry in added:
-            with contextlib.suppress(ValueError):  # the user's own code set the filters anew
+            with contextlib.suppress(ValueError):  # the user's code has replaced the filters
                 warnings.filters.remove(entry)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Where the work runs, and whether its time can be taken there."""
+"""The device on which the work runs, and the reason if calls on it cannot be timed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Location(NamedTuple):
     """A device, why calls on it cannot be timed ("": they can), and whether what is called holds data.
 
     Parameters may rest on the meta device while the call runs elsewhere (they are loaded for it, or nothing calls
-    their module). What ran decides then: `otherwise` is the device and the reason if it was not as guessed.
+    their module). The ops that ran decide then: `otherwise` is the device and the reason if it was not as guessed.
     """
 
     device: str
@@ -26,12 +26,12 @@ class Location(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether all tensors hold data."""
+        """Return True when all tensors hold data."""
         return self.holds_data and self.otherwise is None
 
 
 def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], requested: str | None = None) -> Location:
-    """The requested device; without a wish that of a parameter or an input which is not on the CPU; else the CPU."""
+    """Return the requested device; without a request that of a parameter or an input off the CPU; else the CPU."""
     held = tensors_of_modules(model) if isinstance(model, torch.nn.Module) else used_by(model)
     inputs = Contents(args, kwargs).tensors
     tensors = Contents(held, inputs).tensors
@@ -50,5 +50,5 @@ def location_of(model: object, args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _device_of(tensor: torch.Tensor) -> str:
-    """Without the user's code; "" where it is not known. A fake tensor lies on meta, and tells whose place it takes."""
+    """Return the tensor's device, without the user's code; "" if unknown. A fake tensor gives the imitated device."""
     return str(tensor.device) if issubclass(type(tensor), FakeTensor) else _C.device_of(tensor)

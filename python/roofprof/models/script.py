@@ -51,7 +51,7 @@ class Scripts:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """In here, calls of their methods from Python run the code as it was written, with a scope for each module."""
+        """Run, in here, the code of methods that Python calls as it was written, with a scope for each module."""
         with contextlib.ExitStack() as stack:
             for module, facts in zip(self._tree.objects, self._tree.modules, strict=True):
                 if isinstance(module, torch.jit.ScriptModule):
@@ -61,7 +61,7 @@ class Scripts:
 
     @contextlib.contextmanager
     def undoing(self) -> Iterator[None]:
-        """What calls in here change in the modules' attributes is undone at the end."""
+        """Undo at the end what calls in here change in the modules' attributes."""
         kept = [_C.ScriptAttributes(script._c) for script, _ in self._tree.scripts]
         try:
             yield
@@ -110,7 +110,7 @@ class _Replacement:
 
 
 def _replacement(module: torch.jit.ScriptModule, name: str) -> _Replacement | None:
-    """What stands for the method now; None where the user has put something of their own there."""
+    """Return the replacement of the method; None where the user has replaced the method already."""
     with _Replacement.lock:
         present = vars(module).get(name)
         if present is None or isinstance(present, torch._C.ScriptMethod):
@@ -123,7 +123,7 @@ def _replacement(module: torch.jit.ScriptModule, name: str) -> _Replacement | No
 
 @contextlib.contextmanager
 def _replaced(module: torch.jit.ScriptModule, name: str, call: Callable[..., Any]) -> Iterator[None]:
-    """In here, the method is that call on this thread."""
+    """Replace the method by ``call`` in here, on this thread."""
     replacement = _replacement(module, name)
     if replacement is None:
         yield

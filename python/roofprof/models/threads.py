@@ -54,7 +54,7 @@ def _work_for(call: _C.OwnCall, function: Callable[..., Any]) -> Callable[..., A
 @SharedChange
 @contextlib.contextmanager
 def starts_are_known() -> Iterator[None]:
-    """In here, what a thread that is observed starts, or submits to a pool, is its own."""
+    """Attribute in here, to an observed thread's call, threads that it starts and work that it submits to a pool."""
     original, submitted = threading.Thread.start, ThreadPoolExecutor.submit
 
     def start(thread: threading.Thread) -> None:

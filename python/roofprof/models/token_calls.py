@@ -1,4 +1,4 @@
-"""Which calls of a language model are prefill, and which decode, told from the cache that they are given."""
+"""The calls of a language model that are prefill and those that are decode; the cache that they get decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from roofprof.models.tree import ModelTree
 
 PHASES = ("prefill", "decode")
-# As transformers and those who follow it name the parameters of a forward; of an encoder and a decoder, the decoder's.
-# "cache" is transformers' name since 5.24; others call anything so, but have no `use_cache` beside it.
+# transformers and its followers name the parameters of a forward so; with an encoder and a decoder, the decoder's.
+# "cache" is transformers' name since 5.24; others give other parameters that name, but then have no `use_cache`.
 _CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
 _TOKENS = ("decoder_input_ids", "input_ids")
 _EMBEDDINGS = ("decoder_inputs_embeds", "inputs_embeds")
@@ -30,7 +30,7 @@ class Model(NamedTuple):
 
 
 def models_with_cache(tree: ModelTree) -> dict[int, Model]:
-    """By identity the outermost modules whose forward takes a cache; without what torch.compile wraps."""
+    """Return by identity the outermost modules whose forward takes a cache; not those that torch.compile wraps."""
     wrapped = {id(module) for _, module, _ in tree.wrappers}
     found: dict[int, Model] = {}
     inside: set[int] = set()  # places of these modules, and of all below them
@@ -60,7 +60,7 @@ def _signature(module: torch.nn.Module) -> inspect.Signature | None:
 
 
 class TokenCalls:
-    """The calls of one run or block; :meth:`hook` is told of each call of a module as it begins."""
+    """The calls of one run or block; torch calls :meth:`hook` as each call of a module begins."""
 
     def __init__(self, session: _C.ModuleHooks, models: Mapping[int, Model], tree: ModelTree) -> None:
         self._session = session
@@ -69,15 +69,15 @@ class TokenCalls:
         self._counted: dict[str, dict[str, Any]] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is a model to ask about."""
+        """Return True when a model takes a cache."""
         return bool(self._models)
 
     def counted(self) -> list[dict[str, Any]]:
-        """What was counted of each phase, in the order of their first calls."""
+        """Return the counts of each phase, in the order of their first calls."""
         return list(self._counted.values())
 
     def hook(self, module: torch.nn.Module, args: tuple[Any, ...]) -> None:
-        """Before a forward, as torch calls it. A call that is neither of the two gets no region."""
+        """Name the call before a forward; torch calls this. A call that is neither of the two gets no region."""
         model = self._models.get(id(module))
         if model is None:
             return
@@ -108,7 +108,7 @@ class TokenCalls:
 
 
 class Call(NamedTuple):
-    """What a call of a language model is given: so many new tokens of so many sequences."""
+    """The size of a language model's call: the number of new tokens of a number of sequences."""
 
     sequences: int
     new: int
@@ -138,7 +138,7 @@ def _call_of(
 
 
 def _new_tokens(given: dict[str, Any]) -> tuple[int, int] | None:
-    """Sequences, and the new tokens of each."""
+    """Return the number of sequences, and of the new tokens of each."""
     for names, inner in ((_TOKENS, 0), (_EMBEDDINGS, 1)):
         for name in names:
             tensor = given.get(name)
@@ -149,7 +149,7 @@ def _new_tokens(given: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _length(cache: Any, session: _C.ModuleHooks) -> int | None:
-    """Tokens of each sequence in it. What stands on a device is not waited for."""
+    """Return the tokens of each sequence in the cache; None for a length on a device, which is not waited for."""
     if cache is None:
         return 0
     if not hasattr(cache, "get_seq_length"):  # a tuple of (keys, values) for each layer, tokens last but one
@@ -171,7 +171,7 @@ def _bytes_of(cache: Any) -> int:
 
 
 def _tensors(cache: Any) -> Iterator[torch.Tensor]:
-    """Keys and values: of tuples, and of the layers that transformers' caches have."""
+    """Yield keys and values: of tuples, and of the layers of transformers' caches."""
     if isinstance(cache, torch.Tensor):
         if cache.dim() > 1:  # else a length
             yield cache

@@ -20,11 +20,11 @@ class PackedTensor(NamedTuple):
     requires_grad: bool = False
 
     def numel(self) -> int:
-        """As a tensor says it."""
+        """Return the number of elements, like a tensor."""
         return self.elements
 
     def element_size(self) -> int:
-        """As a tensor says it."""
+        """Return the bytes of one element, like a tensor."""
         return self.bytes_of_each
 
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass
 class ModelTree:
-    """Places in the order that the compiled part expects: the model, two that are no modules, then the rest.
+    """The places in the order that the compiled part expects: the model, two that are not modules, then the rest.
 
     ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
     are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
@@ -88,12 +88,12 @@ class ModelTree:
         return len(self.modules) - 1
 
     def add_wrapper(self, wrapper: object, module: torch.nn.Module | None, place: int) -> None:
-        """Note the wrapper around a module in the model's own tree, if there is one."""
+        """Add the wrapper around a module in the model's tree, if there is one."""
         if module is not None and isinstance(wrapper, torch.nn.Module) and wrapper is not module:
             self.wrappers.append((wrapper, module, place))
 
     def once(self, derive: Callable[[ModelTree], T]) -> T:
-        """What follows from the whole tree alone, worked out at the first call."""
+        """Return ``derive(self)``, which depends on the whole tree alone and is computed at the first call."""
         if derive not in self._derived:
             self._derived[derive] = derive(self)
         result: T = self._derived[derive]
@@ -101,9 +101,9 @@ class ModelTree:
 
 
 def packed_in(module: torch.nn.Module) -> Tensors:
-    """The tensors of packed weights that the module itself holds: they are no parameters of torch's.
+    """Return the tensors of packed weights that the module itself holds: they are not torch parameters.
 
-    Of TorchScript all that is below it as well.
+    For TorchScript they include those of all modules below it.
     """
     if isinstance(module, torch.jit.ScriptModule):
         weights = _C.packed_in_script(module._c)
@@ -126,7 +126,7 @@ def _packed_sizes(weight: Any) -> list[tuple[int, int]]:
 
 
 def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
-    """The sizes of a subtree that holds these, as facts of its place."""
+    """Return the sizes of a subtree that holds these, as facts of its place."""
     known = [(p, size) for p in parameters.values() if (size := _elements_and_bytes(p))]
     held = [size for b in buffers.values() if (size := _elements_and_bytes(b))]
     return {

@@ -17,7 +17,7 @@ from roofprof.state.module_tables import own_tables
 
 
 def model_tree(model: object) -> ModelTree:
-    """The tree of a module, or of any callable (a tree of one place)."""
+    """Return the tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
     module = module_of(model)
     tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
@@ -31,7 +31,7 @@ def model_tree(model: object) -> ModelTree:
 
 
 def module_of(model: object) -> torch.nn.Module | None:
-    """The module whose call a call of ``model`` is, or whose method it calls; None where there is none."""
+    """Return the module that a call of ``model`` calls, or whose method it calls; None where there is none."""
     called = original(model)
     while isinstance(called, functools.partial):
         called = original(called.func)
@@ -40,7 +40,7 @@ def module_of(model: object) -> torch.nn.Module | None:
 
 
 class KnownModel:
-    """A model's tree and location, found anew only where something changed since the last look."""
+    """A model's tree and location, which are derived again only where something changed since the last look."""
 
     def __init__(self) -> None:
         self._model: object = None
@@ -49,7 +49,7 @@ class KnownModel:
         self._locations: dict[str | None, Location] = {}
 
     def tree(self, model: object) -> ModelTree:
-        """The tree as it is now; the same object as at the last look where nothing changed."""
+        """Return the present tree; the same object as at the last look where nothing changed."""
         module = model if isinstance(model, torch.nn.Module) else module_of(model)
         # Before the walk: what another thread changes meanwhile is found at the next look.
         now = _C.Fingerprint(module) if module is not None else None
@@ -61,14 +61,14 @@ class KnownModel:
         return self._tree
 
     def location(self, requested: str | None) -> Location:
-        """Where the model's own parameters were at the last look."""
+        """Return the location of the model's own parameters at the last look."""
         if requested not in self._locations:
             self._locations[requested] = location_of(self._model, (), {}, requested)
         return self._locations[requested]
 
 
 def _add_graphs(tree: ModelTree) -> None:
-    """Places for what graphs were traced from, but not below compiled code, which would be compiled anew."""
+    """Add places for the modules that graphs were traced from, except below compiled code, which would recompile."""
     compiled = compiled_places(tree)
     for place, module in enumerate(list(tree.objects)):
         if place not in compiled and isinstance(module, torch.fx.GraphModule):
@@ -77,7 +77,7 @@ def _add_graphs(tree: ModelTree) -> None:
 
 
 def name_of(model: object) -> str:
-    """A module's type, a function's name, "" for None."""
+    """Return a module's type, a function's name, "" for None."""
     if model is None:
         return ""
     called = original(model)
@@ -91,7 +91,7 @@ def name_of(model: object) -> str:
 
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
-    """What is no longer so, by place: lazy modules get their type and sizes in their first call."""
+    """Return the facts that have changed, by place: lazy modules get their type and sizes in their first call."""
     if now is before:
         return {}
     latest = {facts["path"]: facts for facts in now.modules}
@@ -103,13 +103,13 @@ def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]
 
 
 def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
-    """What the reader should know of modules that have no rows."""
+    """Return notes on modules that have no rows."""
     notes: list[_C.Note] = []
     for module, place in before.scripts:
         frozen = _C.frozen_note(module._c, before.modules[place]["path"])
         notes += [frozen] if frozen else []
     known = {id(module) for module in before.objects}
-    # What graphs were traced from has no objects of its own.
+    # The modules that a graph was traced from do not exist as objects.
     traced = {before.modules[place]["path"] for _, places in before.graphs for place in places.values()}
     new = [
         facts["path"]
@@ -124,7 +124,7 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
 
 
 def notes_on_deferred(tree: ModelTree, places: set[int]) -> list[_C.Note]:
-    """What the reader should know of modules there whose calls returned before their work was done."""
+    """Return a note on the modules at ``places``, whose calls returned before their work was done."""
     if not places:
         return []
     paths = [tree.modules[place]["path"] for place in sorted(places)]
@@ -190,7 +190,7 @@ def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
 
 
 def _has_forward(module: torch.nn.Module) -> bool:
-    # Of torch.ao: holds a weight; its forward is a formality.
+    # These types of torch.ao hold a weight, and their forward only returns its input.
     if type(module).__name__ in {"LinearPackedParams", "EmbeddingPackedParams"}:
         return False
     forward = getattr(type(module), "forward", None)  # TorchScript gives it to instances alone

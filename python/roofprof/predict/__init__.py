@@ -1,1 +1,1 @@
-"""Times on devices that are not at hand, from what was counted; docs/prediction.md has the model and its errors."""
+"""Times on other devices, predicted from counts; docs/prediction.md has the model and its errors."""

@@ -17,11 +17,11 @@ class WrittenAsJson(Result):
     SCHEMA: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; times in seconds."""
+        """Return the data of the JSON; times in seconds."""
         return {"schema": self.SCHEMA, **asdict(self)}  # type: ignore[call-overload]
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
+        """Return the JSON text; with a path, write it there as well, whole or not at all."""
         text = json.dumps(self.to_dict(), indent=1) + "\n"
         if path is not None:
             write_whole(path, text.encode())

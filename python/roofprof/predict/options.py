@@ -1,4 +1,4 @@
-"""How a time is predicted: the options that all predictions share."""
+"""The options that all predictions of a time share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORT = {
 
 
 class OptionsOfCalls(TypedDict, total=False):
-    """Those of calls of any size."""
+    """The options of predictions for calls of any size."""
 
     precision: str | None
     bandwidth: float
@@ -29,13 +29,13 @@ class OptionsOfCalls(TypedDict, total=False):
 
 
 class Options(OptionsOfCalls, total=False):
-    """As :meth:`roofprof.Report.predict` takes them."""
+    """The options of :meth:`roofprof.Report.predict`."""
 
     batch: int | None
 
 
 def compiled_options(options: Options) -> _report.PredictionOptions:
-    """Raises TypeError and ValueError for what is none."""
+    """Return the extension's options. Raises TypeError and ValueError for values that are not options."""
     known = (*OptionsOfCalls.__annotations__, "batch")
     for name in options:
         if name not in known:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Predicts:
-    """What a report says of devices that are not at hand (docs/prediction.md)."""
+    """The predictions of a report for other devices (docs/prediction.md)."""
 
     _compiled: _report.Report
 
     def predict(self, device: Device, **options: Unpack[Options]) -> Self:
-        """The report of another device: each time is predicted, with an interval, from what was counted here.
+        """Return the report of another device: each time is predicted, with an interval, from the counts here.
 
         device: a card's name ("RTX 4090"), the path of a file of roofs (its name ends in .json), or Ceilings.
         precision: "fp16", "bf16", "fp32", ...: in place of the one that was counted. batch: samples of a call in place
@@ -37,14 +37,14 @@ class Predicts:
         return type(self)(_report.predict_report(self._compiled, roofs, compiled_options(options)))  # type: ignore[call-arg]
 
     def predict_all(self, devices: Iterable[Device] = (), **options: Unpack[Options]) -> Ranking:
-        """The predicted total for many devices, the shortest time first; without names for all cards that are known.
+        """Return the predicted totals for many devices, the shortest time first; without names for all known cards.
 
         Options and errors are those of :meth:`predict`.
         """
         return ranked(self._compiled, devices, options)
 
     def what_if(self, device: Device, batch: int | None = None, **options: Unpack[OptionsOfCalls]) -> WhatIf:
-        """What would help most on a device: the time that each module saves with twice the bandwidth and so on.
+        """Return the time that each module saves on a device with twice the bandwidth and so on: what would help most.
 
         batch: the batch of the last question; twice the one that was counted where it is known. Options and errors are
         those of :meth:`predict`.
@@ -53,5 +53,5 @@ class Predicts:
 
     @property
     def prediction(self) -> str:
-        """Under which options the times were predicted; "" where they were measured."""
+        """The options under which the times were predicted; "" where they were measured."""
         return _report.prediction_of(self._compiled)

@@ -67,7 +67,7 @@ class Ranking(WrittenAsJson):
         return len(self.devices)
 
     def table(self, width: int = 120) -> str:
-        """As text."""
+        """Return the text of the table."""
         columns = [(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
         rows = [[(text, 0) for text in _cells(device)] for device in self.devices]
         table, dropped = _report.text_table(columns, rows, len(rows), width)

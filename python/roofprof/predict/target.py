@@ -14,7 +14,7 @@ Device: TypeAlias = "str | Path | _report.Ceilings"
 
 
 def roofs_of(device: Device) -> _report.Ceilings:
-    """The roofs of a card by its name ("RTX 4090"), of a file of roofs, or those that are given.
+    """Return the roofs of a card by its name ("RTX 4090"), of a file of roofs, or the given ones.
 
     Raises ValueError for a card that is not known, naming those like it; OSError and ValueError for a file.
     """

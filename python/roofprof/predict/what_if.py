@@ -1,4 +1,4 @@
-"""What would help most: the time that each module saves where memory is faster, precision lower, chains are fused."""
+"""The changes that would help most: each module's savings with faster memory, lower precision or fused chains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofprof.predict.json_result import WrittenAsJson
 from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
 
 _ROWS = 30  # that a table shows unless asked for more
-# What is asked of each type: the next one that has fewer bits and usually a roof.
+# The lower precision that a question takes for each type: the next one with fewer bits and usually a roof.
 _LOWER = {"fp64": "fp32", "fp32": "fp16", "tf32": "fp16", "fp16": "fp8", "bf16": "fp8", "fp8": "fp4"}
 
 
@@ -56,7 +56,7 @@ class WhatIf(WrittenAsJson):
         raise KeyError(f"no module '{path}'")
 
     def table(self, depth: int | None = None, width: int = 120) -> str:
-        """As text; depth: of the deepest module shown (default: as many levels as make 30 lines)."""
+        """Return the text of the table; depth: the deepest level shown (default: as many levels as make 30 lines)."""
         deepest = self._readable() if depth is None else depth
         shown = [module for module in self.modules if module.depth <= deepest]
         columns = [("module", True, 12, 0), ("time", False, 0, 0), ("AI", False, 0, len(self.questions) + 2)]
@@ -187,7 +187,7 @@ def _main_dtype(report: _report.Report) -> str:
 
 
 def _ridge(roofs: _report.Ceilings, row: _report.Row) -> float | None:
-    """I_max = peak / bandwidth, by the roofs, for the type that most of the row's FLOPs are in."""
+    """Return I_max = peak / bandwidth, by the roofs, for the type that most of the row's FLOPs are in."""
     by_dtype = dict(row.flops_by_dtype)
     memory = max(
         (level for level in roofs.memory if level.level != "host link"),

@@ -24,11 +24,11 @@ class Work:
 
     macs: multiply-accumulates. causal_macs: those that a causal mask leaves; None: all.
     flops: floating-point operations, those of the MACs included; None: 2 x macs.
-    int_ops: integer operations, beside those of MACs in an integer dtype.
-    bytes: all that is read and written; None: read_bytes + write_bytes.
+    int_ops: integer operations, in addition to those of MACs in an integer dtype.
+    bytes: bytes read and written together; None: read_bytes + write_bytes.
     read_bytes, write_bytes: None: for an op the compulsory ones of its call (each distinct input once, each result
     once), for declared work 0.
-    dtype: what it is computed in; None: the op's first floating-point input's, for declared work float32.
+    dtype: the type of the computation; None: the op's first floating-point input's, for declared work float32.
 
     Raises TypeError or ValueError for invalid counts.
     """
@@ -57,7 +57,7 @@ class Work:
             raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
 
     def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
-        """As the extension takes them, with this dtype and these (read, written) bytes where none are given."""
+        """Return the counts for the extension, with this dtype and these (read, written) bytes where none are given."""
         dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
         floating = dtype if _is_floating(dtype) else "fp32"
         integer = "int64" if _is_floating(dtype) else dtype

@@ -51,7 +51,7 @@ def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 def _note_options(
     error: TypeError, kwargs: dict[str, Any], taken_by: Callable[..., Any], short_form: str, long_form: str
 ) -> None:
-    """Where a model refuses a keyword that is an option of the profiler, add to its error where that belongs."""
+    """Add a note to the error of a model that refuses a profiler's keyword: it says where the option belongs."""
     if not hasattr(error, "add_note"):  # Python 3.10
         return
     refused = next((name for name in kwargs if f"keyword argument '{name}'" in str(error)), None)
@@ -77,7 +77,7 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
 
 
 def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
-    """The latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
+    """Return the latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
 
     Nothing observes the calls, and the model is left as one plain call leaves it. All arguments are the model's:
     options are those of ``RooflineProfiler(model).time(..., repeat=50)``. Raises whatever the model raises.
@@ -90,7 +90,7 @@ def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
 
 
 class _Around(threading.local):
-    """What is open on this thread and makes way for another profile: see :meth:`RooflineProfiler._turn`."""
+    """The open blocks of this thread that make way for another profile: see :meth:`RooflineProfiler._turn`."""
 
     def __init__(self) -> None:
         self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
@@ -106,11 +106,11 @@ class RooflineProfiler(TimesCalls):
     device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
     counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
         L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and
-        the FLOPs that were executed, in further runs; "off": nothing. What cannot be had is left out, with a note.
+        the FLOPs that were executed, in further runs; "off": nothing. Missing counters are left out, with a note.
     ceilings: roofs to use, or a file that ``roofprof ceilings`` wrote; None: those that the environment variable
         ROOFPROF_CEILINGS names (a file, or "off" for none), else this machine's own, measured once.
-    threads: whose calls of the model a block or :meth:`run_step` has. "own": those of its own thread and of the threads
-        that it starts, others being left out with a note; "all": those of all threads.
+    threads: the threads whose calls of the model a block or :meth:`run_step` has. "own": its own thread and the threads
+        that it starts, others being left out with a note; "all": all threads.
     keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
         million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
     """
@@ -152,7 +152,7 @@ class RooflineProfiler(TimesCalls):
         self._forget("run", model_tree(None))  # the model may change until it is profiled
 
     def _begin(self, scope: str) -> None:
-        """Start anew, which an open block and a running call would not survive."""
+        """Start again. Raises RuntimeError during an open block or a running call, which would lose their data."""
         if self._observer.session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
         self._forget(scope, self._known.tree(self.model))
@@ -166,7 +166,7 @@ class RooflineProfiler(TimesCalls):
         self._report: Report | None = None
 
     def _locate(self, location: Location, counters: str) -> None:
-        """What is called runs there."""
+        """Set the device on which the model's work runs."""
         self._location = location
         self._run = _C.Run(
             self._observer.session,
@@ -220,7 +220,7 @@ class RooflineProfiler(TimesCalls):
         *,
         timed: bool,
     ) -> Report:
-        """One call counts; further ones are timed, if they are requested."""
+        """Count one call, and time further ones if they are requested."""
         timed = timed and self.repeat != 0
         self._begin("run" if timed else "count")
         if call is not self.model:
@@ -241,7 +241,10 @@ class RooflineProfiler(TimesCalls):
         state_roots: object,
         snapshot: StateSnapshot | None,
     ) -> Target:
-        """The first call, and what makes further ones. ``state_roots``: what it reaches beside its arguments."""
+        """Make the first call, and return the target of further ones.
+
+        ``state_roots``: what the call reaches apart from its arguments.
+        """
         self._locate(location_of(state_roots, args, kwargs, self._device), self._counters)
         target = Target(
             self._observer,
@@ -257,7 +260,7 @@ class RooflineProfiler(TimesCalls):
         return target
 
     def _timed(self) -> Subject:
-        """What :meth:`time` and :meth:`time_sweep` call, with nothing that observes it."""
+        """Return the subject of :meth:`time` and :meth:`time_sweep`, which nothing observes."""
         if self._observer.session.active:
             raise RuntimeError("this profiler's block is open, which would slow down what is timed: end it first")
         return Subject(self._model_to_call(), self._device)
@@ -285,7 +288,7 @@ class RooflineProfiler(TimesCalls):
         self._end_block(raised=error is not None)
 
     def __del__(self) -> None:
-        """A block that nobody can end any more would stay open on its thread."""
+        """Close a block that nobody can end any more: it would stay open on its thread."""
         if getattr(self, "_block", None) is not None:
             self._end_dropped_block()
 
@@ -306,7 +309,7 @@ class RooflineProfiler(TimesCalls):
         self._run.step()
 
     def report(self) -> Report:
-        """The report of the last run or block; of one that raised, what ran before.
+        """Return the report of the last run or block; after an exception, of the part before it.
 
         Raises RuntimeError where nothing was profiled yet.
         """
@@ -363,7 +366,7 @@ class RooflineProfiler(TimesCalls):
 
 
 def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[str]] | None:
-    """With their notes; None: this machine's own are requested."""
+    """Return the given roofs with their notes; None where this machine's own roofs are requested."""
     if roofs is None:
         return ceilings.given_with_notes()
     if isinstance(roofs, (str, Path)):
@@ -374,7 +377,7 @@ def _given(roofs: _C.Ceilings | str | Path | None) -> tuple[_C.Ceilings, list[st
 
 
 def _checked_device(device: str | torch.device | None) -> str | None:
-    """Its name as torch writes it."""
+    """Return the device's name as torch writes it."""
     try:
         return None if device is None else str(torch.device(device))
     except (RuntimeError, TypeError):

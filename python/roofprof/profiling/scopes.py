@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class RegionWatcher(Protocol):
-    """Is told of every region on every thread."""
+    """Is called for every region on every thread."""
 
     def entered(self, region: Region) -> None:
-        """It begins on this thread."""
+        """Note that the region begins on this thread."""
 
     def left(self, region: Region) -> None:
-        """It has ended on this thread."""
+        """Note that the region has ended on this thread."""
 
 
-# Read where no compiler looks, as it would compile anew when they change.
+# Code that no compiler traces reads this list: the compiler would compile that code again whenever the list changes.
 watchers: list[RegionWatcher] = []
 
 
 class Region(contextlib.ContextDecorator):
-    """What :func:`scope` gives."""
+    """The result of :func:`scope`."""
 
     def __init__(self, name: str) -> None:
         self._name = _checked(name)
@@ -59,7 +59,7 @@ class Region(contextlib.ContextDecorator):
 
 
 class DeclaredWork:
-    """What :func:`work` gives."""
+    """The result of :func:`work`."""
 
     def __init__(self, name: str, work: Work) -> None:
         self._name = _checked(name)
@@ -81,7 +81,7 @@ class DeclaredWork:
 
 
 def scope(name: str) -> Region:
-    """A region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
+    """Open a region of the code, ``with roofprof.scope("postprocess"):`` or ``@roofprof.scope("postprocess")``.
 
     It gets a row below the module or region that runs where it is opened: path, calls, time and work as modules have.
     All that runs inside, whichever module it is of, is in :meth:`Report.within` and :attr:`Report.regions`.
@@ -104,9 +104,10 @@ def work(
 ) -> DeclaredWork:
     """Declare work that bypasses torch's dispatcher: an extension's kernel, NumPy.
 
-    It counts as one call of an operator ``name`` in the module that runs here, with the counts of :class:`Work`. As a
-    statement it has no time. With ``with`` it has the time of the block, and what torch dispatches inside is part of
-    it, not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for invalid counts.
+    It counts as one call of an operator ``name`` in the module that runs here, with the counts of :class:`Work`. Called
+    as a statement it has no time. With ``with`` it has the time of the block, and the work that torch dispatches inside
+    is part of it, not counted again. Outside a profile it does nothing. Raises TypeError or ValueError for invalid
+    counts.
     """
     return DeclaredWork(name, Work(macs, flops, bytes, read_bytes, write_bytes, int_ops, dtype))
 

@@ -1,1 +1,1 @@
-"""What results are shown as: text, pictures, pages, traces; files and progress."""
+"""The forms of results: text, pictures, pages, traces; files and progress."""

@@ -9,17 +9,18 @@ import uuid
 from pathlib import Path
 from typing import BinaryIO
 
-# More than any file of roofprof has: a report with a million events has a fifth of it. As in csrc/core/json/file.h.
+# No file of roofprof is larger: a report with a million events has a fifth of it. csrc/core/json/file.h has the same
+# limit.
 LARGEST_FILE = 2**30
 
 
 def of_rank(path: Path, rank: int | None) -> Path:
-    """The file of one of several processes, report.rank1.json; rank None: there is one process."""
+    """Return the file of one of several processes, report.rank1.json; rank None: there is one process."""
     return path if rank is None else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
 
 
 def why_not_writable(path: Path) -> str:
-    """Why a file cannot be made or replaced there, in words; "": it can, as far as can be told before."""
+    """Return the reason why a file cannot be made or replaced there, in words; "" where none is known beforehand."""
     folder = path.parent
     if path.is_dir():
         return "it is a folder"
@@ -34,9 +35,9 @@ def real(path: str | os.PathLike[str]) -> Path:
 
 
 def read_whole(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> bytes:
-    """Return what a regular file holds. Raises OSError naming the file, also for what is none and for a larger one.
+    """Return the content of a regular file. Raises OSError naming the file, also for a larger or another kind of file.
 
-    From a pipe or a device text may never come, or never end.
+    A pipe or a device may never send text, or never end.
     """
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123

@@ -66,7 +66,7 @@ def plain_page(title: str, heading: str, body: str, *, pictures: bool = False) -
 
 
 def table(title: str, columns: Sequence[str], lines: Iterable[str], text: Iterable[int] = (0,)) -> str:
-    """Return a table under its title, of lines that :func:`line` made; text: the columns that are no numbers."""
+    """Return a table under its title, of lines that :func:`line` made; text: the columns of text, not of numbers."""
     of_text = set(text)
     head = "".join(
         f'<th scope="col"{_text(place in of_text)}>{escape(name)}</th>' for place, name in enumerate(columns)

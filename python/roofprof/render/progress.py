@@ -1,4 +1,4 @@
-"""What a terminal or a notebook shows of what takes long: one line of tqdm's, taken away at the end."""
+"""The progress line of long work in a terminal or a notebook: one line of tqdm's, removed at the end."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class Progress:
             self._line = None
 
     def say(self, text: str) -> None:
-        """What is done from now on."""
+        """Show this text from now on: it names the work that begins."""
         with self._lock:
             self._text = text
             self._show()
 
     def next_call(self) -> None:
-        """The model is called again, to warm up or to be timed."""
+        """Show that the model is called again, to warm up or to be timed."""
         self._made += 1
-        known = self._calls is not None and self._made <= self._calls  # those that read counters are beside them
+        known = self._calls is not None and self._made <= self._calls  # calls that read counters are not counted
         self.say(f"timing: call {self._made}" + (f" of {self._calls}" if known else ""))
 
     def _begin(self) -> None:
@@ -101,14 +101,14 @@ def _in_terminal() -> bool:
 
 
 def _in_notebook() -> bool:
-    """In a kernel, which shows what is written although it is no terminal."""
+    """Return True in a notebook's kernel, which shows stderr although it is not a terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and "IPKernelApp" in shell.config
 
 
 def _bar() -> type[Any] | None:
-    """tqdm's, of the notebook where there are widgets; without a thread that lives on. None where there is no tqdm."""
+    """Return tqdm's bar, in a notebook its widget if there are widgets; it starts no thread. None without tqdm."""
     try:
         from tqdm import tqdm
     except ImportError:

@@ -11,7 +11,7 @@ _STYLE = (
 
 
 def preformatted(text: str) -> str:
-    """Return HTML that shows a text as it is: every character equally wide, also where a page has fonts of its own."""
+    """Return HTML that shows a text unchanged, with all characters equally wide even where a page sets other fonts."""
     return f'<pre style="{_STYLE}">{escape(text)}</pre>'
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OfRanks:
-    """Which ranks a merged report is of, and how they communicated."""
+    """The ranks of a merged report, and their communication."""
 
     _compiled: _report.Report
 
@@ -26,14 +26,15 @@ class OfRanks:
         return self._compiled.ranks
 
     def report_of(self, rank: int) -> Self:
-        """The own report of a rank, of which a merged one keeps those of the slowest and of the median rank.
+        """Return the own report of a rank; a merged report keeps those of the slowest and of the median rank.
 
-        Raises IndexError for another rank, naming the two, and ValueError where what the file has of it is no report.
+        Raises IndexError for another rank, naming the two, and ValueError where the report that the file keeps of it
+        cannot be read.
         """
         try:
             return type(self)(self._compiled.report_of_rank(rank))  # type: ignore[call-arg]
         except RuntimeError as error:
-            raise ValueError(f"the report of rank {rank}, which the merged one keeps, is none: {error}") from None
+            raise ValueError(f"cannot read the report of rank {rank} that the merged one keeps: {error}") from None
 
     @property
     def missing_ranks(self) -> list[int]:

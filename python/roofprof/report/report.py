@@ -49,7 +49,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self._compiled.total
 
     def row(self, path: str) -> _report.Row:
-        """The row of one module; "" is the model. Raises KeyError, naming the closest paths, where there is none."""
+        """Return the row of one module; "" is the model. Raises KeyError, naming the closest paths, for other paths."""
         try:
             return self._compiled.row(path)
         except IndexError as error:
@@ -65,14 +65,14 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def advice(self) -> list[_report.Advice]:
-        """What to do where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
+        """Advice where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
 
         Empty without times or roofs.
         """
         return self._compiled.advice
 
     def group(self, *keys: str) -> list[_report.GroupRow]:
-        """Sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
+        """Return sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
 
         A "scope" is the innermost region that was open, "outer/inner"; "" where none was. Raises ValueError for other
         keys.
@@ -80,19 +80,19 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self._compiled.group(list(keys))
 
     def by_operator(self) -> dict[str, _report.GroupRow]:
-        """Sums for each operator ("aten::conv2d")."""
+        """Return sums for each operator ("aten::conv2d")."""
         return {group.keys[0]: group for group in self.group("op")}
 
     def by_module(self) -> dict[str, _report.GroupRow]:
-        """Sums for each module's own ops (children excluded), by path."""
+        """Return sums for each module's own ops (children excluded), by path."""
         return {group.keys[0]: group for group in self.group("module")}
 
     def by_module_and_operator(self) -> dict[tuple[str, str], _report.GroupRow]:
-        """Sums for each operator in each module, children excluded."""
+        """Return sums for each operator in each module, children excluded."""
         return {(group.keys[0], group.keys[1]): group for group in self.group("module", "op")}
 
     def by_phase(self) -> dict[str, _report.GroupRow]:
-        """Sums for forward, backward, recompute and optimizer."""
+        """Return sums for forward, backward, recompute and optimizer."""
         return {group.keys[0]: group for group in self.group("phase")}
 
     @property
@@ -104,7 +104,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self._compiled.regions
 
     def within(self, region: str) -> Report:
-        """The report of what ran while a region of that name was open, regions inside it included.
+        """Return the report of all that ran while a region of that name was open, regions inside it included.
 
         "inner" is every region of that name, "outer/inner" those directly inside an "outer". Raises KeyError, naming
         the closest, where there is none.
@@ -116,7 +116,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def language_model(self) -> list[_report.TokenPhase]:
-        """Prefill and decode, told apart by the cache that calls were given; empty where none was."""
+        """Prefill and decode, which are recognized by the cache that calls were given; empty where none was."""
         return self._compiled.language_model
 
     @property
@@ -138,7 +138,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def coverage(self) -> _report.Coverage:
-        """What the figures leave out."""
+        """The parts of the run that the figures leave out."""
         return self._compiled.coverage
 
     @property
@@ -158,17 +158,17 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @property
     def device(self) -> str:
-        """Where it ran."""
+        """The device on which it ran."""
         return self._compiled.device
 
     @property
     def partial(self) -> bool:
-        """Whether an exception ended the run or block, so that only what ran before is in here."""
+        """True when an exception ended the run or block: the report has only what ran before."""
         return self._compiled.partial
 
     @property
     def steps(self) -> int | None:
-        """How many steps of a block ``prof.step()`` marked; None where it marked none.
+        """The number of steps of a block that ``prof.step()`` marked; None where it marked none.
 
         Rows and total are those of the whole block: a step's mean is their share, ``total.macs / steps``.
         """
@@ -211,7 +211,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         legend: bool = True,
         expand: bool = False,
     ) -> str:
-        """The table as text.
+        """Return the table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
         those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank" or "collective"; width in
@@ -226,7 +226,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
 
     def __str__(self) -> str:
-        """The table; with the legend for the first report that is printed in this process, each time it is."""
+        """Return the table; with the legend for the first report that is printed in this process, each time it is."""
         if self._explained is None:
             self._explained = next(_printed) == 0
         return self.table(legend=self._explained)
@@ -245,7 +245,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         *,
         expand: bool = False,
     ) -> Figure:
-        """A picture, as matplotlib's Figure; with a path it is written there, as SVG, PNG or PDF by the suffix.
+        """Draw a picture, as matplotlib's Figure; with a path, write it there, as SVG, PNG or PDF by the suffix.
 
         by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
         "time" (docs/plots.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
@@ -255,25 +255,25 @@ class Report(WritesTraces, OfRanks, Predicts):
         return plot(self, path, by, kind, before, expand=expand)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the roofline where there is one, and the table. Without scripts."""
+        """Return the HTML for a notebook: the roofline where there is one, and the table. Without scripts."""
         return html(self)
 
     # ---- written and read
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values."""
+        """Return the JSON's data as Python values."""
         result: dict[str, Any] = json.loads(self._compiled.to_json())
         return result
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well, whole or not at all."""
+        """Return the JSON text; with a path, write it there as well, whole or not at all."""
         text = self._compiled.to_json()
         if path is not None:
             write_whole(path, text.encode())
         return text
 
     def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
-        """A line for each row, or by="kernel" for each kernel, units in the header.
+        """Return a line for each row, or by="kernel" for each kernel, units in the header.
 
         A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
@@ -284,7 +284,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return text
 
     def to_pandas(self, by: str = "module") -> pandas.DataFrame:
-        """The CSV as a DataFrame, one line a row or kernel. Needs pandas (``pip install roofprof[pandas]``)."""
+        """Return the CSV as a DataFrame, one line a row or kernel. Needs pandas (``pip install roofprof[pandas]``)."""
         try:
             import pandas
         except ImportError:
@@ -292,7 +292,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         import io
 
         text = self.to_csv(by=by)
-        # In text nothing means missing: the model's path is "", and a module may be called "nan".
+        # An empty cell of a text column is a value: the model's path is "", and a module may be called "nan".
         columns = fields.of("kernel" if by == "kernel" else "row").values()
         texts = [field.key for field in columns if field.is_text]
         numbers = [field.key for field in columns if not field.is_text]
@@ -307,7 +307,7 @@ class Report(WritesTraces, OfRanks, Predicts):
         return frame
 
     def to_html(self, path: str | Path) -> None:
-        """One HTML file to look at, which needs no network; written whole or not at all.
+        """Write one HTML file to look at, which needs no network; it is written whole or not at all.
 
         Needs plotly (``pip install roofprof[html]``).
         """
@@ -317,7 +317,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:
-        """A report from :meth:`to_dict`. Raises ValueError where it is none."""
+        """Return the report in the data of :meth:`to_dict`. Raises ValueError for other data."""
         try:
             return parsed(json.dumps(report))
         except (TypeError, RecursionError) as error:
@@ -325,7 +325,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
     @staticmethod
     def from_json(path: str | Path) -> Report:
-        """A report from a JSON file; equal to the one that wrote it. Raises OSError or ValueError, naming the file."""
+        """Return the report in a JSON file, equal to its writer's. Raises OSError or ValueError, naming the file."""
         if isinstance(path, str) and path.lstrip().startswith("{"):
             raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
         try:
@@ -341,7 +341,7 @@ class Report(WritesTraces, OfRanks, Predicts):
 
 
 def parsed(text: str | bytes) -> Report:
-    """What is no report raises ValueError."""
+    """Return the report in a JSON text. Raises ValueError for any other text."""
     try:
         return Report(_report.report_from_json(text))
     except RuntimeError as error:

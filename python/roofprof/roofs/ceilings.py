@@ -30,14 +30,14 @@ def measure(device: str = "cpu", progress: Progress | None = None) -> _report.Ce
 
 
 def measure_with_notes(device: str = "cpu", progress: Progress | None = None) -> tuple[_report.Ceilings, list[str]]:
-    """As :func:`measure`, with the notes beside the roofs."""
+    """Measure like :func:`measure`, and return the roofs with the notes."""
     from roofprof import _C
 
     return _C.measure_ceilings(device, progress)
 
 
 def for_device(device: str = "cpu", progress: Progress | None = None, *, again: bool = False) -> _report.Ceilings:
-    """The roofs of this machine: measured when first needed, later read from the cache.
+    """Return the roofs of this machine: measured when first needed, later read from the cache.
 
     They are kept for each host, device, number of threads and torch version, those of a GPU for each GPU, driver, power
     limit and highest clocks too, in a folder that the environment variable ROOFPROF_CACHE_DIR names, else in
@@ -54,7 +54,7 @@ def for_device(device: str = "cpu", progress: Progress | None = None, *, again: 
 def for_device_with_notes(
     device: str = "cpu", progress: Progress | None = None, *, again: bool = False
 ) -> tuple[_report.Ceilings, list[str]]:
-    """As :func:`for_device`, with the notes of the measurement beside the roofs."""
+    """Return the roofs of :func:`for_device`, with the notes of the measurement."""
     ceilings, notes, _ = _cached(device, progress, again)
     return ceilings, notes
 
@@ -69,12 +69,12 @@ def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_repor
 
 
 def load(path: str | os.PathLike[str]) -> _report.Ceilings:
-    """The roofs in a file. Raises ValueError, naming the file and what is wrong with it, where it cannot be used."""
+    """Return the roofs in a file. Raises ValueError, naming the file and its fault, where it cannot be used."""
     return load_with_notes(path)[0]
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[_report.Ceilings, list[str]]:
-    """As :func:`load`, with the notes of the measurement beside the roofs."""
+    """Return the roofs of :func:`load`, with the notes of the measurement."""
     try:
         return _report.load_ceilings(os.fsencode(path))
     except RuntimeError as error:
@@ -82,7 +82,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[_report.Ceilings, lis
 
 
 def given_with_notes() -> tuple[_report.Ceilings, list[str]] | None:
-    """Those that the environment variable ROOFPROF_CEILINGS names: a file, or "off" for none at all; None: not set.
+    """Return the roofs that the environment variable ROOFPROF_CEILINGS names: a file, or "off" for none; None: not set.
 
     Raises ValueError, naming the variable and what is wrong with the file.
     """
@@ -101,7 +101,7 @@ def save(ceilings: _report.Ceilings, path: str | os.PathLike[str], notes: Sequen
 
 
 def cache_dir() -> Path:
-    """Where measured roofs are kept between runs."""
+    """Return the folder that keeps measured roofs between runs."""
     from roofprof import _C
 
     return Path(_C.ceilings_cache_folder())

@@ -21,7 +21,7 @@ from typing import Any
 
 from roofprof import _report
 
-# What the file's units are in operations or bytes per second, bytes, hertz and watts.
+# These factors turn the file's units into operations or bytes per second, bytes, hertz and watts.
 UNITS = {
     "TFLOP/s": 1e12,
     "TOP/s": 1e12,
@@ -39,21 +39,21 @@ UNITS = {
 
 @functools.cache
 def data() -> dict[str, Any]:
-    """The file, as it is."""
+    """Return the file's data, unchanged."""
     text = (resources.files("roofprof") / "data" / "published_peaks.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 
 
 def names() -> list[str]:
-    """The cards that are known, in the file's order."""
+    """Return the known cards, in the file's order."""
     return [card["name"] for card in data()["cards"]]
 
 
 def table() -> str:
-    """The cards, a line each: the rate in 16 bits, the cache that all of the chip shares, DRAM, the drivers' names.
+    """Return the cards, a line each: the rate in 16 bits, the cache that all of the chip shares, DRAM, drivers' names.
 
-    A cache without a bandwidth is no level of the roofs.
+    A cache without a bandwidth does not become a level of the roofs.
     """
     rows = [("card", "16 bits", "cache", "holds", "gives", "", "DRAM", "as drivers name it")]
     for card in data()["cards"]:
@@ -81,7 +81,7 @@ def table() -> str:
 
 
 def published(name: str) -> _report.Ceilings:
-    """The published roofs of a card, such as "RTX 4090", "A100 SXM 80GB" or the name that the driver gives it.
+    """Return the published roofs of a card, such as "RTX 4090", "A100 SXM 80GB" or the name that the driver gives it.
 
     Compute peaks are those of the tensor cores where a dtype has any. Raises ValueError for a card that is not known,
     naming those that are like it.
@@ -90,7 +90,7 @@ def published(name: str) -> _report.Ceilings:
 
 
 def published_for(device: str) -> _report.Ceilings | None:
-    """The published roofs of this machine's GPU ("cuda:0"); None where its card is not known.
+    """Return the published roofs of this machine's GPU ("cuda:0"); None where its card is not known.
 
     Only the driver's full name counts: a laptop's GPU is another card than the one whose name it begins with.
     """
@@ -101,5 +101,5 @@ def published_for(device: str) -> _report.Ceilings | None:
 
 
 def amount(figure: dict[str, Any]) -> float:
-    """A figure of the file in operations or bytes per second, bytes, hertz, watts."""
+    """Return a figure of the file in operations or bytes per second, bytes, hertz, watts."""
     return float(figure["value"]) * UNITS[figure["unit"]]

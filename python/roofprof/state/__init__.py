@@ -1,1 +1,1 @@
-"""What is within reach of a call, and how it is put back."""
+"""The values that a call can reach, and how they are restored."""

@@ -11,7 +11,7 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def lock_of_process() -> threading.Lock:
-    """A lock of what all threads of this process share, as ``threading.Lock()``, and free in each child."""
+    """Return a lock for data that all threads share, like ``threading.Lock()``, but free in each forked child."""
     lock = threading.Lock()
     _locks.add(lock)
     return lock

@@ -1,4 +1,4 @@
-"""What modules hold, read where torch keeps it: the user's class may have methods of its own that list it."""
+"""Tensors and children of modules, read where torch keeps them: a user's class may override methods that list them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _attributes = vars(torch.nn.Module)["__dict__"].__get__
 
 
 def tensors_of_modules(model: torch.nn.Module) -> list[torch.Tensor]:
-    """The parameters and buffers of a module and of all below it, in the order of its tree; some may come twice."""
+    """Return the parameters and buffers of a module and all below it, in its tree's order; some may come twice."""
     found: list[torch.Tensor] = []
     pending = [model]
     seen: set[int] = set()
@@ -26,7 +26,7 @@ def tensors_of_modules(model: torch.nn.Module) -> list[torch.Tensor]:
 def own_tables(
     module: torch.nn.Module,
 ) -> tuple[list[torch.Tensor], list[torch.Tensor], list[tuple[str, torch.nn.Module]]]:
-    """The parameters, buffers and children that a module has itself; of TorchScript, tensors of all below it."""
+    """Return the module's own parameters, buffers and children; for TorchScript, the tensors of all below it."""
     if issubclass(type(module), torch.jit.ScriptModule):
         return [*module.parameters()], [*module.buffers()], []
     tables = _attributes(module)

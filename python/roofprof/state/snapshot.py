@@ -1,4 +1,4 @@
-"""What calls of a model leave changed, kept so that further calls can be undone."""
+"""The state that calls of a model change, kept so that further calls can be undone."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import torch
 from roofprof import _C
 from roofprof.state.state_roots import Contents, is_lazy, used_by
 
-# Of what no call was seen to write: torch does not tell of all writes, nor numpy of any.
+# State that no call was seen to write is kept too, up to this size: torch does not report all writes, and numpy none.
 _BYTES_KEPT = _C.BYTES_KEPT
 
 
 class StateSnapshot:
     """Lets a call be made again and again, and leaves all within reach as its first call left it.
 
-    Made before the first call. What is put back for C++ too, tensors among it, is listed in csrc/run/state_snapshot.h.
-    Python adds the model's and the arguments' containers and attributes, numpy's arrays, further random number
-    generators, and for a function what it and the functions that it calls name.
+    Made before the first call. csrc/run/state_snapshot.h lists the state that is put back for C++ too, tensors among
+    it. Python adds the model's and the arguments' containers and attributes, numpy's arrays, further random number
+    generators, and for a function the values that it and the functions that it calls name.
     """
 
     def __init__(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ class StateSnapshot:
 
     @contextlib.contextmanager
     def undoing(self) -> Iterator[None]:
-        """Begins after the first call: what is called in here is undone at the end."""
+        """Undo at the end all that is called in here; it begins after the first call."""
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         self._tensors.keep(_known(after))
@@ -65,7 +65,7 @@ class StateSnapshot:
 
 
 def _known(contents: Contents) -> list[torch.Tensor]:
-    """The tensors that have their sizes already."""
+    """Return the tensors that have their sizes already."""
     return [tensor for tensor in contents.tensors if not is_lazy(tensor)]
 
 
@@ -108,7 +108,7 @@ def _resetter(read: Callable[[], Any], write: Callable[[Any], Any]) -> Callable[
 
 
 def _generator_resetter(generator: Any) -> Callable[[], None]:
-    """By the methods of the class that the state is of: those of the user's subclass are theirs."""
+    """Return what restores a generator, by its base class's methods: a user's subclass may override them."""
     kind = type(generator)
     if issubclass(kind, random.Random):
         return _resetter(lambda: random.Random.getstate(generator), partial(random.Random.setstate, generator))

@@ -1,4 +1,4 @@
-"""What is within reach of a call: the containers that it can change, and the tensors and generators in them.
+"""The values that a call can reach: the containers that it can change, and the tensors and generators in them.
 
 Nothing of the user's code runs here: values are asked by the types that Python and torch gave them, never by their own
 methods, properties, `__class__` or metaclass, which may raise.
@@ -25,12 +25,13 @@ import torch
 
 from roofprof import _C
 
-# Nothing to look into, and most of what containers hold: told apart by type alone. (Ids: a metaclass may have a hash.)
+# These values hold no others, and are most of what containers hold: the type alone decides. (Ids: a metaclass may have
+# a hash.)
 _PLAIN = frozenset(
     map(id, (int, float, complex, bool, str, bytes, type(None), type, torch.dtype, torch.device, torch.Size))
 )
 
-# Classes of the standard library, of torch and of ours look after themselves: to put back half of a thread pool would
+# Objects of the standard library, of torch and of roofprof keep their own state: to restore half of a thread pool would
 # break it.
 _OPEN_STDLIB = frozenset({"argparse", "collections", "types"})
 _OPEN_TORCH = (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
@@ -48,12 +49,12 @@ _CLOSED = (
 
 
 class Contents:
-    """What some values hold at this moment, at any depth; it can be put back later, into the same containers.
+    """The contents of some values at this moment, at any depth; they can be put back later, into the same containers.
 
     Followed are dicts, lists, tuples, sets, deques, their subclasses, modules, and the attributes of tensors and of
     objects of the user's own classes. Subclasses may mirror, check or forbid what is set: their methods are not called.
-    What cannot be read is left alone. Without `hooks`, the tables of modules' hooks are left out: they are most of what
-    a large model holds.
+    Attributes that cannot be read are left alone. Without `hooks`, the tables of modules' hooks are left out: they are
+    most of what a large model holds.
     """
 
     def __init__(self, *values: object, hooks: bool = True) -> None:
@@ -108,7 +109,7 @@ class Contents:
 
     @contextlib.contextmanager
     def replaced(self, substitutes: dict[int, Any]) -> Iterator[None]:
-        """Values whose ids are given have a substitute in all containers, which get everything back at the end."""
+        """Put substitutes, by the ids of values, into all containers, which get everything back at the end."""
         try:
             for container, access, items in self._containers:
                 if any(id(item) in substitutes for item in items):
@@ -126,24 +127,24 @@ class Contents:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor, whatever its class says of itself."""
+    """Return True when the value is a tensor, whatever class it claims."""
     return issubclass(type(value), torch.Tensor)
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:
-    """Whether the tensor gets its sizes later."""
+    """Return True when the tensor gets its sizes later."""
     return issubclass(type(tensor), _LAZY)
 
 
 def tensors_in(value: object) -> list[torch.Tensor]:
-    """Every tensor within reach of the value."""
+    """Return every tensor within reach of the value."""
     return Contents(value).tensors
 
 
 def used_by(function: object) -> list[Any]:
-    """What a function reaches beside its arguments: what it names, and what the user's functions among that name.
+    """Return the values that a function, and the user's functions among these, name: all they reach but arguments.
 
-    For anything but a function, that is itself.
+    For anything but a function, return a list of the thing itself.
     """
     if type(function) is not types.FunctionType:
         return [function]
@@ -151,13 +152,13 @@ def used_by(function: object) -> list[Any]:
 
 
 def tensors_named_by(function: object) -> list[tuple[str, torch.Tensor]]:
-    """The tensors that a function, or one of the user's functions that it names, has under a name of its own."""
+    """Return the tensors that a function, or a user's function that it names, names itself, with their names."""
     functions = _functions_of(function) if type(function) is types.FunctionType else []
     return [(name, value) for each in functions for name, value in _named_by(each) if is_tensor(value)]
 
 
 def _functions_of(function: types.FunctionType) -> list[types.FunctionType]:
-    """The function, and the user's functions that it and these name."""
+    """Return the function, and the user's functions that it and these name."""
     found: dict[int, types.FunctionType] = {}
     pending = [function]
     while pending:
@@ -170,7 +171,7 @@ def _functions_of(function: types.FunctionType) -> list[types.FunctionType]:
 
 
 def _named_by(function: types.FunctionType) -> list[tuple[str, Any]]:
-    """The values of its closure, and the globals that it names."""
+    """Return the values of the function's closure, and the globals that it names."""
     try:
         names = inspect.getclosurevars(function)
     except ValueError:  # a variable of its closure has no value yet
@@ -183,7 +184,7 @@ def _named_by(function: types.FunctionType) -> list[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class _Access:
-    """How to read a container's items as a list, and how to put such a list back."""
+    """The ways to read a container's items as a list, and to put such a list back."""
 
     read: Callable[[Any], list[Any]]
     put: Callable[[Any, list[Any]], None]
@@ -204,7 +205,7 @@ def _put_deque(target: Any, items: list[Any]) -> None:
 
 
 def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
-    """Keys and values in turn. An OrderedDict keeps its order beside the dict: both must be told."""
+    """Return the access to keys and values in turn: an OrderedDict has its own order, so ``kind`` must write both."""
 
     def read(source: Any) -> list[Any]:
         return [part for item in kind.items(source) for part in item]
@@ -233,7 +234,7 @@ _UNSET = object()
 
 
 def _slots_access(slots: _Slots) -> _Access:
-    """Straight to the attributes, as a frozen dataclass forbids setattr."""
+    """Return the access straight to the attributes, as a frozen dataclass forbids setattr."""
 
     def read_one(source: Any, slot: types.MemberDescriptorType) -> Any:
         try:
@@ -259,7 +260,7 @@ _module_of = type.__dict__["__module__"].__get__
 
 
 class _Kind:
-    """What is to be done with values of a type."""
+    """The treatment of values of a type."""
 
     def __init__(self, kind: type) -> None:
         namespaces = [_namespace_of(base) for base in _mro_of(kind)]
@@ -315,7 +316,7 @@ def _arrays() -> tuple[type, ...]:
 
 
 def _is_open(kind: type) -> bool:
-    """Whether the attributes of such values are the user's own data; of tensors, parts that they are made of."""
+    """Return True when the attributes of such values are the user's own data, or parts of tensors."""
     if issubclass(kind, _CLOSED):
         return False
     return issubclass(kind, (*_OPEN_TORCH, torch.Tensor)) or not _is_library(_module_of(kind))

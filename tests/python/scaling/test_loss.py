@@ -25,7 +25,6 @@ def program(ranks, compute, transfer, overhead, *, late=0.0, lower_bound=1.0, kn
         hosts=1,
         time=time,
         spread=None,
-        error=None,
         macs=1,
         flops=1,
         lower_bound=lower_bound,

@@ -44,14 +44,6 @@ def test_strong_scaling_by_amdahls_law():
         assert sum(point.parts.values()) == pytest.approx(point.loss, abs=1e-9)
         assert point.loss == pytest.approx(SERIAL * (point.ranks - 1), abs=1e-8)
         assert point.loss == pytest.approx((1 - point.efficiency) * point.ranks * point.time, abs=1e-9)
-    assert found.law.sigma == pytest.approx(0.1, rel=1e-4)
-    assert found.law.kappa < 1e-5
-    assert [of.ranks for of in found.predictions] == [16, 32, 64]
-    for of in found.predictions:
-        assert of.speed_up == pytest.approx(1 / (0.1 + 0.9 / of.ranks), rel=1e-3)
-        assert of.time == pytest.approx(SERIAL + 0.09 / of.ranks, rel=1e-3)
-        assert of.speed_up_low <= of.speed_up <= of.speed_up_high
-        assert of.efficiency == pytest.approx(of.speed_up / of.ranks)
     assert found.warnings == ()
 
 
@@ -59,12 +51,10 @@ def test_weak_scaling_and_what_is_neither():
     weak = roofprof.scaling(scaled_report(n, 0.1 * (1 + 0.05 * (n - 1)), macs=MACS * n) for n in (1, 2, 4))
     assert weak.kind == "weak"
     assert weak.points[2].efficiency == pytest.approx(1 / 1.15)
-    assert weak.predictions[0].time == pytest.approx(0.1 * 1.35, rel=1e-3)
     assert "weak scaling: the work of each rank is the same" in str(weak)
     neither = roofprof.scaling(scaled_report(n, 0.1, macs=MACS * n**0.5) for n in (1, 2, 4))
     assert neither.kind == "neither"
     assert neither.points[2].speed_up == pytest.approx(2, rel=1e-3)
-    assert neither.predictions[0].time is None
     assert "compared by work per second" in str(neither)
 
 
@@ -76,7 +66,6 @@ def test_the_slowest_rank_and_the_smallest_report_count():
     assert four.hosts == 2
     assert four.parts["imbalance"] == pytest.approx(0.02 + 0.01 + 0.0 + 0.02)
     assert "speed-up" in str(found)
-    assert "Two numbers of ranks cannot tell sigma from kappa" in " ".join(str(found).split())
 
 
 def test_a_program_of_one_process_counts_as_one_rank():
@@ -175,20 +164,18 @@ def test_the_command_writes_what_was_asked_for(files, capsys):
     assert main(["scaling", *files, "--json", "s.json", "-o", "s.html", "--plot", "s.png", "--width", "130"]) == 0
     said = capsys.readouterr()
     assert [line.rpartition(" ")[2] for line in said.err.splitlines()] == ["s.json", "s.html", "s.png"]
-    assert "16 predicted" in said.out
-    assert "no measurement: the curve continued" in said.out
+    assert re.search(r"^8  .*  58\.8%", said.out, re.MULTILINE)  # 1 / (0.1 + 0.9 / 8) of 8
     stored = json.loads(Path("s.json").read_text())
     found = roofprof.scaling(files)
     assert stored == found.to_dict()
-    assert (stored["schema_version"], stored["generator"], stored["kind"]) == (1, "roofprof scaling", "strong")
+    assert (stored["schema_version"], stored["generator"], stored["kind"]) == (2, "roofprof scaling", "strong")
     last = stored["points"][-1]
     assert sum(last["parts_ns"].values()) == pytest.approx(last["loss_ns"])
-    assert [of["ranks"] for of in stored["predicted"]] == [16, 32, 64]
     assert Path("s.png").read_bytes().startswith(b"\x89PNG")
     page = Path("s.html").read_text()
     assert page == found.to_html()
     assert "<script" not in page
-    assert 'class="predicted"' in page
+    assert 'class="total"' in page
     assert "http-equiv" in page
 
 
@@ -203,7 +190,7 @@ def test_names_are_text_in_the_page_and_the_picture(monkeypatch):
 
 
 def test_narrow_text_says_what_it_left_out():
-    text = roofprof.scaling([strong(n) for n in (1, 2, 4)]).table(width=60)
-    assert max(map(len, text.splitlines())) <= 60
+    text = roofprof.scaling([strong(n) for n in (1, 2, 4)]).table(width=50)
+    assert max(map(len, text.splitlines())) <= 50
     assert re.search("left out for the width: .*hosts, AI", text)
     assert "speed-up" in text

@@ -1,4 +1,4 @@
-"""Batch and sequence sweeps on paper: counted on the meta device, predicted for a device that need not be there."""
+"""Batch and sequence sweeps without running: counted on the meta device, predicted for any device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def predict_sweep(
     model: best on the meta device, where nothing is computed or allocated. inputs: makes the arguments of a call for
     a batch, or for a batch and a sequence length: one value, a tuple, or (tuple, dict of keywords). device and options
     are those of :meth:`roofprof.Report.predict`. Each size is counted, without gradients. Raises ValueError for sizes
-    that are no whole numbers above 0.
+    other than whole numbers above 0.
     """
     sizes = _sizes("batches", batches)
     lengths: Sequence[int | None] = _sizes("sequences", sequences) or [None]

@@ -1,4 +1,4 @@
-"""What a sweep on paper found, printed and written."""
+"""The result of a predicted sweep, printed and written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SweepPoint:
     time_high: float
     bound: str
     weight_bytes: int
-    activation_bytes: int | None  # peak, beside the weights; None: not known
+    activation_bytes: int | None  # peak, without the weights; None: not known
 
     @property
     def throughput(self) -> float:
@@ -48,11 +48,11 @@ class PredictedSweep(WrittenAsJson):
     points: tuple[SweepPoint, ...]
 
     def fits(self, point: SweepPoint) -> bool | None:
-        """Whether the device's memory holds it; None where that is not known."""
+        """Return True when the device's memory holds the call; None where the memory is not known."""
         return None if self.memory is None else point.memory <= self.memory
 
     def knee(self, sequence: int | None = None) -> SweepPoint | None:
-        """The smallest batch that fits and whose throughput is within 10% of the best that fits; None: none fits."""
+        """Return the smallest batch that fits with a throughput within 10% of the best that fits; None: none fits."""
         points = [p for p in self.points if p.sequence == sequence and self.fits(p) is not False]
         best = max((point.throughput for point in points), default=0.0)
         return next((point for point in points if point.throughput >= KNEE_SHARE * best), None)
@@ -63,7 +63,7 @@ class PredictedSweep(WrittenAsJson):
         return list(dict.fromkeys(point.sequence for point in self.points))
 
     def table(self, width: int = 120) -> str:
-        """As text."""
+        """Return the text of the table."""
         of_tokens = self.sequences != [None]
         headings = [
             "batch",
@@ -116,7 +116,7 @@ class PredictedSweep(WrittenAsJson):
         return f"{self.model} on {self.device}: {len(self.points)} sizes"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; times in seconds."""
+        """Return the data of the JSON; times in seconds."""
         points = [
             {**asdict(p), "throughput": p.throughput, "memory": p.memory, "fits": self.fits(p)} for p in self.points
         ]

@@ -14,11 +14,11 @@ from roofprof.render.views.roofline import BY, roofline_view
 
 
 def write_page(report: _report.Report, viewed: ViewedReport, path: str | Path) -> None:
-    """Writes the file. Raises ImportError where plotly is missing, OSError where it cannot be written."""
+    """Write the file. Raises ImportError where plotly is missing, OSError where it cannot be written."""
     title = f"{report.model or 'model'} on {report.device}: roofprof"
     write_whole(path, document(page_content(report, viewed), title).encode())
 
 
 def page_content(report: _report.Report, viewed: ViewedReport) -> dict[str, Any]:
-    """What the page of a report shows, as plain data; ``viewed`` is the same report for its rooflines."""
+    """Return the content of a report's page, as plain data; ``viewed`` is the same report for its rooflines."""
     return content(report, {by: roofline_view(viewed, by) for by in BY})

@@ -1,4 +1,4 @@
-"""What a page shows of a report, as plain data. Every text and figure is the report's; nothing is computed here."""
+"""The content of a report's page, as plain data. Every text and figure is the report's; nothing is computed here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roofprof.render.page.rooflines import Views, rooflines, why_none
 
 
 def content(report: _report.Report, views: Views) -> dict[str, Any]:
-    """The data that the page's scripts lay out, in the order of the page."""
+    """Return the data that the page's scripts lay out, in the order of the page."""
     lines = tree_lines(report)
     return {
         "heading": report.paragraphs("heading"),

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 _LICENCE = "<details><summary>Licence of the plotting library in this file</summary><pre>{}</pre></details>"
-# In this order, as one script.
+# The page joins these files, in this order, into one script.
 _SCRIPTS = ("dom", "data", "summary", "columns", "grid", "tree", "roofline", "main")
 
 
 def document(data: dict[str, Any], title: str) -> str:
-    """The whole page. Raises ImportError where there is something to draw and plotly is missing."""
+    """Return the whole page. Raises ImportError where plotly is missing and there is something to draw."""
     styles = _part("page.css")
     script = "\n".join(f"// ---- {name}.js\n{_part(f'{name}.js')}" for name in _SCRIPTS)
     library, licence = _plotly() if data["rooflines"] else ("", "")
@@ -48,12 +48,12 @@ def document(data: dict[str, Any], title: str) -> str:
         "library": library,
         "script": script,
     }
-    # In one pass, so that what is filled in is never looked at.
+    # All slots are filled in one pass, so that no filled-in text is searched for slots.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: filled[slot[1]], _part("page.html"))
 
 
 def json_in_html(data: Any) -> str:
-    """JSON that stands in a script element: in it "<" begins nothing."""
+    """Return JSON for a script element, with "<" escaped so that it begins nothing there."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
@@ -63,19 +63,19 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a policy names what may run."""
+    """Return the name that a policy gives to a text that may run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _plotly() -> tuple[str, str]:
-    """The library's text, and the licence that it is under."""
+    """Return the library's text, and its licence."""
     try:
         import plotly
     except ImportError:
         raise ImportError("Report.to_html needs plotly: run `pip install 'roofprof[html]'`") from None
     folder = Path(plotly.__file__).parent
     text = (folder / "package_data" / "plotly.min.js").read_text(encoding="utf-8")  # any newline as "\n"
-    # In a string of a script these mean the same, and end no element.
+    # A string of a script may have \x3C in place of "<": it means the same, and ends no element.
     text = re.sub(r"<(?=/script|script|!--)", r"\\x3C", text, flags=re.IGNORECASE)
     licences = [file for file in importlib.metadata.files("plotly") or () if Path(str(file)).name.startswith("LICENSE")]
     said = re.match(r"\s*/\*\*(.*?)\*/", text, re.DOTALL)

@@ -16,11 +16,11 @@ class Line:
     row: _report.Row  # of a fold the mean of its members
     level: int
     place: int | None  # of a module: index of its row in the report
-    fold: str = ""  # of a fold what stands beside its name: "x80, the mean of 80, spread 8.1%"
+    fold: str = ""  # of a fold the text after its name: "x80, the mean of 80, spread 8.1%"
 
 
 def tree_lines(report: _report.Report) -> list[Line]:
-    """Groups inside of others are not folded again."""
+    """Return the lines of the tree. Groups inside of others are not folded again."""
     return list(_lines(report, {group.paths[0]: group for group in _outermost(report.siblings)}))
 
 
@@ -52,7 +52,7 @@ def _lines(report: _report.Report, groups: dict[str, _report.Siblings]) -> Itera
 
 
 def _ends(rows: list[_report.Row]) -> list[int]:
-    """Of each row where its subtree ends."""
+    """Return for each row the place where its subtree ends."""
     ends = [len(rows)] * len(rows)
     open_rows: list[int] = []
     for place, row in enumerate(rows):

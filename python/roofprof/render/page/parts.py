@@ -45,7 +45,7 @@ _OF_COLLECTIVES = (
 
 
 def parts(report: _report.Report) -> dict[str, dict[str, Any]]:
-    """By the section that shows it."""
+    """Return the tables by the section that shows them."""
     phases = report.group(["phase"])
     found = {
         "phases": _of_fields(report, "group", "op", "phase", phases if len(phases) > 1 else []),

@@ -22,7 +22,7 @@ _SHAPES = {"triangle": "triangle-up"}  # as plotly.js names them
 
 
 def rooflines(report: _report.Report, views: Views, lines: Sequence[Line]) -> dict[str, Any]:
-    """By what the dots are; only those that have dots."""
+    """Return the rooflines by the kind of their dots; only those that have dots."""
     return {by: _roofline(view, _rows_of(report, view, lines)) for by, view in views.items() if view.dots}
 
 
@@ -34,7 +34,7 @@ class _RowsOfDot:
 
 
 def why_none(views: Views) -> list[str]:
-    """Why there is no dot at all; empty where there is one."""
+    """Return the reasons why there is no dot at all; empty where there is one."""
     if any(view.dots for view in views.values()):
         return []
     return [_left_out(left, "module") for left in views["module"].left_out] if "module" in views else []
@@ -97,7 +97,7 @@ def _wasted(row: AnyRow) -> float:
 
 
 def _told(dot: Dot, row: AnyRow, kind: str) -> list[tuple[str, str]]:
-    """What a tooltip says, as tables print it: of a module's own ops, unless the dot has all of the module."""
+    """Return a tooltip's lines, as tables print them: of a module's own ops, unless the dot has all of the module."""
     figures = fields.of(kind)
     own = "self_" if isinstance(row, _report.Row) and row.self_achieved_flops == dot.rate else ""
     cells = [figures[own + name] for name in _TOLD if own + name in figures]
@@ -115,7 +115,7 @@ def _left_out(left: LeftOut, by: str) -> str:
 
 
 def _rows_of(report: _report.Report, view: RooflineView, lines: Sequence[Line]) -> list[_RowsOfDot]:
-    """By dot."""
+    """Return each dot's row."""
     if view.by == "kernel":
         # The dots are some of the kernels, in their order.
         kernels = iter(enumerate(report.kernels))
@@ -130,7 +130,7 @@ def _rows_of(report: _report.Report, view: RooflineView, lines: Sequence[Line]) 
 
 
 def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _report.Row]) -> _RowsOfDot:
-    """Where there is no line for all of them, which one inside of another is, that of the first."""
+    """Return the mean of folded modules, with the line of the fold, or of the first module in a fold inside another."""
     members = tuple(lines[path].index for path in dot.members)
     line = lines.get(dot.key)
     return _RowsOfDot(means[dot.key], line.index if line else members[0], members)

@@ -1,4 +1,4 @@
-"""Tables as a page embeds them: columns of texts, as tables print them, beside the raw values that they sort by."""
+"""The tables of a page: columns of texts, as tables print them, and the raw values that they sort by."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 
 
 def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
-    """The tree: a line for each module, its path and level, and the total below them."""
+    """Return the tree: a line for each module, its path and level, and the total below them."""
     rows = [line.row for line in lines]
     levels = [line.level for line in lines]
     marked = set(report.marked_rows())
@@ -47,7 +47,7 @@ def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def ops(report: _report.Report) -> dict[str, Any]:
-    """A line for each operator."""
+    """Return a line for each operator."""
     rows = report.group(["op"])
     totals = report.group([])
     columns = [_column(field, rows, totals[0] if totals else None) for field in fields.of("group").values()]
@@ -61,7 +61,7 @@ def ops(report: _report.Report) -> dict[str, Any]:
 
 
 def kernels(report: _report.Report) -> dict[str, Any] | None:
-    """A line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
+    """Return a line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
     rows = report.kernels
     if not rows:
         return None
@@ -76,7 +76,7 @@ def kernels(report: _report.Report) -> dict[str, Any] | None:
 
 
 def hotspots(report: _report.Report) -> dict[str, Any] | None:
-    """What stands below tables as "most waste in"; None where no waste is known."""
+    """Return the list that tables print as "most waste in"; None where no waste is known."""
     rows = report.most_wasting()
     if not rows:
         return None
@@ -115,7 +115,7 @@ def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) 
 
 
 def _raw(field: _report.Field, row: AnyRow) -> int | float | str | None:
-    """As JSON has it: times in nanoseconds. Of texts, what tables show."""
+    """Return a value as JSON has it: times in nanoseconds. A text is the one that tables show."""
     value = getattr(row, field.name)
     if value is None:
         return None
@@ -127,7 +127,7 @@ def _raw(field: _report.Field, row: AnyRow) -> int | float | str | None:
 
 
 def exact(value: float) -> int | float | str | None:
-    """A number that JavaScript reads as it is; None for what is no number."""
+    """Return a number that JavaScript reads without loss, as a string if need be; None for infinity and NaN."""
     if not math.isfinite(value):
         return None
     if value == int(value):
@@ -137,5 +137,5 @@ def exact(value: float) -> int | float | str | None:
 
 
 def texts_of(field: _report.Field, values: Iterable[float | None]) -> list[str]:
-    """Values in that figure's unit."""
+    """Return values as texts in that figure's unit."""
     return [field.text(value) for value in values]

@@ -1,1 +1,1 @@
-"""Pictures of a report, drawn with matplotlib on figures of our own: pyplot's, and its settings, are left alone."""
+"""Pictures of a report, drawn with matplotlib on separate figures: pyplot's, and its settings, stay as they are."""

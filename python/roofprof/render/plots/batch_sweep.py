@@ -25,7 +25,7 @@ def draw_sweep(
     knee: int | None,
     title: str,
 ) -> Figure:
-    """Two panels over one axis of batch sizes; written to ``path`` where there is one, in the form of its suffix.
+    """Draw two panels over one axis of batch sizes; with ``path``, write them there, in the form of its suffix.
 
     medians, lows, highs: seconds of one call, its p10 and p90 (None: not known); rates: samples per second.
     """
@@ -68,7 +68,7 @@ def draw_sweep(
         if knee is not None:
             panel.axvline(knee, color=_KNEE, linestyle="--", linewidth=1)
     if knee is not None:
-        right = list(batches).index(knee) >= len(batches) / 2  # where there is less room beside the line
+        right = list(batches).index(knee) >= len(batches) / 2  # where there is less room next to the line
         above.annotate(
             f"knee: batch {knee}",
             (knee, 0),
@@ -90,7 +90,7 @@ def _decade(low: float, high: float) -> tuple[float, float]:
 
 
 def _ticks(panel: Any, batches: Sequence[int], ticker: Any) -> None:
-    """The batches themselves, as many as there is room for."""
+    """Set the batches themselves as ticks, as many as there is room for."""
     step = -(-len(batches) // 10)
     panel.xaxis.set_major_locator(ticker.FixedLocator(list(batches)[::step]))
     panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda batch, _: f"{batch:g}"))

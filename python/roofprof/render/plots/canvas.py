@@ -32,7 +32,7 @@ Place: TypeAlias = tuple[float, float, float]  # x, y and area in square points 
 
 
 class Canvas:
-    """What is drawn first, the axes and their limits, says where labels may go."""
+    """A figure to draw on. The axes and their limits are drawn first: they decide where labels may go."""
 
     def __init__(self, title: str, subtitle: str, kinds: Sequence[str], remarks: Sequence[str]) -> None:
         lines = [line for remark in remarks for line in textwrap.wrap(remark, REMARK_WIDTH)]
@@ -73,7 +73,7 @@ class Canvas:
     def set_axes(
         self, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str], units: tuple[Formatter, Formatter]
     ) -> None:
-        """Limits, names and tick labels. Dots and lines come after it."""
+        """Set limits, names and tick labels. Dots and lines come after it."""
         axes = self.axes
         axes.set(xscale="log", yscale="log", xlim=x, ylim=y)
         for axis, name, unit in zip((axes.xaxis, axes.yaxis), names, units, strict=True):
@@ -91,19 +91,19 @@ class Canvas:
 
     @property
     def room(self) -> Room:
-        """What is free inside the axes."""
+        """The room inside the axes that labels may take."""
         assert self._room is not None, "set_axes comes first"
         return self._room
 
     def pixel(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the axes is."""
+        """Return the pixel at a point of the axes."""
         at = self.axes.transData.transform((x, y))
         return float(at[0]), float(at[1])
 
     # ---- dots
 
     def dots(self, places: Sequence[Place], kind: str, *, filled: bool, faint: bool = False) -> None:
-        """Dots of one kind, each with its area in square points."""
+        """Draw dots of one kind, each with its area in square points."""
         color, shape = STYLES[kind]
         xs, ys, areas = zip(*places, strict=True)
         self.axes.scatter(
@@ -126,7 +126,7 @@ class Canvas:
     # ---- labels
 
     def label_dot(self, text: str, x: float, y: float, area: float) -> None:
-        """A label beside a dot, and a line to it where it had to go further."""
+        """Draw a label next to a dot, and a line to it where it had to go further."""
         width, height = self._size(text, TEXT)
         anchor = self.pixel(x, y)
         places = list(around(anchor, self._radius(area), width, height))
@@ -158,7 +158,7 @@ class Canvas:
         )
 
     def label_line(self, text: str, start: tuple[float, float], end: tuple[float, float], *, from_end: bool) -> None:
-        """A label on a line, from one of its ends on; it interrupts the line."""
+        """Draw a label on a line, from one of its ends on; it interrupts the line."""
         width, height = self._size(text, SMALL)
         ends = self.pixel(*start), self.pixel(*end)
         places = list(along(*ends, width, height))
@@ -171,7 +171,7 @@ class Canvas:
         self.text_at(at, text, SMALL, LINES, rotation=math.degrees(math.atan2(y1 - y0, x1 - x0)))
 
     def label_point(self, text: str, boxes: Callable[[float, float], Sequence[Box]]) -> None:
-        """A label at the first free one of the places that are offered for its size."""
+        """Draw a label at the first free one of the places that are offered for its size."""
         box = self.room.take(boxes(*self._size(text, SMALL)))
         if box is not None:
             self.text_at(center_of(box), text, SMALL, LINES)
@@ -208,28 +208,28 @@ def _legend_entry(kind: str) -> Line2D:
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    """The end of a name says most of it: "...layer4.2.conv3". On one line, and printable."""
+    """Return the end of a name, which says most of it ("...layer4.2.conv3"), on one line, and printable."""
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= longest else "…" + text[-(longest - 1) :]
 
 
 def rates() -> Formatter:
-    """1G, 100G, 1T."""
+    """Return the formatter of rates: 1G, 100G, 1T."""
     return EngFormatter(sep="")
 
 
 def plain_numbers() -> Formatter:
-    """0.1, 1, 10, 1000."""
+    """Return the formatter of plain numbers: 0.1, 1, 10, 1000."""
     return FuncFormatter(lambda value, _: f"{value:.6g}")
 
 
 def durations() -> Formatter:
-    """1us, 10ms."""
+    """Return the formatter of times: 1us, 10ms."""
     return EngFormatter(unit="s", sep="")
 
 
 def area_of(time: float, longest: float) -> float:
-    """Of a dot in square points: in proportion to its time, and never too small to be seen."""
+    """Return the area of a dot in square points: in proportion to its time, and never too small to be seen."""
     return max(320 * time / longest if longest > 0 else 0, 9)
 
 
@@ -237,7 +237,7 @@ _LEAST = 1e-100  # of an axis; no figure of a machine is near it
 
 
 def limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:
-    """Around all values, and wide enough for two labelled ticks."""
+    """Return limits around all values, wide enough for two labelled ticks."""
     low, high = min(values) / below, max(values) * above
     if low < _LEAST or high > 1 / _LEAST:
         raise ValueError(f"values from {min(values):.3g} to {max(values):.3g} are beyond what an axis can show")

@@ -1,4 +1,4 @@
-"""What all pictures do with dots: their size by time, the names of the worst, arrows from before to after."""
+"""The drawing of dots in all pictures: their size by time, the names of the worst, arrows from before to after."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NEAR = 4  # pixels: what moved less has no arrow
 
 
 def kinds_in(view: RooflineView) -> list[str]:
-    """In the order of the palette."""
+    """Return the kinds of the dots, in the order of the palette."""
     present = {dot.kind for dot in view.dots}
     return [kind for kind in STYLES if kind in present]
 
 
 def moved(view: RooflineView, before: RooflineView | None) -> list[tuple[Dot, Dot]]:
-    """The dots that both have, as they were and as they are."""
+    """Return the dots that both have, as they were and as they are."""
     earlier = {dot.key: dot for dot in before.dots} if before else {}
     return [(earlier[dot.key], dot) for dot in view.dots if dot.key in earlier]
 
 
 def draw_dots(canvas: Canvas, view: RooflineView, before: RooflineView | None, place: Place) -> None:
-    """The largest first, so that small ones lie on them; where there is none, the reasons."""
+    """Draw the dots, the largest first, so that small ones lie on them; where there is none, the reasons."""
     if not view.dots:
         canvas.axes.text(
             0.5, 0.3, nothing_drawn(view), transform=canvas.axes.transAxes, ha="center", fontsize=TEXT, parse_math=False
@@ -51,7 +51,7 @@ def draw_dots(canvas: Canvas, view: RooflineView, before: RooflineView | None, p
 
 
 def label_worst(canvas: Canvas, view: RooflineView, place: Place) -> None:
-    """The names of those that waste most, with what they waste; where nothing has a roof, of the longest."""
+    """Draw the names of dots that waste most, with their waste; where nothing has a roof, of the longest."""
     longest = max((dot.time for dot in view.dots), default=0)
     for dot in view.hotspots[:LABELLED]:
         figure = "time" if dot.wasted_time is None else "wasted_time"

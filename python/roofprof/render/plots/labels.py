@@ -21,7 +21,7 @@ DIRECTIONS = 16
 
 
 def box_around(center: Point, width: float, height: float, angle: float = 0) -> Box:
-    """Of a text whose baseline has that angle in degrees."""
+    """Return the box of a text whose baseline has that angle in degrees."""
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     corners = ((-1, -1), (1, -1), (1, 1), (-1, 1))
     a, b, c, d = (
@@ -35,17 +35,17 @@ def box_around(center: Point, width: float, height: float, angle: float = 0) -> 
 
 
 def line_between(start: Point, end: Point) -> Box:
-    """A line as a box of no width."""
+    """Return a line as a box of no width."""
     return start, end, end, start
 
 
 def overlap(one: Box, other: Box) -> bool:
-    """Two convex boxes share a point unless a side of one has all of the other beyond it."""
+    """Return True when two convex boxes share a point: then no side of one has all of the other beyond it."""
     return not any(_apart(one, other, side) for box in (one, other) for side in _normals(box))
 
 
 def _normals(box: Box) -> Iterator[Point]:
-    """Across its sides, of which opposite ones are parallel. Of a line: across it, and along it."""
+    """Yield the directions across the box's sides, of which opposite ones are parallel; for a line also its own."""
     for (x0, y0), (x1, y1) in itertools.pairwise(box[:3]):
         if (x0, y0) != (x1, y1):
             yield y1 - y0, x0 - x1
@@ -60,7 +60,7 @@ def _apart(one: Box, other: Box, axis: Point) -> bool:
 
 @dataclass
 class Room:
-    """What is taken of the picture."""
+    """The places of a picture, and those that are taken."""
 
     left: float
     bottom: float
@@ -72,12 +72,12 @@ class Room:
     dots: list[tuple[float, float, float]] = field(default_factory=list)  # centre and radius
 
     def is_free(self, box: Box) -> bool:
-        """Whether a label may lie there."""
+        """Return True when a label may lie there."""
         inside = all(self.left <= x <= self.right and self.bottom <= y <= self.top for x, y in box)
         return inside and not any(overlap(box, taken) for taken in (*self.labels, *self.ways))
 
     def take(self, candidates: Iterable[Box], anchor: Point | None = None) -> Box | None:
-        """The first of the free candidates that hides fewest dots; None where none is free.
+        """Take and return the first of the free candidates that hides fewest dots; None where none is free.
 
         With an anchor, the way from there to the label must be free as well.
         """
@@ -99,7 +99,7 @@ class Room:
         return best[1]
 
     def _dots_below(self, box: Box) -> int:
-        """Reports may have ten thousand: all at once, in the box's own directions."""
+        """Return the number of dots that the box covers. Reports may have ten thousand dots: all are tested at once."""
         if not self.dots:
             return 0
         x, y, radius = np.asarray(self.dots).T
@@ -112,7 +112,7 @@ class Room:
 
 
 def around(anchor: Point, radius: float, width: float, height: float) -> Iterator[Box]:
-    """Places for a label beside a dot, the nearest first."""
+    """Yield places for a label around a dot, the nearest first."""
     for distance in DISTANCES:
         reach = radius + distance
         for step in range(DIRECTIONS):
@@ -123,7 +123,7 @@ def around(anchor: Point, radius: float, width: float, height: float) -> Iterato
 
 
 def along(start: Point, end: Point, width: float, height: float) -> Iterator[Box]:
-    """Places for a label on a line, from its start on."""
+    """Yield places for a label on a line, from its start on."""
     length = math.dist(start, end)
     if not length:
         return
@@ -136,11 +136,11 @@ def along(start: Point, end: Point, width: float, height: float) -> Iterator[Box
 
 
 def moved_up(box: Box, up: float) -> Box:
-    """The same box, higher."""
+    """Return the same box, higher."""
     a, b, c, d = ((x, y + up) for x, y in box)
     return a, b, c, d
 
 
 def center_of(box: Box) -> Point:
-    """Of its four corners."""
+    """Return the mean of the box's four corners."""
     return sum(x for x, _ in box) / 4, sum(y for _, y in box) / 4

@@ -17,7 +17,7 @@ class ShownReport(ViewedReport, Protocol):
 
 
 def html(report: ShownReport, table: str | None = None) -> str:
-    """The picture, if matplotlib is there and the report was timed, then the table, or a text in its place."""
+    """Return the picture, if matplotlib is there and the report was timed, then the table, or a text in its place."""
     text = report.table() if table is None else table
     return f"<div>{_picture(report)}{preformatted(text)}</div>"
 

@@ -31,7 +31,7 @@ def plot(
     *,
     expand: bool = False,
 ) -> Figure:
-    """As :meth:`roofprof.Report.plot`."""
+    """Draw a report: :meth:`roofprof.Report.plot`."""
     check(path, by, kind)
     if isinstance(before, (str, os.PathLike)):
         raise TypeError(f"before is a report, not a file: roofprof.Report.from_json({os.fspath(before)!r})")
@@ -61,7 +61,7 @@ def plot(
 def views_of(
     report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
 ) -> tuple[RooflineView, RooflineView | None]:
-    """What both reports fold alike is folded: the rest is matched module by module."""
+    """Return the views of both reports, which fold only what both fold alike; the rest is matched by module."""
     if before is None:
         return roofline_view(report, by, expand=expand), None
     folds, earlier = ({}, {}) if expand or by != "module" else in_both(folds_of(report), folds_of(before))
@@ -79,7 +79,7 @@ def check(path: str | os.PathLike[str] | None, by: str, kind: str) -> None:
 
 
 def content(figure: Figure, form: str) -> bytes:
-    """The file. The same picture gives the same bytes."""
+    """Return the file's bytes. The same picture gives the same bytes."""
     import matplotlib.style
 
     file = io.BytesIO()

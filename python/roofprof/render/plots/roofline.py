@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def draw(report: ViewedReport, view: RooflineView, before: RooflineView | None = None) -> Figure:
-    """The picture of a view of that report."""
+    """Return the picture of a view of that report."""
     canvas = Canvas(*headings(report, view, "roofline"), kinds_in(view), roofline_remarks(view, before))
     x, y = _limits(view, [*view.dots, *(dot for dot, _ in moved(view, before))])
     canvas.set_axes(x, y, ("FLOPs per byte", "FLOP/s"), (plain_numbers(), rates()))
@@ -63,7 +63,7 @@ _Line = tuple[Roof, tuple[float, float], tuple[float, float]]
 def _draw_roofs(
     canvas: Canvas, view: RooflineView, x: tuple[float, float], y: tuple[float, float]
 ) -> tuple[list[_Line], list[_Line]]:
-    """Slopes up to the highest roof, and roofs from the steepest slope on."""
+    """Draw slopes up to the highest roof, and roofs from the steepest slope on."""
     top = view.compute_roofs[0].rate if view.compute_roofs else y[1]
     slopes: list[_Line] = []
     for roof in view.memory_roofs:
@@ -105,7 +105,7 @@ def _label_ridge(canvas: Canvas, ridge: Ridge) -> None:
 
 
 def _draw_levels(canvas: Canvas, dots: Sequence[Dot]) -> None:
-    """A line through the intensities of a dot at L1, L2 and DRAM."""
+    """Draw a line through the intensities of a dot at L1, L2 and DRAM."""
     for dot in dots:
         if len(dot.levels) < 2:
             continue

@@ -1,14 +1,14 @@
-"""Speed-up against the number of ranks with a fitted curve, and what the loss consists of."""
+"""Speed-up against the number of ranks and what the loss consists of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from roofprof.render.files import write_whole
 from roofprof.render.plots.plot import FORMATS, content
-from roofprof.render.views.kinds import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from roofprof.render.views.kinds import GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,25 +17,15 @@ _BARS = (VERMILLION, ORANGE, PURPLE, GREY, SKY, GREEN)
 _SMALL = 8  # points
 
 
-class Curve(NamedTuple):
-    """Of a fit: its speed-up at numbers of ranks, and the ends of its interval; None where they are not known."""
-
-    ranks: Sequence[float]
-    values: Sequence[float]
-    lows: Sequence[float | None]
-    highs: Sequence[float | None]
-
-
 def draw_scaling(
     path: str | Path | None,
     *,
     ranks: Sequence[int],
     speed_ups: Sequence[float],
-    curve: Curve,
     parts: Mapping[str, Sequence[float]],
     title: str,
 ) -> Figure:
-    """Two panels: speed-up over ranks, and the loss of each number of ranks in parts, in percent of the ranks' time.
+    """Draw two panels: speed-up over ranks, and each number of ranks' loss in parts, in percent of the ranks' time.
 
     The first of ``ranks`` is what speed-ups are relative to. Written to ``path`` where there is one.
     """
@@ -53,31 +43,19 @@ def draw_scaling(
         FigureCanvasAgg(figure)  # no window, whatever the backend is
         above, below = figure.subplots(2, 1, height_ratios=(3, 2))
         figure.suptitle(title, fontsize=11, parse_math=False)
-        _draw_speed_up(above, ranks, speed_ups, curve)
+        _draw_speed_up(above, ranks, speed_ups)
         _draw_loss(below, ranks[1:], {part: shares[1:] for part, shares in parts.items()})
     if path is not None:
         write_whole(path, content(figure, form))
     return figure
 
 
-def _draw_speed_up(panel: Any, ranks: Sequence[int], speed_ups: Sequence[float], curve: Curve) -> None:
+def _draw_speed_up(panel: Any, ranks: Sequence[int], speed_ups: Sequence[float]) -> None:
     from matplotlib import ticker
 
-    ends = [curve.ranks[0], curve.ranks[-1]]
+    ends = [ranks[0], ranks[-1]]
     panel.plot(ends, [n / ranks[0] for n in ends], color=GREY, linewidth=1, linestyle=":", label="ideal")
-    measured = [at for at, n in enumerate(curve.ranks) if n <= ranks[-1]]
-    beyond = slice(len(measured) - 1, None)
-    known = [
-        (n, low, high)
-        for n, low, high in zip(curve.ranks[beyond], curve.lows[beyond], curve.highs[beyond], strict=True)
-        if low is not None and high is not None
-    ]
-    if known:
-        at, low, high = zip(*known, strict=True)
-        panel.fill_between(at, low, high, color=BLUE, alpha=0.18, linewidth=0, label="predicted, 80% interval")
-    panel.plot(curve.ranks[: len(measured)], curve.values[: len(measured)], color=BLUE, label="fitted")
-    panel.plot(curve.ranks[beyond], curve.values[beyond], color=BLUE, linestyle="--", label="predicted")
-    panel.plot(ranks, speed_ups, "o", color=VERMILLION, label="measured")
+    panel.plot(ranks, speed_ups, "o-", color=VERMILLION, label="measured")
     panel.set_xscale("log", base=2)
     panel.set_yscale("log", base=2)
     panel.set_xlabel("ranks")
@@ -90,7 +68,7 @@ def _draw_speed_up(panel: Any, ranks: Sequence[int], speed_ups: Sequence[float],
 
 
 def _draw_loss(panel: Any, ranks: Sequence[int], parts: Mapping[str, Sequence[float]]) -> None:
-    """Losses are stacked upwards, gains downwards."""
+    """Draw losses stacked upwards, gains downwards."""
     places = range(len(ranks))
     tops, bottoms = [0.0] * len(ranks), [0.0] * len(ranks)
     for color, (part, shares) in zip(_BARS, parts.items(), strict=False):

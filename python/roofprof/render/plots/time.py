@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def draw(report: ViewedReport, view: RooflineView, before: RooflineView | None = None) -> Figure:
-    """The picture of a view of that report."""
+    """Return the picture of a view of that report."""
     unplaced = [dot for dot in view.dots if not _has_place(dot)]
     placed = _placed(view)
     earlier = _placed(before) if before else None

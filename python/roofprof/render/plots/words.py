@@ -1,4 +1,4 @@
-"""What a picture says beside its axes."""
+"""The text around a picture's axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TITLES = {"roofline": "roofline", "time": "time roofline"}
 
 
 def headings(report: ViewedReport, view: RooflineView, kind: str) -> tuple[str, str]:
-    """What was run and what the dots are; on what, and how long it took."""
+    """Return the title, with the model and the kind of the dots, and the subtitle, with the machine and the time."""
     title = f"{shortened(report.model or 'the model', 34)}: {TITLES[kind]}, {DOTS[view.by]}"
     environment = report.environment
     gpu = environment.get("gpu_device")
@@ -36,7 +36,7 @@ def headings(report: ViewedReport, view: RooflineView, kind: str) -> tuple[str, 
 
 
 def roofline_remarks(view: RooflineView, before: RooflineView | None) -> list[str]:
-    """How to read the roofline, and what it leaves out."""
+    """Return remarks on reading the roofline, and on what it leaves out."""
     said = _of_dots(view)
     if view.ridges:
         said += " Numbers on the roofs: FLOPs per byte where memory stops being the limit."
@@ -46,7 +46,7 @@ def roofline_remarks(view: RooflineView, before: RooflineView | None) -> list[st
 
 
 def time_remarks(view: RooflineView, before: RooflineView | None, unplaced: list[Dot]) -> list[str]:
-    """How to read the time roofline, and what it leaves out."""
+    """Return remarks on reading the time roofline, and on what it leaves out."""
     said = f"{_of_dots(view)} Above the diagonal memory is the limit, below it compute; the lower bound is the larger."
     roofless = [f"Left out: {len(unplaced)} whose roofs are not known."] if unplaced else []
     return [said, *_of_roofs(view), *_of_change(view, before), *roofless, *_left_out(view)]
@@ -97,6 +97,6 @@ def _left_out(view: RooflineView) -> list[str]:
 
 
 def nothing_drawn(view: RooflineView) -> str:
-    """In place of the dots."""
+    """Return the text that takes the place of the dots."""
     reasons = [f"{left.count}: {left.reason}" for left in view.left_out] or ["nothing was observed"]
     return "\n".join(["No dot has a place here.", *(line for why in reasons for line in textwrap.wrap(why, 60))])

@@ -12,7 +12,7 @@ HOST = 1  # the process of the host; devices come after it
 
 
 def chrome_trace(timeline: Timeline, facts: dict[str, Any]) -> str:
-    """The file's text: a process for the host and each device, a track for modules, for ops and for each stream.
+    """Return the file's text: a process for the host and each device, a track for modules, for ops and for each stream.
 
     ``facts``: of the report, for the file's head. Times are microseconds.
     """

@@ -24,7 +24,7 @@ class WritesTraces:
     _compiled: _report.Report
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """The run that the rows come from, in the Trace Event Format of Perfetto (https://ui.perfetto.dev).
+        """Write the run that the rows come from, in the Trace Event Format of Perfetto (https://ui.perfetto.dev).
 
         Tracks for modules and regions, for ops, and for each stream of a device, with arrows from ops to the kernels
         that they launched. The file's name ends in ".json", or ".json.gz", which compresses. Raises ValueError for
@@ -36,7 +36,7 @@ class WritesTraces:
         _write(path, chrome_trace(timeline(self._compiled), {"generator": f"roofprof {_build_info.VERSION}", **facts}))
 
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """The same as a file of https://www.speedscope.app: a profile for each thread and each stream.
+        """Write the run as a file of https://www.speedscope.app: a profile for each thread and each stream.
 
         Names and what is raised: as for :meth:`to_chrome_trace`.
         """
@@ -44,7 +44,7 @@ class WritesTraces:
         _write(path, speedscope(timeline(self._compiled), _title(self._compiled), f"roofprof {_build_info.VERSION}"))
 
     def to_flame_graph(self, path: str | os.PathLike[str]) -> None:
-        """The time of each module as a flame graph, of any report with times.
+        """Write the time of each module as a flame graph, of any report with times.
 
         ".svg" is a picture that needs nothing else; ".folded" or ".txt" has folded stacks, "model;layer;conv 123" in
         nanoseconds. Raises ValueError for a count and for other names, OSError where the file cannot be written.
@@ -65,7 +65,7 @@ _BY_SUFFIX: dict[str, _Writer] = {
 
 
 def writer_for(path: str | os.PathLike[str]) -> _Writer:
-    """The method that writes what a file's name asks for. Raises ValueError, listing the suffixes, where none does."""
+    """Return the method that writes a file of that name. Raises ValueError, listing the suffixes, for others."""
     name = Path(path).name.lower()
     for suffix, write in _BY_SUFFIX.items():
         compressed = suffix.endswith(".json") and name.endswith(f"{suffix}.gz")
@@ -76,7 +76,7 @@ def writer_for(path: str | os.PathLike[str]) -> _Writer:
 
 
 def needs_events(path: str | os.PathLike[str]) -> bool:
-    """Whether what the name asks for is made of single events."""
+    """Return True when the format of the file's name is made of single events."""
     return writer_for(path) is not WritesTraces.to_flame_graph
 
 

@@ -26,7 +26,7 @@ svg.box:hover rect { stroke: #1a1a1a; stroke-width: 2 }
 
 
 def flame_svg(roots: list[Node], title: str) -> str:
-    """The file's text. It is as wide as what shows it: widths are percentages, text and heights are pixels."""
+    """Return the file's text. It is as wide as its window: widths are percentages, text and heights are pixels."""
     total = sum(root.time_ns for root in roots)
     boxes = list(_boxes(roots, total))
     height = HEAD + LINE * (1 + max((level for level, *_ in boxes), default=0)) + 8
@@ -105,7 +105,7 @@ def _color(percent_of_roof: float | None) -> str:
 
 
 def _text(text: str) -> str:
-    """As text of an XML document, which has no place for some characters, however they are written."""
+    """Return a text for an XML document, which cannot have some characters, not even escaped: they are replaced."""
     return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
 
 

@@ -12,7 +12,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope(timeline: Timeline, name: str, exporter: str) -> str:
-    """The file's text: an evented profile for each thread, ops inside of their modules, and for each stream."""
+    """Return the file's text: an evented profile for each thread, ops inside of their modules, and for each stream."""
     tracks = [
         (thread_name(thread), nested([*scopes, *ops]))
         for thread, (scopes, ops) in enumerate(zip(timeline.scopes, timeline.ops, strict=True))
@@ -46,7 +46,7 @@ class _Frames:
 
 
 def _profile(name: str, slices: Iterable[Slice], frames: _Frames) -> dict[str, Any]:
-    """``slices`` nest, outer ones first. What is open closes, innermost first, before the next one opens."""
+    """Return the profile of nested ``slices``, outer ones first. Ended slices close before the next one opens."""
     events: list[dict[str, Any]] = []
     open_: list[tuple[int, int]] = []  # frame and end
     for slice_ in slices:

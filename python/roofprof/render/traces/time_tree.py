@@ -24,7 +24,7 @@ class Node:
 
     @property
     def own_ns(self) -> int:
-        """What its children did not take."""
+        """The time that its children did not take."""
         return max(self.time_ns - sum(child.time_ns for child in self.children), 0)
 
 
@@ -64,7 +64,7 @@ def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
 
 
 def nested(roots: list[Node]) -> list[dict[str, Any]]:
-    """As plain data: "path", "type", "time" and "own_time" in nanoseconds, and "modules" inside of it."""
+    """Return the nodes as plain data: "path", "type", "time" and "own_time" in nanoseconds, and "modules" inside."""
     found: list[dict[str, Any]] = []
     waiting = [(root, found) for root in reversed(roots)]
     while waiting:
@@ -78,7 +78,7 @@ def nested(roots: list[Node]) -> list[dict[str, Any]]:
 
 
 def folded(roots: list[Node]) -> str:
-    """Brendan Gregg's folded stacks: a line "model;layer;conv 123" for each module with time of its own, in ns."""
+    """Return Brendan Gregg's folded stacks: a line "model;layer;conv 123" for each module with own time, in ns."""
     return "".join(f"{';'.join(stack)} {node.own_ns}\n" for stack, node in _stacks(roots) if node.own_ns)
 
 
@@ -92,5 +92,5 @@ def _stacks(roots: list[Node]) -> Iterator[tuple[tuple[str, ...], Node]]:
 
 
 def _frame(name: str) -> str:
-    """Semicolons part frames, line ends stacks, and the last space parts the number from them."""
+    """Return a frame's name without semicolons, which separate frames, and line ends, which separate stacks."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", name).replace(";", ":").strip() or "?"

@@ -22,7 +22,7 @@ NOT_TIMED = (
 
 @dataclass(slots=True)
 class Slice:
-    """What ran from when to when, in nanoseconds from the run's start on, or from the first launch before it."""
+    """A span of time, in nanoseconds since the run's start, or since the first launch before it, and what ran in it."""
 
     id: int  # of an event of the host; 0: a launch
     kind: str  # "module", "region", "op", "looked_through", "kernel", "copy", "fill"
@@ -44,7 +44,7 @@ class Timeline:
 
 
 def timeline(report: _report.Report) -> Timeline:
-    """What a report keeps of its run. Raises ValueError, with what to do, where it keeps nothing."""
+    """Return the events that a report keeps of its run. Raises ValueError, with what to do, where it keeps none."""
     events = _report.events_of(report)
     if events is None:
         raise ValueError(NOT_TIMED if report.total.time is None else NOT_KEPT)
@@ -79,9 +79,9 @@ def timeline(report: _report.Report) -> Timeline:
 
 
 def nested(slices: Iterable[Slice]) -> list[Slice]:
-    """The same time in slices that nest, outer ones first: what ends after the slice that it began in is cut there.
+    """Return the same time in slices that nest, outer ones first: a slice is cut where the one around it ends.
 
-    An op can end after the scope that it began in: what remains of it is a slice beside the scope.
+    An op can end after the scope that it began in: the rest of it becomes a slice after the scope.
     """
     waiting = [(_outer_first(slice_), i, slice_) for i, slice_ in enumerate(slices)]
     heapq.heapify(waiting)
@@ -103,7 +103,7 @@ def nested(slices: Iterable[Slice]) -> list[Slice]:
 
 
 def side_by_side(launches: list[Slice]) -> list[list[Slice]]:
-    """As few lanes as possible in each of which one launch ends before the next one begins; sorted by begin."""
+    """Return the fewest lanes in each of which one launch ends before the next one begins; sorted by begin."""
     lanes: list[list[Slice]] = []
     free: list[tuple[int, int]] = []  # when each lane's last launch ends
     for launch in launches:
@@ -118,12 +118,12 @@ def side_by_side(launches: list[Slice]) -> list[list[Slice]]:
 
 
 def thread_name(index: int) -> str:
-    """Threads are numbered in the order of their first events."""
+    """Return a thread's name: its number, in the order of the threads' first events."""
     return f"thread {index + 1}"
 
 
 def stream_name(stream: int, lane: int) -> str:
-    """Of a device's track."""
+    """Return the name of a device's track."""
     return f"stream {stream}" + (f" (beside {lane})" if lane else "")
 
 
@@ -153,7 +153,7 @@ class _Words:
         return name if phase in {"forward", "optimizer"} else f"{name} ({phase})"
 
     def facts(self, event: dict[str, Any]) -> dict[str, Any]:
-        """The same dict for events of one bucket: there may be a million of them."""
+        """Return the event's facts; events of one bucket share a dict, as there may be a million of them."""
         key = event["module"], event["phase"], event["region"], event["bucket"]
         if key not in self._facts:
             self._facts[key] = self._new_facts(event)

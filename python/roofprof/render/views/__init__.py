@@ -1,1 +1,1 @@
-"""What pictures and pages show of a report, as plain data: no drawing, and no figure that the report does not have."""
+"""The content of pictures and pages of a report, as plain data: no drawing, and no figure that the report lacks."""

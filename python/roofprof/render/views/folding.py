@@ -1,4 +1,4 @@
-"""Which modules are one dot: equal siblings, and what lies below them at the same place."""
+"""The modules that share a dot: equal siblings, and the modules at the same place below them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Folds: TypeAlias = dict[str, Fold]  # by name, as in "layers.0-79.mlp"
 
 
 def folds_of(report: ViewedReport) -> Folds:
-    """The folds of a report, as its siblings tell them."""
+    """Return the folds of a report, by its siblings."""
     known = {row.path for row in report.rows}
     folds: Folds = {}
     for group in report.siblings:  # outer ones first: a group within a group has its members below all of the outer's
@@ -34,6 +34,6 @@ def folds_of(report: ViewedReport) -> Folds:
 
 
 def in_both(folds: Folds, others: Folds) -> tuple[Folds, Folds]:
-    """Those that are the same modules in two reports, so that what one of them folds is no dot of one side alone."""
+    """Return the folds that have the same modules in two reports, so that no folded dot exists on one side alone."""
     same = [name for name, fold in folds.items() if name in others and others[name].members == fold.members]
     return {name: folds[name] for name in same}, {name: others[name] for name in same}

@@ -40,16 +40,16 @@ STYLES = {
 
 
 def kinds_of(ops: Iterable[str]) -> dict[str, str]:
-    """The family of each operator's cost, as ``roofprof ops`` lists it: "aten::conv2d" is a "convolution"."""
-    # Users' costs come last: torch's own operators stay what they are.
+    """Return the family of each operator's cost, as ``roofprof ops`` lists it: "aten::conv2d" is a "convolution"."""
+    # Users' costs come last, so that they do not change the family of torch's own operators.
     families = {cost["op"].partition(".")[0]: cost["family"] for cost in reversed(_report.op_costs())}
     families[COMPILED] = COMPILED
-    # As costs are found: a line stands for the in-place form too.
+    # A line stands for the in-place form too, as in the search for costs.
     return {op: families.get(op) or families.get(op.removesuffix("_")) or _kind_by_tags(op) for op in ops}
 
 
 def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[str, str]:
-    """The kind that a module's own ops take most time for; where they have no times, move most bytes for.
+    """Return the kind that a module's own ops take most time for; without times, move most bytes for.
 
     By path; ``fold_of``: modules that are one, by that name. Ops without work (views) have no say: they compute nothing
     that a dot shows.
@@ -65,7 +65,7 @@ def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[s
 
 
 def _kind_by_tags(op: str) -> str:
-    """Of the operators that need no line, because torch says what they are."""
+    """Return the kind of an operator without a line: torch's tags give it."""
     import torch
 
     namespace, _, name = op.partition("::")

@@ -1,4 +1,4 @@
-"""What the views read of a report, which imports what draws them."""
+"""The part of a report that the views read; the report imports what draws them, so they cannot import it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A report as a roofline: the machine's roofs, and a dot for each module, operator or kernel.
 
-Every figure is the report's own. What has no place among the dots is told with its reason.
+Every figure is the report's own. Rows that cannot be dots are listed with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Roof:
 
     @property
     def unit(self) -> str:
-        """Of the rate."""
+        """The unit of the rate."""
         if self.kind == "memory":
             return "B/s"
         return "FLOP/s" if self.name.startswith(("fp", "bf", "tf")) else "op/s"
@@ -41,7 +41,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Where the slope of a level meets the roof of a dtype: work of fewer operations per byte is bound by memory."""
+    """The point where the slope of a level meets the roof of a dtype: memory bounds work of lower intensity."""
 
     compute: str
     memory: str
@@ -53,7 +53,7 @@ class Ridge:
 class Dot:
     """One module, operator or kernel: ``rate`` operations per second at ``intensity`` operations per byte.
 
-    Of folded siblings each figure is that of the members' sum.
+    A dot of folded siblings has the figures of their sum.
     """
 
     key: str  # of a module its path, of folded ones "layers.0-79.mlp", of an operator its name
@@ -82,7 +82,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class RooflineView:
-    """What a roofline shows; the dots in the report's order."""
+    """The content of a roofline; the dots in the report's order."""
 
     by: str
     roofs: tuple[Roof, ...]
@@ -112,7 +112,7 @@ class RooflineView:
 def roofline_view(
     report: ViewedReport, by: str = "module", *, expand: bool = False, folds: Folds | None = None
 ) -> RooflineView:
-    """The roofline of a report.
+    """Return the roofline of a report.
 
     by="module": a dot is what a module's own ops do, without those of the modules below it; so each op is in exactly
     one dot. A module around compiled code has one dot for all of it. by="op": all calls of an operator. by="kernel":
@@ -155,7 +155,7 @@ def _roofs(report: ViewedReport) -> tuple[Roof, ...]:
 
 
 def _origin(of: _report.Provenance) -> tuple[str, str]:
-    """Where a roof comes from, in brief and in full."""
+    """Return the origin of a roof, in brief and in full."""
     source = f"{of.source} {of.date}".strip()
     spread = f"spread {100 * of.spread:.2g}%" if of.spread is not None else ""
     return source, ", ".join(part for part in (source, of.method, spread) if part)
@@ -210,7 +210,7 @@ class _Source:
 
 
 def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
-    """The first member's place is that of all."""
+    """Yield the modules; a fold comes at the place of its first member."""
     single = list(_each_module(report, {path: name for name, fold in folds.items() for path in fold.members}))
     by_path = {source.key: source for source in single}
     folded: set[str] = set()
@@ -285,7 +285,7 @@ class _Places:
             self.dots.append(_dot(source))
 
     def told(self) -> tuple[LeftOut, ...]:
-        """What takes most time first."""
+        """Return the rows left out by reason, the longest time first."""
         told = [LeftOut(reason, count, time) for reason, (count, time) in self._left_out.items()]
         return tuple(sorted(told, key=lambda left: -left.time))
 
@@ -296,12 +296,12 @@ def _levels(source: _Source) -> tuple[tuple[str, float], ...]:
 
 
 def _intensity(source: _Source) -> float | None:
-    """By the bytes of DRAM where they were measured, else by those of the shapes."""
+    """Return the intensity by the bytes of DRAM where they were measured, else by those of the shapes."""
     return source.figure("dram_intensity") or source.figure("intensity")
 
 
 def _why_no_place(source: _Source) -> str:
-    """The first thing that is missing; empty where nothing is."""
+    """Return the first thing that is missing; empty where nothing is."""
     of_kernel = isinstance(source.row, _report.KernelRow)
     if isinstance(source.row, _report.KernelRow) and source.row.kind != "kernel":
         return "copies and memsets: no FLOPs"

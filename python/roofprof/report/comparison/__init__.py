@@ -1,4 +1,4 @@
-"""Two reports beside each other: what changed, and which times changed beyond the noise."""
+"""The comparison of two reports: all that changed, and the times that changed beyond the noise."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class ComparedRow:
 
     @property
     def verdict(self) -> str:
-        """Of its time: "faster", "slower", "same" (no change beyond the noise) or "not tested"."""
+        """The verdict on its time: "faster", "slower", "same" (no change beyond the noise) or "not tested"."""
         return self.finding.verdict
 
     @property
     def p(self) -> float | None:
-        """Of its time, adjusted for all rows; None where it was not tested."""
+        """The p-value of its time, adjusted for all rows; None where it was not tested."""
         return self.finding.p
 
     @property
@@ -78,19 +78,19 @@ class ComparedRow:
         return {name: self.figure(name) for name in FIGURES}
 
     def figure(self, name: str) -> Change:
-        """Any figure of a row: ``row.figure("time").ratio``. Raises AttributeError for a name that none has."""
+        """Return any figure of a row: ``row.figure("time").ratio``. Raises AttributeError for a name that none has."""
         comparable = not (self.roofs_differ and name in _OF_ROOFS)
         return Change(getattr(self.before, name), getattr(self.after, name), comparable)
 
     @property
     def counts_changed(self) -> bool:
-        """Whether it does other work, or was counted otherwise."""
+        """Return True when the row does other work, or was counted in another way."""
         counted = (*COUNTS, "type", "incomplete")
         return any(getattr(self.before, name) != getattr(self.after, name) for name in counted)
 
     @property
     def changed(self) -> bool:
-        """In its work, in its time beyond the noise, or in what bounds it (where both have the same roofs)."""
+        """Return True for a change of the work, of the time beyond the noise, or of the bound by the same roofs."""
         bound = self.figure("bound")
         other_bound = bound.comparable and self.verdict != "same" and bound.before != bound.after
         return self.counts_changed or self.verdict in {"faster", "slower"} or (other_bound and self.p is not None)
@@ -98,7 +98,7 @@ class ComparedRow:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """What :func:`compare` found."""
+    """The result of :func:`compare`."""
 
     before: Report
     after: Report
@@ -112,18 +112,18 @@ class Comparison(Result):
 
     @property
     def changed(self) -> bool:
-        """Whether any work changed, any module came or went, or any time changed beyond the noise."""
+        """Return True when any work changed, any module came or went, or any time changed beyond the noise."""
         return bool(self.added or self.removed or any(row.changed for row in (self.total, *self.modules)))
 
     def row(self, path: str) -> ComparedRow:
-        """By its path in the second report; "" is the model. Raises KeyError where both have no such module."""
+        """Return the row by its path in the second report; "" is the model. Raises KeyError for other paths."""
         for row in self.modules:
             if row.path == path:
                 return row
         raise KeyError(f"no module '{path}' is in both reports")
 
     def table(self, width: int = 120, limit: int = 0, *, every: bool = False) -> str:
-        """As text: what else differs, the total, the modules that changed, how times were tested.
+        """Return the text: what else differs, the total, the modules that changed, how times were tested.
 
         limit: most modules shown, the largest changes of time first, 0 for all; every: unchanged ones too.
         """
@@ -138,7 +138,7 @@ class Comparison(Result):
         return f"{self.before.model} ({self.names[0]}) and {self.after.model} ({self.names[1]})"
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without scripts. With a path it is written there as well. Raises OSError where it cannot be."""
+        """Return one page without scripts. With a path, write it there as well. Raises OSError where it cannot be."""
         from roofprof.report.comparison.page import as_page
 
         text = as_page(self)
@@ -147,7 +147,7 @@ class Comparison(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values; ``docs/compare.md`` lists its keys."""
+        """Return the JSON's data as Python values; ``docs/compare.md`` lists its keys."""
         table = fields.of("row")
         return {
             "schema_version": SCHEMA_VERSION,
@@ -166,7 +166,7 @@ class Comparison(Result):
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
+        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         if path is not None:
             write_whole(path, text.encode())
@@ -183,7 +183,7 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     matched = match(*rows)
     total, first = before._compiled.row_run_times_ns()
     other_total, second = after._compiled.row_run_times_ns()
-    # By the row's place in the second report: paths may be those of a module and of a region.
+    # The key is the row's place in the second report: a module and a region may have the same path.
     own = {str(index): first[other] for index, other in matched.pairs.items() if first[other]}
     others = {str(index): runs for index, runs in enumerate(second) if runs}
     found = _judged({**own, **_total(total)}, {**others, **_total(other_total)}, before, after, names)

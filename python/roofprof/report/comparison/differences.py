@@ -1,4 +1,4 @@
-"""What else differs between two reports: said before any figure is compared."""
+"""The other differences between two reports, which a comparison names before any figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.report.report import Report
 
-# By what they mean for a reader, the most telling first; what is not listed follows under its own name.
+# These facts come in order of their weight for a reader; other facts follow under their own names.
 _NAMES = {
     "device": "machine",
     "torch": "torch",
@@ -64,12 +64,12 @@ def _environment(before: Report, after: Report) -> list[Difference]:
     ]
 
 
-# By the end of a fact's name: the unit, as values have it.
+# The end of a fact's name decides on the unit of its values.
 _UNITS = {"_hz": "Hz", "_bytes": "B", "_watts": "W", "_celsius": "°C", "_percent": "%"}
 
 
 def _unit_of(name: str) -> tuple[str, str]:
-    """The end of a fact's name that is a unit, and that unit; both "" where there is none."""
+    """Return the end of a fact's name that is a unit, and that unit; both "" where there is none."""
     return next(((end, unit) for end, unit in _UNITS.items() if name.endswith(end)), ("", ""))
 
 
@@ -86,7 +86,7 @@ def _told_apart(before: Any, after: Any, unit: str) -> tuple[str, str]:
 
 
 def _amount(value: Any, unit: str, digits: int | None = 3) -> str:
-    """As in "228 GB", "2.2 GHz"; without digits "227,994,112,000 B"."""
+    """Return an amount as "228 GB" or "2.2 GHz"; without digits as "227,994,112,000 B"."""
     if value is None:
         return "unknown"
     if not unit or isinstance(value, str):

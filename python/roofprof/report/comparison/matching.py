@@ -1,4 +1,4 @@
-"""Which rows of two reports are the same module: by path, else by place in the tree and equal work."""
+"""The pairs of rows in two reports that are the same module: by path, else by place in the tree and equal work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Matched(NamedTuple):
 
 
 def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matched:
-    """Pairs rows of equal path, then those in one place that do the same, then what does the same at all."""
+    """Pair rows of equal path, then those in one place that do the same, then any that do the same."""
     by_name = {_identity(row): index for index, row in enumerate(before)}
     pairs = {index: by_name[_identity(row)] for index, row in enumerate(after) if _identity(row) in by_name}
     parents = _parents(before), _parents(after)
@@ -37,7 +37,7 @@ def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matche
 
 
 def _parents(rows: Sequence[_report.Row]) -> list[int]:
-    """The index of each row's parent; -1 of the model and what stands beside it."""
+    """Return the index of each row's parent; -1 for the rows at the top level, such as the model."""
     parents, above = [], list[int]()
     for index, row in enumerate(rows):
         del above[row.depth :]
@@ -47,7 +47,7 @@ def _parents(rows: Sequence[_report.Row]) -> list[int]:
 
 
 def _identity(row: _report.Row) -> Hashable:
-    """A region may have the path of a module."""
+    """Return the path, and True for a region: a region may have the path of a module."""
     return row.path, row.type == REGION
 
 
@@ -62,7 +62,7 @@ def _pair_children(
     pairs: dict[int, int],
     ambiguous: set[int],
 ) -> bool:
-    """Whether any was found: rows without a partner, below partners, of equal name below them or of equal work."""
+    """Pair rows without a partner below paired parents, by equal name or else by equal work; return True if any was."""
     taken = set(pairs.values())
     found = False
     for key_of in (_name, _work):
@@ -91,7 +91,7 @@ def _name(row: _report.Row) -> str:
 
 
 def _pair_moved(before: Sequence[_report.Row], after: Sequence[_report.Row], pairs: dict[int, int]) -> None:
-    """What has gone to another place: only where one row alone does such work, on either side."""
+    """Pair rows that are in another place now, only where on either side a single row does such work."""
     taken = set(pairs.values())
     left, right = defaultdict[Hashable, list[int]](list), defaultdict[Hashable, list[int]](list)
     for index, row in enumerate(before):

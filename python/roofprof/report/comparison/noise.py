@@ -1,4 +1,4 @@
-"""Which times changed: a test within the runs of two reports, and a guard for what runs of one process cannot show."""
+"""The times that changed: a test within the runs of two reports, and a guard for differences between processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Runs = Sequence[int]  # nanoseconds of each run
 
 
 class Finding(NamedTuple):
-    """What is known of one row's time."""
+    """The verdict on one row's time."""
 
     verdict: str  # "faster", "slower", "same", "not tested"
     p: float | None = None  # adjusted for all rows; None: not tested
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 def judge(before: Mapping[str, Runs], after: Mapping[str, Runs]) -> dict[str, Finding]:
-    """Of each row that both have. The family that p is adjusted for is all of them together."""
+    """Return the finding of each row in both reports. p is adjusted for all of these rows together."""
     runs = max((len(times) for times in before.values()), default=0), max(map(len, after.values()), default=0)
     whole = [key for key in before if key in after and (len(before[key]), len(after[key])) == runs]
     timed = [key for key in whole if statistics.median(before[key]) > 0 and statistics.median(after[key]) > 0]
@@ -70,7 +70,7 @@ def _spread(times: Runs) -> int:
 
 
 def _usual_spread(rows: Sequence[Runs]) -> float:
-    """What the median row has, relative to its time: a small one is luck where the runs are few."""
+    """Return the spread of the median row, relative to its time: with few runs a small spread is luck."""
     return statistics.median([_spread(times) / statistics.median(times) for times in rows] or [0.0])
 
 

@@ -25,7 +25,7 @@ _FIGURES = ("macs", "flops", "bytes", "bound", "wasted_time")
 
 
 def as_text(comparison: Comparison, width: int, limit: int, *, every: bool) -> str:
-    """All of it; see Comparison.table."""
+    """Return all of the comparison; see Comparison.table."""
     shown, left_out = chosen_rows(comparison, limit, every=every)
     base = min((row.after.depth for row in shown), default=0)
     rows = [[(name_of(row), row.after.depth - base), *((cell, 0) for cell in cells_of(row))] for row in shown]
@@ -51,7 +51,7 @@ _CELLS = (
 
 
 def heading(comparison: Comparison) -> str:
-    """What is compared with what."""
+    """Return the names of the two sides, with model, device and number of runs."""
     sides = [
         f"{name} ({report.model} on {report.device}, {len(report.run_times)} timed runs)"
         for report, name in zip((comparison.before, comparison.after), comparison.names, strict=True)
@@ -60,14 +60,14 @@ def heading(comparison: Comparison) -> str:
 
 
 def said_first(comparison: Comparison) -> list[str]:
-    """What else is not the same; a sentence where nothing is."""
+    """Return the other differences; one sentence where there are none."""
     return [str(difference) for difference in comparison.differences] or [
         "nothing: machine, torch, threads, device, dtype, inputs and roofs are the same"
     ]
 
 
 def chosen_rows(comparison: Comparison, limit: int, *, every: bool) -> tuple[list[ComparedRow], int]:
-    """The modules that are shown, in the model's order, and how many are not.
+    """Return the modules that are shown, in the model's order, and the number of others.
 
     Without `every` those that changed; where none did, the model and what is right below it.
     """
@@ -82,13 +82,13 @@ def chosen_rows(comparison: Comparison, limit: int, *, every: bool) -> tuple[lis
 
 
 def name_of(row: ComparedRow) -> str:
-    """The module's path, and the former one where it was renamed."""
+    """Return the module's path, and the former one where it was renamed."""
     path = row.path or "(model)"
     return path if row.path == row.before.path else f"{path} (was {row.before.path or '(model)'})"
 
 
 def cells_of(row: ComparedRow) -> list[str]:
-    """One for each column after the name."""
+    """Return one cell for each column after the name."""
     time = fields.of("row")["time"]
     ratio = row.figure("time").ratio
     percent = "n/a" if ratio is None else f"{100 * (ratio - 1):+.1f}%"
@@ -98,7 +98,7 @@ def cells_of(row: ComparedRow) -> list[str]:
 
 
 def _figure(row: ComparedRow, name: str) -> str:
-    """One value where it is the same, also where another that shows as the same text."""
+    """Return one value where both are equal or show as the same text, else both."""
     figure = row.figure(name)
     if not figure.comparable and name == "wasted_time":
         return "n/a"
@@ -112,7 +112,7 @@ def _figure(row: ComparedRow, name: str) -> str:
 
 
 def moved(comparison: Comparison) -> list[tuple[str, str]]:
-    """Modules that came, went or were renamed: a label and a text for each kind."""
+    """Return modules that came, went or were renamed: a label and a text for each kind."""
     renamed = [
         f"{row.before.path or '(model)'} -> {row.path or '(model)'}{' (others would match as well)' * row.ambiguous}"
         for row in comparison.renamed
@@ -127,7 +127,7 @@ def _few(names: list[str], most: int = 12) -> list[str]:
 
 
 def how_tested(comparison: Comparison) -> str:
-    """The test by its name and its guard, or why there was none."""
+    """Return the test by its name and its guard, or why there was none."""
     reasons = {row.reason: row for row in (comparison.total, *comparison.modules) if row.verdict == "not tested"}
     tested = sum(row.p is not None for row in (comparison.total, *comparison.modules))
     text = f"{TEST}, at {ALPHA:.0%}, over {tested} rows; besides, {GUARD}" if tested else ""

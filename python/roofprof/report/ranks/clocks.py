@@ -1,7 +1,8 @@
-"""How far the clock of another machine is from rank 0's, by asking what time it is there.
+"""The offset of another machine's clock from rank 0's, measured by asking for the time there.
 
-The one who asks knows that the answer was given between asking and hearing it; of several answers the one that came
-soonest is the most certain (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989).
+The process that asks knows that the other machine read its clock between the question and the answer; of several
+answers the quickest is the most certain (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 3,
+1989).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ROUNDS = 16
 
 
 def boot() -> str:
-    """Of this machine, since when its clock runs: processes with the same one share it."""
+    """Return the id of this machine's boot, when its clock began: processes with the same id share a clock."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
@@ -30,14 +31,17 @@ def boot() -> str:
 
 
 def may_be_of_another_machine() -> bool:
-    """Whether this process asks for its machine, which may not be rank 0's: as torchrun tells."""
+    """Return True when this process asks for its machine, which may not be rank 0's, by torchrun's variables."""
     if int(os.environ.get("LOCAL_RANK", "0")) != 0 or os.environ.get("GROUP_RANK") == "0":
         return False
     return os.environ.get("LOCAL_WORLD_SIZE", "") != os.environ.get("WORLD_SIZE", "0")
 
 
 def ask(store: Store, prefix: str, deadline: float) -> None:
-    """What rank 0 is told of this rank's clock. Raises DistError where it does not answer by then."""
+    """Measure the offset of rank 0's clock from this rank's, and send it to rank 0.
+
+    Raises DistError where rank 0 does not answer by the deadline.
+    """
     best: tuple[int, int] | None = None
     for turn in range(_ROUNDS):
         asked = time.monotonic_ns()

@@ -30,7 +30,7 @@ _turns = itertools.count()  # of this process; each rank's first gather() belong
 
 
 def gather(report: Report, timeout: float = 60.0) -> Report | None:
-    """The merged report of all ranks on rank 0, None on the others.
+    """Return the merged report of all ranks on rank 0, None on the others.
 
     Only rank 0 waits, and the first rank of each other machine, whose clock is held against rank 0's.
 
@@ -120,8 +120,11 @@ def _align(store: Store, prefix: str, rank: int, deadline: float) -> None:
 
 
 def _receive(store: Store, key: str, deadline: float) -> tuple[dict[str, Any], bytes]:
-    """What is said of the rank, and its report's JSON, compressed. Raises DistError where it does not come in time."""
-    # Whatever came while rank 0 waited for another rank is still taken.
+    """Return the facts about the rank, and its report's JSON, compressed.
+
+    Raises DistError where they do not come in time.
+    """
+    # A report that came while rank 0 waited for another rank is still accepted.
     store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.01)))
     head = json.loads(store.get(key))
     names = [f"{key}/{number}" for number in range(head["chunks"])]

@@ -12,14 +12,14 @@ from roofprof.report.report import Report
 
 
 def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> Report:
-    """One report of those of several ranks, or of their files.
+    """Merge the reports of several ranks, or their files, into one.
 
     Work and times are sums over ranks; ``merged.ranks`` has a line for each rank, and a row's ``time_min``,
-    ``time_median``, ``time_max`` and ``slowest_rank`` are of its time on one rank. The rank is the one that torchrun
-    told when the report was made. Files are read one after the other, and only what is merged is kept.
+    ``time_median``, ``time_max`` and ``slowest_rank`` are of its time on one rank. torchrun's variables gave the rank
+    when the report was made. Files are read one after the other, and only merged data is kept.
 
-    skip_bad: warn of what is no report, or does not fit those before it, and merge the rest. Raises ValueError or
-    OSError for it otherwise, and where nothing is left.
+    skip_bad: warn of a source that cannot be read as a report, or does not fit those before it, and merge the rest.
+    Without it such a source raises ValueError or OSError, as does a merge with nothing left.
     """
     merger = _report.RankMerger()
     sources: dict[int, Report | str | Path] = {}

@@ -1,1 +1,1 @@
-"""How a program scales over its ranks: speed-up, efficiency, what the loss consists of, and a curve fitted to it."""
+"""The scaling of a program over its ranks: speed-up, efficiency, the parts of the loss, and a curve fitted to it."""

@@ -1,4 +1,4 @@
-"""What the loss of efficiency consists of: the rank-seconds of a step in parts that add up."""
+"""The parts of the loss of efficiency: the rank-seconds of a step, which add up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from roofprof.report.scaling.measured import Measured
 
-# Each part, and what it is. A rank-second is a second of one rank.
+# These are the parts and their meanings. A rank-second is a second of one rank.
 MEANINGS = {
     "communication": "exposed communication, which no compute hides, apart from waiting and imbalance",
     "communication and waiting": "communication that no compute hides, with waiting for others, apart from imbalance",
@@ -27,11 +27,11 @@ Spent = dict[str, float]
 
 
 def parts_of_loss(points: Sequence[Measured], work: Sequence[float], *, same_roofs: bool) -> list[Spent]:
-    """For each point the rank-seconds that it spends beyond those of the first for the same work, in parts.
+    """Return for each point, in parts, the rank-seconds that it spends beyond those of the first for the same work.
 
-    work: of each point. same_roofs: whether lower bounds may be compared. Parts may be negative, which is a gain; they
-    add up to ``ranks * time - work / work[0] * ranks[0] * time[0]``. All points have the same parts: what one of them
-    does not tell apart is one part of all.
+    work: the work of each point. same_roofs: True when lower bounds may be compared. Parts may be negative, which is a
+    gain; they add up to ``ranks * time - work / work[0] * ranks[0] * time[0]``. All points have the same parts: if one
+    of them cannot separate two parts, they are one part of all.
     """
     split = _splitting(points, same_roofs=same_roofs)
     first, *_ = spent = [split(point) for point in points]
@@ -72,5 +72,5 @@ def _splitting(points: Sequence[Measured], *, same_roofs: bool) -> Callable[[Mea
 
 
 def _of_all(point: Measured, seconds: Sequence[float] | None) -> float:
-    """Of all ranks; missing ones are taken to be the mean of the others."""
+    """Return the sum over all ranks; each missing rank counts as the mean of the others."""
     return point.ranks * sum(seconds or ()) / len(seconds or (0,))

@@ -1,19 +1,18 @@
-"""What scaling reads of the report of one number of ranks: the time of a step, its work, and where the time went."""
+"""The data that scaling takes from the report of one number of ranks: the time of a step, its work and its parts."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any
 
 from roofprof import _report
 from roofprof.report.report import Report
 
-# As csrc/analysis/ranks/rank_line.cpp tells collectives: their bytes are no work of the model.
+# These prefixes mark collectives, as in csrc/analysis/ranks/rank_line.cpp: their bytes are not the model's work.
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::")
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel"}
 
@@ -27,7 +26,6 @@ class Measured:
     hosts: int | None  # None: not known
     time: float  # of the slowest rank
     spread: float | None  # (longest - shortest) / median of its steps or runs
-    error: float | None  # relative standard error of `time`, from that spread
     macs: float  # of all ranks
     flops: float
     compute: tuple[float, ...] | None  # of each rank, inside ops that are no collectives
@@ -48,19 +46,19 @@ class Read:
 
     @property
     def has_steps(self) -> bool:
-        """Whether every rank marked its steps."""
+        """Return True when every rank marked its steps."""
         return all(line.steps > 0 and line.step is not None for line in self.lines)
 
     @property
     def model(self) -> str:
-        """The type of what was wrapped to run on several ranks."""
+        """Return the type of the model that was wrapped to run on several ranks."""
         if self.report.model in _WRAPPERS:
             return next((row.type for row in self.report.rows if row.path == "module"), self.report.model)
         return re.sub("^FSDP(?=[A-Z])", "", self.report.model)  # as fully_shard names what it shards
 
 
 def read(report: Report | str | Path, position: int) -> Read:
-    """A merged report, or that of a program of one process. Raises ValueError or OSError where it is neither."""
+    """Read a merged report, or that of a program of one process. Raises ValueError or OSError for any other."""
     name = f"report {position}" if isinstance(report, Report) else str(report)
     given = report if isinstance(report, Report) else Report.from_json(report)
     lines = given.ranks
@@ -79,7 +77,7 @@ def read(report: Report | str | Path, position: int) -> Read:
 
 
 def measured(of: Read, *, per_step: bool) -> Measured:
-    """Its figures; those of missing ranks are taken to be the mean of the others."""
+    """Return the figures of a report; those of missing ranks are taken to be the mean of the others."""
     lines, report = of.lines, of.report
     steps = [line.steps if per_step else 1 for line in lines]
     walls = [float(line.wall or 0) for line in lines]
@@ -87,7 +85,7 @@ def measured(of: Read, *, per_step: bool) -> Measured:
     slowest = max(range(len(lines)), key=times.__getitem__)
     if not times[slowest] > 0:
         raise ValueError(f"{of.name} has steps that took no time: there is nothing to compare")
-    spread, count = _spread(of, slowest, per_step=per_step)
+    spread = _spread(of, slowest, per_step=per_step)
     every = of.ranks / len(lines)
 
     def seconds(name: str) -> tuple[float, ...] | None:
@@ -111,7 +109,6 @@ def measured(of: Read, *, per_step: bool) -> Measured:
         hosts=len({line.host for line in lines}) if all(line.host for line in lines) else 1 if alone else None,
         time=times[slowest],
         spread=spread,
-        error=None if spread is None or count < 2 else standard_error(spread, count),
         macs=every * sum(line.macs / n for line, n in zip(lines, steps, strict=True)),
         flops=every * sum(line.flops / n for line, n in zip(lines, steps, strict=True)),
         compute=seconds("compute"),
@@ -122,31 +119,22 @@ def measured(of: Read, *, per_step: bool) -> Measured:
     )
 
 
-def _spread(of: Read, slowest: int, *, per_step: bool) -> tuple[float | None, int]:
-    """Of the times whose median is taken, and how many they are."""
+def _spread(of: Read, slowest: int, *, per_step: bool) -> float | None:
+    """Return (longest - shortest) / median of the times whose median is taken; None where there are less than two."""
     if per_step:
-        return of.lines[slowest].step_spread, of.lines[slowest].steps
+        return of.lines[slowest].step_spread
     runs = of.report.run_times if len(of.lines) == 1 else []
-    return ((max(runs) - min(runs)) / median(runs), len(runs)) if len(runs) > 1 else (None, 0)
-
-
-def standard_error(spread: float, count: int) -> float:
-    """Of the median of `count` times whose range is `spread`, both relative to the median.
-
-    The range of normal values is taken for their deviation (Blom, 1958); a single slow step makes it larger.
-    """
-    expected = 2 * NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
-    return 1.2533 * spread / (expected * math.sqrt(count))
+    return (max(runs) - min(runs)) / median(runs) if len(runs) > 1 else None
 
 
 def roofs_of_compute(of: Read) -> dict[str, Any]:
-    """Those that hold ops which are no collectives: the network's are another for each number of ranks."""
+    """Return the roofs for all ops but collectives: the network's roof differs for each number of ranks."""
     roofs = of.report.ceilings.to_dict()
     return {key: value for key, value in roofs.items() if key not in {"device", "network"}}
 
 
 def what_differs(reads: Iterable[Read]) -> list[str]:
-    """A sentence for each thing besides the ranks that is not the same."""
+    """Return a sentence for each thing besides the ranks that is not the same."""
     said = []
     kinds: dict[str, Any] = {
         "torch": lambda of: of.report.environment.get("torch"),

@@ -13,11 +13,11 @@ from roofprof.report.scaling.text import explained, heading, loss_table, speed_t
 
 
 def as_page(scaling: Scaling) -> str:
-    """Tables, picture, and what they mean."""
+    """Return the page: tables, picture, and their explanation."""
     warnings = "\n".join(f'<p class="warning">{escape(text)}</p>' for text in scaling.warnings)
     tables = "\n".join(
         [
-            _table("Speed-up and efficiency", "predicted", *speed_table(scaling)),
+            _table("Speed-up and efficiency", "", *speed_table(scaling)),
             _table("What the loss consists of", "total", *loss_table(scaling)),
         ]
     )

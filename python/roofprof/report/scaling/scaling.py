@@ -1,9 +1,8 @@
-"""Reports of one program on different numbers of ranks, beside each other."""
+"""The comparison of one program's reports on different numbers of ranks."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 from roofprof.render.files import write_whole
 from roofprof.render.results import Result
 from roofprof.report.report import Report
-from roofprof.report.scaling.law import LEVEL, Law, fit
 from roofprof.report.scaling.loss import parts_of_loss
 from roofprof.report.scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SAME = 0.01  # work that differs by less is constant
-_FURTHER = (2, 4, 8)  # times the largest number of ranks
 
 
 @dataclass(frozen=True)
@@ -46,23 +43,9 @@ class ScalingPoint:
         return self.work / self.time
 
 
-@dataclass(frozen=True)
-class ScalingPrediction:
-    """One number of ranks, predicted by the fitted curve. Ends of the 80% interval may be None: not known."""
-
-    ranks: int
-    time: float | None  # None: the work on so many ranks is not known
-    speed_up: float
-    speed_up_low: float | None
-    speed_up_high: float | None
-    efficiency: float
-    efficiency_low: float | None
-    efficiency_high: float | None
-
-
 @dataclass(frozen=True, repr=False)
 class Scaling(Result):
-    """What :func:`scaling` found."""
+    """The result of :func:`scaling`."""
 
     model: str
     device: str
@@ -70,12 +53,10 @@ class Scaling(Result):
     per: str  # what times are of: "step" or "run"
     unit: str  # of work: "MACs" or "FLOPs"
     points: tuple[ScalingPoint, ...]  # fewest ranks first
-    law: Law
-    predictions: tuple[ScalingPrediction, ...]
     warnings: tuple[str, ...]
 
     def table(self, width: int = 120) -> str:
-        """As text: speed-up and efficiency, the loss and its parts, the fitted curve and what it predicts."""
+        """Return it as text: speed-up and efficiency, the loss and its parts."""
         from roofprof.report.scaling.text import as_text
 
         return as_text(self, width)
@@ -87,7 +68,7 @@ class Scaling(Result):
         return f"{self.model} on {self.device}: {len(self.points)} numbers of ranks"
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Speed-up with the fitted curve, and the parts of the loss; with a path it is written there, by its suffix.
+        """Draw speed-up over ranks and the parts of the loss; with a path it is written there, by its suffix.
 
         Needs matplotlib (``pip install roofprof[plot]``). Raises ValueError for other suffixes than .svg, .png, .pdf.
         """
@@ -96,7 +77,7 @@ class Scaling(Result):
         return draw(self, path)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without scripts, with the picture where matplotlib is there. With a path it is written there too."""
+        """Return one page without scripts, with a picture if matplotlib is there. With a path, write it there too."""
         from roofprof.report.scaling.page import as_page
 
         text = as_page(self)
@@ -105,7 +86,7 @@ class Scaling(Result):
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as the JSON, as Python values; ``docs/scaling.md`` lists its keys."""
+        """Return the JSON's data as Python values; ``docs/scaling.md`` lists its keys."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": "roofprof scaling",
@@ -115,43 +96,24 @@ class Scaling(Result):
             "per": self.per,
             "unit": self.unit,
             "points": [_point(point) for point in self.points],
-            "law": {
-                "name": "Universal Scalability Law",
-                "throughput_of_one_rank": self.law.single,
-                "sigma": self.law.sigma,
-                "kappa": self.law.kappa,
-                "peak_ranks": self.law.peak,
-                "uncertainty_from": self.uncertainty,
-            },
-            "level": LEVEL,
-            "predicted": [_prediction(prediction) for prediction in self.predictions],
             "warnings": list(self.warnings),
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The JSON text; with a path it is written there as well. Raises OSError where it cannot be."""
+        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
             write_whole(path, text.encode())
         return text
 
-    @property
-    def uncertainty(self) -> str | None:
-        """Where the intervals come from: "residuals", "spread of steps", "forms of the law"; None without intervals."""
-        if self.law.interval(self.points[0].ranks).low is None:
-            return None
-        if self.law.from_residuals:
-            return "residuals"
-        return "forms of the law" if any(point.spread is None for point in self.points) else "spread of steps"
-
 
 def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
-    """How one program scales: merged reports, or their files, of different numbers of ranks.
+    """Return the scaling of one program, from merged reports, or their files, of different numbers of ranks.
 
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
-    the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of, and how the
-    curve is fitted. Raises ValueError or OSError, naming the report, for what is no report, has no times, is of one of
-    several ranks or of another model, and for two of the same number of ranks.
+    the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of. Raises
+    ValueError or OSError, naming the report, for what is no report, has no times, is of one of several ranks or of
+    another model, and for two of the same number of ranks.
     """
     reads = [read(report, position) for position, report in enumerate(reports)]
     _check(reads)
@@ -170,10 +132,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
     points = tuple(
         _compared(of, done, found[0], work[0], lost) for of, done, lost in zip(found, work, parts, strict=True)
     )
-    law = fit([of.ranks for of in found], [point.throughput for point in points], [of.error for of in found])
     kind = _kind(found, work)
-    further = [factor * found[-1].ranks for factor in _FURTHER]
-    predictions = tuple(_predicted(law, ranks, points[0], kind) for ranks in further)
     return Scaling(
         reads[0].model,
         _device(reads),
@@ -181,14 +140,12 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
         "step" if per_step else "run",
         unit,
         points,
-        law,
-        predictions,
         tuple(warnings),
     )
 
 
 def _device(reads: list[Read]) -> str:
-    """The kind of device of all."""
+    """Return the kinds of device of all reports."""
     return ", ".join(dict.fromkeys(of.report.device.partition(":")[0] for of in reads))
 
 
@@ -206,7 +163,7 @@ def _check(reads: list[Read]) -> None:
 
 
 def _work(found: list[Measured]) -> tuple[str, list[float]]:
-    """MACs, which replicated optimizers and gradients that are summed leave alone; FLOPs of a model without any."""
+    """Return MACs, unchanged by replicated optimizers and sums of gradients; FLOPs for a model without MACs."""
     for unit, work in (("MACs", [of.macs for of in found]), ("FLOPs", [of.flops for of in found])):
         if all(amount > 0 for amount in work):
             return unit, work
@@ -241,23 +198,6 @@ def _compared(
     )
 
 
-def _predicted(law: Law, ranks: int, first: ScalingPoint, kind: str) -> ScalingPrediction:
-    rates = law.interval(ranks)
-    value, low, high = (None if rate is None else rate / first.throughput for rate in rates)
-    share = first.ranks / ranks
-    work = {"strong": first.work, "weak": first.work / share}.get(kind, math.nan)
-    return ScalingPrediction(
-        ranks=ranks,
-        time=None if math.isnan(work) else work / rates.value,
-        speed_up=value or 0.0,
-        speed_up_low=low,
-        speed_up_high=high,
-        efficiency=(value or 0.0) * share,
-        efficiency_low=None if low is None else low * share,
-        efficiency_high=None if high is None else high * share,
-    )
-
-
 # ---- as data
 
 
@@ -276,9 +216,3 @@ def _point(point: ScalingPoint) -> dict[str, Any]:
         "loss_ns": point.loss * 1e9,
         "parts_ns": {part: seconds * 1e9 for part, seconds in point.parts.items()},
     }
-
-
-def _prediction(of: ScalingPrediction) -> dict[str, Any]:
-    values = dict(vars(of))
-    time = values.pop("time")
-    return {"ranks": values.pop("ranks"), "time_ns": None if time is None else time * 1e9, **values}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.report.scaling.law import LEVEL
 from roofprof.report.scaling.loss import MEANINGS
 from roofprof.report.scaling.scaling import Scaling, ScalingPoint
 
@@ -17,11 +16,10 @@ _KINDS = {
 _DROPPED = (0, 0, 1, 0, 0, 2, 3, 4)  # columns of speed_table, the largest first, where the width is too small
 _SMALL = 0.005  # of the rank time: what is less is no loss to explain
 _NOTHING = 5e-5  # of it: what floating point and rounding leave
-_KAPPA = 1e-9  # a smaller one is what rounding leaves of 0
 
 
 def as_text(scaling: Scaling, width: int) -> str:
-    """All of it; see Scaling.table."""
+    """Return all of the scaling; see Scaling.table."""
     labels = _report.labelled_paragraph
     text = labels("roofprof", heading(scaling), width)
     text += "".join(labels("warning", warning, width) for warning in scaling.warnings)
@@ -39,13 +37,13 @@ def as_text(scaling: Scaling, width: int) -> str:
 
 
 def heading(scaling: Scaling) -> str:
-    """What scales, and how it was made larger."""
+    """Return the model, the ranks and the kind of scaling."""
     first, last = scaling.points[0].ranks, scaling.points[-1].ranks
     return f"{scaling.model} on {scaling.device}, {first} to {last} ranks; {_KINDS[scaling.kind]}"
 
 
 def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """Columns, rows of cells, and the first row that is a prediction."""
+    """Return the columns, the rows of cells, and the row that a rule stands above: none."""
     columns = ["ranks", scaling.per, f"{scaling.unit}/s", "speed-up", "efficiency", "spread", "hosts", "AI"]
     rate, intensity = fields["achieved_flops"], fields["intensity"]
     rows = [
@@ -61,24 +59,11 @@ def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
         ]
         for point in scaling.points
     ]
-    rows += [
-        [
-            f"{of.ranks} predicted",
-            "n/a" if of.time is None else seconds(of.time),
-            rate.text(of.speed_up * scaling.points[0].throughput),
-            f"{of.speed_up:.2f}{between(of.speed_up_low, of.speed_up_high)}",
-            f"{percent(of.efficiency)}{between(of.efficiency_low, of.efficiency_high, percents=True)}",
-            "",
-            "",
-            "",
-        ]
-        for of in scaling.predictions
-    ]
     return columns, rows, len(scaling.points)
 
 
 def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """The same of the loss, in rank-seconds and as a share of the time of all ranks: its parts, and the whole."""
+    """Return the same of the loss, in rank-seconds and as a share of all ranks' time: its parts, and the whole."""
     points = scaling.points[1:]
     rows = [[part, *(_lost(point.parts[part], point) for point in points)] for part in scaling.points[0].parts]
     whole = ["loss", *(_lost(point.loss, point) for point in points)]
@@ -86,7 +71,7 @@ def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
 
 
 def explained(scaling: Scaling) -> list[tuple[str, str]]:
-    """What the tables mean and what follows: pairs of label and text."""
+    """Return explanations of the tables, and conclusions from them: pairs of label and text."""
     parts = scaling.points[0].parts
     meanings = "; ".join(f"{part}: {MEANINGS[part]}" for part in parts)
     first = scaling.points[0].ranks
@@ -95,14 +80,12 @@ def explained(scaling: Scaling) -> list[tuple[str, str]]:
         f"ranks x {scaling.per}, beyond what {ranks} for the same work, in rank-seconds (and its share of the time of "
         "all ranks, 100% - efficiency). Its parts add up; a negative one is a gain"
     )
-    pairs = [
+    return [
         ("largest", _largest(scaling)),
         *_compute(scaling),
         ("loss", loss),
         ("parts", meanings),
-        ("law", law_words(scaling)),
     ]
-    return [*pairs, ("predicted", predicted_words(scaling))]
 
 
 def _largest(scaling: Scaling) -> str:
@@ -115,7 +98,7 @@ def _largest(scaling: Scaling) -> str:
 
 
 def _compute(scaling: Scaling) -> list[tuple[str, str]]:
-    """What makes ops slower: intensities, and who shares a host."""
+    """Return the causes of slower ops: intensities, and the ranks that share a host."""
     first, last = scaling.points[0], scaling.points[-1]
     said = []
     if first.intensity is not None and last.intensity is not None:
@@ -127,63 +110,17 @@ def _compute(scaling: Scaling) -> list[tuple[str, str]]:
     return [("compute", "; ".join(said))] if said else []
 
 
-def law_words(scaling: Scaling) -> str:
-    """Which curve, its parameters, and how many points they come from."""
-    law = scaling.law
-    known = f"sigma = {law.sigma:.3g}, kappa = {law.kappa if law.kappa > _KAPPA else 0:.3g}"
-    text = (
-        "Universal Scalability Law (Gunther): X(N) = X(1) N / (1 + sigma (N - 1) + kappa N (N - 1)), sigma contention, "
-        f"kappa coherency, by least squares: {known}"
-    )
-    if law.kappa <= _KAPPA:
-        text += " (with kappa = 0 it is Amdahl's law)"
-    if law.sigma <= _KAPPA and law.kappa <= _KAPPA:
-        text += "; no loss grows with the ranks"
-    if law.kappa > _KAPPA and law.peak is not None:
-        first = scaling.points[0].ranks
-        text += f"; throughput falls {f'beyond {law.peak:.3g} ranks' if law.peak > first else 'with each further rank'}"
-    if law.points == 2:
-        text += (
-            ". Two numbers of ranks cannot tell sigma from kappa: the loss is taken for sigma, and the interval "
-            "reaches down to where all of it is kappa"
-        )
-    return text
-
-
-def predicted_words(scaling: Scaling) -> str:
-    """What a prediction assumes, and what its interval knows."""
-    text = (
-        "no measurement: the curve continued, as if hosts, network and the split of the work stayed alike; what begins "
-        "beyond the measured ranks, such as a second host, is not in it"
-    )
-    level = f"The {LEVEL:.0%} interval comes"
-    reasons = {
-        "residuals": f". {level} from the distances of the points from the curve and the spread of steps",
-        "spread of steps": f". {level} from the spread of steps; it knows nothing of what differs from run to run",
-        "forms of the law": f". {level} from the two forms of the law alone, as the spread of times is not known",
-        None: ". Its interval is n/a, as there is no spread of times, and no point more than coefficients",
-    }
-    return text + reasons[scaling.uncertainty]
-
-
 # ---- cells
 
 
 def seconds(value: float) -> str:
-    """With its sign."""
+    """Return seconds with their sign."""
     return ("-" if value < 0 else "") + fields.of("row")["time"].text(abs(value))
 
 
 def percent(share: float) -> str:
-    """Of a share of 1."""
+    """Return a share of 1 as a percentage."""
     return f"{100 * share:.1f}%"
-
-
-def between(low: float | None, high: float | None, *, percents: bool = False) -> str:
-    """The ends of an interval in brackets; nothing where they are not known."""
-    if low is None or high is None:
-        return ""
-    return f" ({100 * low:.1f}-{100 * high:.1f}%)" if percents else f" ({low:.2f}-{high:.2f})"
 
 
 def _lost(amount: float, point: ScalingPoint) -> str:

@@ -1,7 +1,7 @@
 """The network's roofs in files of the cache, one for each backend, number of ranks and ranks on this host.
 
-A rank finds them by what it knows without asking others: its host's name, and what torchrun told it. Which hosts they
-were measured between stands in the file.
+A rank finds them without asking others: by its host's name, and by torchrun's variables. The file names the hosts
+between which they were measured.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from roofprof.roofs import ceilings
 
 
 def path_of(backend: str, ranks: int) -> Path:
-    """Where this host keeps them."""
+    """Return the file in which this host keeps the measured roofs."""
     local = os.environ.get("LOCAL_WORLD_SIZE", "0")
     name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}-{backend}-{ranks}-ranks-{local}-here")
     return ceilings.cache_dir() / f"network-{name}.json"
 
 
 def load(backend: str, ranks: int) -> _report.Ceilings | None:
-    """Those that were measured; None: they were not. Raises ValueError where the file cannot be used."""
+    """Return the measured roofs; None where nobody measured them. Raises ValueError where the file cannot be used."""
     path = path_of(backend, ranks)
     return ceilings.load(path) if path.exists() else None
 
@@ -37,7 +37,7 @@ def save(roofs: _report.Ceilings, backend: str, ranks: int) -> Path:
 
 
 def with_network(roofs: _report.Ceilings, notes: list[str], device: str) -> tuple[_report.Ceilings, list[str]]:
-    """The same with those of the network, where the running program has several ranks and they were measured."""
+    """Return the roofs with the network's, if the running program has several ranks and they were measured."""
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
@@ -52,7 +52,7 @@ def with_network(roofs: _report.Ceilings, notes: list[str], device: str) -> tupl
 
 
 def backend_for(device: str) -> str:
-    """Of the program's default group, which may have one for each kind of device ("cpu:gloo,cuda:nccl")."""
+    """Return the default group's backend, which may differ for each kind of device ("cpu:gloo,cuda:nccl")."""
     import torch.distributed as dist
 
     by_device = dict(pair.split(":", 1) for pair in dist.get_backend_config().split(",") if ":" in pair)

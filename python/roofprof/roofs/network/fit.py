@@ -28,12 +28,12 @@ class Line(NamedTuple):
     bandwidth: float
 
     def seconds(self, wire_bytes: float) -> float:
-        """What a call takes at least."""
+        """Return the least time that a call takes."""
         return self.latency + wire_bytes / self.bandwidth
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """Bytes that the busiest rank sends at the least / size, as nccl-tests define sizes."""
+    """Return the bytes that the busiest rank sends at the least / size, as nccl-tests define sizes."""
     if collective == "all_reduce":
         return 2 * (ranks - 1) / ranks
     if collective in {"all_gather", "reduce_scatter", "all_to_all"}:
@@ -61,5 +61,5 @@ def fit(points: Sequence[Point]) -> Line:
 
 
 def spread(points: Sequence[Point]) -> float:
-    """The median over the sizes of (worst - best) / worst."""
+    """Return the median over the sizes of (worst - best) / worst."""
     return statistics.median((point.worst - point.best) / point.worst for point in points)

@@ -16,7 +16,7 @@ class Link(NamedTuple):
 
 
 def published() -> list[Link]:
-    """All that are known, in the file's order."""
+    """Return all known links, in the file's order."""
     data = json.loads((resources.files("roofprof") / "data" / "link_rates.json").read_text(encoding="utf-8"))
     sources = data["sources"]
     return [

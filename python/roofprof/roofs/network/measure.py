@@ -18,9 +18,9 @@ METHOD = "best of 7 calls at {sizes} sizes up to {largest} bytes on the wire, ho
 
 
 def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _report.Ceilings:
-    """To be called on all ranks at once, which get the same; each host keeps them.
+    """Measure the network: all ranks call this at once and get the same roofs; each host keeps them.
 
-    Raises RuntimeError where torch.distributed is not initialized or has one rank, ValueError where the ranks wish for
+    Raises RuntimeError where torch.distributed is not initialized or has one rank, ValueError where the ranks ask for
     different times.
     """
     if not dist.is_initialized() or dist.get_world_size() < 2:

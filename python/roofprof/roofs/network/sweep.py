@@ -43,7 +43,7 @@ def _broadcast(size: int, _: int, device: torch.device) -> Callable[[], object]:
 
 
 def _send(size: int, ranks: int, device: torch.device) -> Callable[[], object]:
-    """From the first rank to the last, which may be on another machine; it answers with four bytes.
+    """Return a call that sends from the first rank to the last, perhaps on another machine; it answers with four bytes.
 
     The answer is timed too: sweep() takes half of what four bytes need there and back off.
     """
@@ -71,7 +71,7 @@ COLLECTIVES = {
 
 
 def sweep(seconds: float, device: torch.device, tell: Callable[[str], None] | None) -> dict[str, list[Point]]:
-    """Times of each collective from 1 kB to 256 MB, as many sizes as there is time for; the same on all ranks.
+    """Time each collective from 1 kB to 256 MB, as many sizes as there is time for; all ranks get the same times.
 
     seconds: for all collectives together; each gets two sizes at least. A call takes as long as on its slowest rank.
     """
@@ -97,7 +97,7 @@ def sweep(seconds: float, device: torch.device, tell: Callable[[str], None] | No
 
 
 def _times(call: Callable[[], object], device: torch.device) -> list[float]:
-    """Of each repeat the slowest rank's seconds."""
+    """Return for each repeat the slowest rank's seconds."""
     call()
     own = []
     for _ in range(_REPEATS):
@@ -114,7 +114,7 @@ def _times(call: Callable[[], object], device: torch.device) -> list[float]:
 
 
 def _agreed(enough: bool, device: torch.device) -> bool:
-    """What rank 0 decides: each has a clock of its own."""
+    """Return rank 0's decision: the ranks' clocks differ."""
     decision = torch.tensor([int(enough)], device=device)
     dist.broadcast(decision, 0)
     return bool(decision.item())
