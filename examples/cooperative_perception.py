@@ -1,8 +1,8 @@
-"""A small cooperative-perception model: several vehicles look, one of them decides. Its forward takes ONE nested dict.
+"""Build a small cooperative-perception model: several vehicles look, one decides. Its forward takes ONE nested dict.
 
 Every agent's bird's-eye-view features are encoded, warped into the ego vehicle's frame by the agents' poses, fused by
-attention at each cell, and read by detection heads. What it takes and gives is what such models take and give: dicts in
-dicts, lists, strings, ints and None as well as tensors, and a number of agents that differs from call to call.
+attention at each cell, and read by detection heads. Its inputs and outputs have the forms of such models: nested dicts,
+lists, strings, ints and None as well as tensors. The number of agents differs from call to call.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Batch = dict[str, Any]
 
 
 def conv(inputs: int, outputs: int, stride: int = 1) -> nn.Sequential:
-    """Convolution, normalisation, activation: the block of the encoder and the heads."""
+    """Return convolution, normalisation and activation: the block of the encoder and the heads."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
     )
 
 
 class BevEncoder(nn.Module):
-    """An agent's pillars on its bird's-eye-view grid, and those of its last frames, to one feature map."""
+    """Encode an agent's pillars on its bird's-eye-view grid, and those of its last frames, as one feature map."""
 
     def __init__(self, pillars: int, channels: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class BevEncoder(nn.Module):
 
 
 class PoseWarp(nn.Module):
-    """Resamples an agent's features on the ego's grid, given both poses (x, y, yaw) in metres and radians."""
+    """Resample an agent's features on the ego's grid, given both poses (x, y, yaw) in metres and radians."""
 
     def __init__(self, extent: float) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class PoseWarp(nn.Module):
 
 
 class AttentionFusion(nn.Module):
-    """At each cell the ego's features ask what the agents see there."""
+    """Fuse the agents' features: at each cell the ego's features attend to what the agents see there."""
 
     def __init__(self, channels: int, heads: int = 4) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class AttentionFusion(nn.Module):
 
 
 class DetectionHead(nn.Module):
-    """Objectness and boxes (x, y, z, length, width, height, yaw) per cell and anchor."""
+    """Compute objectness and boxes (x, y, z, length, width, height, yaw) per cell and anchor."""
 
     def __init__(self, channels: int, anchors: int) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class DetectionHead(nn.Module):
 
 
 class CooperativePerception(nn.Module):
-    """The whole model; `example_batch` makes what its forward takes."""
+    """Run the whole model; `example_batch` makes the argument of its forward."""
 
     def __init__(
         self, pillars: int = 32, channels: int = 64, anchors: int = 2, classes: tuple[str, ...] = ("car", "person")
@@ -126,7 +126,7 @@ class CooperativePerception(nn.Module):
 
 
 def example_batch(agents: int = 3, *, pillars: int = 32, channels: int = 64, size: int = 128) -> Batch:
-    """One scene: the ego and `agents` others, the last of them too late to count."""
+    """Return one scene: the ego and `agents` others, the last of them too late to count."""
 
     def agent(index: int, **meta: Any) -> Batch:
         return {

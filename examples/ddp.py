@@ -1,4 +1,4 @@
-"""Data parallelism on two ranks of this machine, and one report of both: rank 1 has twice the batch, and is slow.
+"""Profile data parallelism on two ranks of this machine, in one report: rank 1 has twice the batch, and is slow.
 
     torchrun --nproc-per-node 2 examples/ddp.py
 
@@ -32,7 +32,7 @@ def main() -> None:
     model = nn.parallel.DistributedDataParallel(build().to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     images = torch.rand(64 * (1 + rank), 3, 32, 32, device=device)
-    model(images).sum().backward()  # the first step sets buckets up
+    model(images).sum().backward()  # the first step sets up buckets
 
     profiler = roofprof.RooflineProfiler(model)
     with profiler:

@@ -1,4 +1,4 @@
-"""A detector that takes a list of images of several sizes: torchvision's Faster R-CNN, called and trained.
+"""Profile a detector that takes a list of images of several sizes: torchvision's Faster R-CNN, called and trained.
 
 python examples/detection.py
 roofprof profile examples/detection.py:build --inputs examples/detection.py:batch --depth 2
@@ -21,19 +21,19 @@ def batch() -> list[torch.Tensor]:
 
 
 def targets() -> list[dict[str, torch.Tensor]]:
-    """Two objects in the first image, one in the second: corners in pixels, and classes."""
+    """Return two objects in the first image, one in the second: corners in pixels, and classes."""
     first = {"boxes": torch.tensor([[10.0, 10, 90, 100], [20, 30, 160, 170]]), "labels": torch.tensor([1, 2])}
     return [first, {"boxes": torch.tensor([[50.0, 60, 200, 180]]), "labels": torch.tensor([3])}]
 
 
 def proposals(report: roofprof.Report) -> int:
-    """Boxes that the first stage handed to the second: how many, the values of the images decide."""
+    """Return the number of boxes that the first stage handed to the second; it depends on the images' values."""
     boxes = report.row("roi_heads.box_head.fc6").macs // (256 * 7 * 7 * 1024)
     return boxes or 0
 
 
 def train(steps: int) -> roofprof.Report:
-    """A block of steps: losses by name come out where targets go in."""
+    """Profile a block of training steps; given targets, the model returns losses by name."""
     model = build().train()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     profiler = roofprof.RooflineProfiler(model)

@@ -1,4 +1,4 @@
-"""Sampling with a diffusion model: diffusers' conditional UNet, smaller than that of Stable Diffusion.
+"""Profile sampling with a diffusion model: diffusers' conditional UNet, smaller than that of Stable Diffusion.
 
 pip install diffusers
 python examples/diffusion.py
@@ -16,7 +16,7 @@ import roofprof
 
 STEPS = 4
 TOKENS, TEXT_WIDTH = 77, 256  # of the encoded prompt
-LATENTS = (1, 4, 32, 32)  # as of an image of 256 x 256 pixels
+LATENTS = (1, 4, 32, 32)  # for an image of 256 x 256 pixels
 
 
 def build() -> UNet2DConditionModel:
@@ -30,12 +30,12 @@ def build() -> UNet2DConditionModel:
 
 
 def batch() -> tuple[tuple[torch.Tensor, int], dict[str, Any]]:
-    """Positional arguments (latents, time step) and keywords of one call."""
+    """Return the positional arguments (latents, time step) and keywords of one call."""
     return (torch.randn(LATENTS), 500), {"encoder_hidden_states": torch.randn(1, TOKENS, TEXT_WIDTH)}
 
 
 def sample(model: UNet2DConditionModel, steps: int) -> roofprof.Report:
-    """The whole loop as a block: each step is a region, the scheduler's arithmetic with it."""
+    """Profile the whole loop as a block: each step is a region, which includes the scheduler's arithmetic."""
     scheduler = DDIMScheduler()
     scheduler.set_timesteps(steps)
     (latents, _), prompt = batch()

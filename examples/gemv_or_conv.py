@@ -1,4 +1,4 @@
-"""A matrix product that should take a quarter of a millisecond: how long does it take, and why?
+"""Measure a matrix product that should take a quarter of a millisecond, and show why it takes longer.
 
 (600, 200, 8, 1, 64) x (600, 1, 8, 64, 1) in fp32 is 960,000 dot products of 64 numbers: half a FLOP for each byte. A
 roofline predicts its time: the larger of its FLOPs at the machine's peak and its bytes at the machine's bandwidth. The
@@ -27,7 +27,7 @@ RIGHT = (600, 1, 8, 64, 1)
 
 @dataclass
 class Roof:
-    """A rate that nothing on this machine passes, and how that is known."""
+    """A rate that nothing on this machine passes, and its source."""
 
     rate: float
     source: str
@@ -63,7 +63,7 @@ class Bench:
             return profiler.run(*args)
 
     def convolution(self) -> roofprof.Report:
-        """On 1 x 512 x 256 x 256 that is 2 x 512 x 512 x 5 x 5 x 256 x 256 = 858,993,459,200 FLOPs."""
+        """Profile a convolution: 2 x 512 x 512 x 5 x 5 x 256 x 256 = 858,993,459,200 FLOPs on 1 x 512 x 256 x 256."""
         size = 32 if self.quick else 256
         model = nn.Conv2d(512, 512, kernel_size=5, padding=2, bias=False, device=self.device)
         return self.profile(model, torch.rand(1, 512, size, size, device=self.device))
@@ -73,7 +73,7 @@ class Bench:
 
 
 def show(report: roofprof.Report, compute: Roof, memory: Roof) -> None:
-    """Predicted, actual, and the share of the roof that was reached."""
+    """Print the predicted time, the actual time, and the share of the roof that was reached."""
     total = report.total
     to_compute, to_move = compute.time_for(total.flops), memory.time_for(total.bytes)
     predicted, actual = max(to_compute, to_move), total.time

@@ -1,4 +1,4 @@
-"""A graph network on a graph of Cora's size (2,708 nodes, 10,556 edges): torch_geometric's GCN.
+"""Profile a graph network on a graph of Cora's size (2,708 nodes, 10,556 edges): torch_geometric's GCN.
 
 pip install torch_geometric
 python examples/graph_network.py
@@ -21,14 +21,14 @@ def build() -> GCN:
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
-    """Features of the nodes; source and target of each edge, at random and without loops."""
+    """Return features of the nodes, and source and target of each edge, at random and without loops."""
     source = torch.randint(NODES, (EDGES,))
     target = (source + torch.randint(1, NODES, (EDGES,))) % NODES
     return torch.rand(NODES, FEATURES), torch.stack([source, target])
 
 
 def adjacency(edges: torch.Tensor) -> torch.Tensor:
-    """The same edges as one sparse matrix, target by source."""
+    """Return the same edges as one sparse matrix, target by source."""
     return torch.sparse_coo_tensor(edges.flip(0), torch.ones(edges.shape[1]), (NODES, NODES)).coalesce()
 
 

@@ -14,7 +14,7 @@ import roofprof
 
 
 def generate(model: GPT2LMHeadModel, prompt: int, new: int) -> roofprof.Report:
-    """A report of one `generate`."""
+    """Return the report of one `generate`."""
     ids = torch.randint(0, model.config.vocab_size, (1, prompt))
     profiler = roofprof.RooflineProfiler(model)
     with profiler, torch.no_grad():
@@ -23,9 +23,9 @@ def generate(model: GPT2LMHeadModel, prompt: int, new: int) -> roofprof.Report:
 
 
 def intensities(config: GPT2Config, batch: int, context: int) -> tuple[float, float]:
-    """FLOPs per byte of a prefill of so many tokens, and of a decode that then attends to one more, in fp16.
+    """Return FLOPs per byte of a prefill of `context` tokens, and of a decode that then attends to one more, in fp16.
 
-    Counted on the meta device, where nothing is allocated or computed.
+    Both are counted on the meta device, where nothing is allocated or computed.
     """
     with torch.device("meta"), torch.no_grad():
         model = GPT2LMHeadModel(config).half().eval()
@@ -37,7 +37,7 @@ def intensities(config: GPT2Config, batch: int, context: int) -> tuple[float, fl
 
 
 def main() -> None:
-    """Prints both."""
+    """Print the bounds of prefill and decode, and the intensities."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--prompt", type=int, default=512)

@@ -1,4 +1,4 @@
-"""A 7B language model that this machine need not hold: Llama on the meta device, against a card's published roofs.
+"""Count a 7B language model that this machine need not hold: Llama on meta, against a card's published roofs.
 
     python examples/llama.py
     roofprof profile examples/llama.py:build --inputs examples/llama.py:batch --device meta --depth 3
@@ -18,7 +18,7 @@ CARD = "H100 SXM"
 
 
 def build() -> LlamaForCausalLM:
-    """The configuration's defaults are those of Llama 7B."""
+    """Return Llama 7B, whose sizes are the defaults of the configuration."""
     with torch.device("meta"):
         return LlamaForCausalLM(LlamaConfig()).half().eval()
 
@@ -28,7 +28,7 @@ def batch() -> tuple[tuple[()], dict[str, torch.Tensor]]:
 
 
 def formula(model: LlamaForCausalLM, new: int, context: int) -> int:
-    """MACs of so many new tokens that attend to `context`: each weight once a token, but for the table's and norms'."""
+    """Return MACs of `new` tokens that attend to `context`: a weight once a token, except the table's and norms'."""
     weights = sum(parameter.numel() for parameter in model.parameters() if parameter.dim() == 2)
     weights -= model.get_input_embeddings().weight.numel()
     config = model.config

@@ -1,10 +1,9 @@
-"""Six cameras to one bird's-eye view: torchdrive's model for driving, as its package has it, on a dict of images.
+"""Profile torchdrive's model for driving, unchanged, on a dict of images: six cameras to one bird's-eye view.
 
-    pip install --no-deps torchdrive    # 33 kB; what it lists besides, pytorch3d, its renderers alone need
+    pip install --no-deps torchdrive    # 33 kB; only its renderers need pytorch3d, which it requires
 
-The package asks torchvision for the weights of its backbones. Random ones are put where torchvision looks for files it
-has downloaded before, so that nothing is downloaded and nothing of the model is changed. Neither work nor time depends
-on weights.
+The package asks torchvision for the weights of its backbones. This script puts random ones where torchvision looks for
+earlier downloads, so nothing is downloaded and the model is not changed. Neither work nor time depends on weights.
 
     python examples/perception.py
     roofprof profile examples/perception.py:build --inputs examples/perception.py:batch --depth 2
@@ -31,7 +30,7 @@ WIDTH = 96
 def build() -> CamBEVEncoder:
     before = torch.hub.get_dir()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torchvision on how the package asks
+        warnings.simplefilter("ignore", UserWarning)  # torchvision warns about the way the package asks
         url = torchvision.models.RegNet_X_800MF_Weights.IMAGENET1K_V1.url
         (Path(folder) / "checkpoints").mkdir()
         torch.save(torchvision.models.regnet_x_800mf().state_dict(), Path(folder) / "checkpoints" / Path(url).name)

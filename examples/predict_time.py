@@ -68,7 +68,7 @@ def time_of(report: roofprof.Report) -> str:
 
 
 def product() -> None:
-    """960,000 dot products of 64 numbers: half a FLOP for each byte."""
+    """Predict 960,000 dot products of 64 numbers: half a FLOP for each byte."""
     operands = torch.empty(LEFT, device="meta"), torch.empty(RIGHT, device="meta")
     report = roofprof.count(torch.matmul, *operands)
     predicted = report.predict("RTX 4090")
@@ -84,7 +84,7 @@ def product() -> None:
 
 @torch.no_grad()
 def convolution() -> None:
-    """One 3 x 3 convolution whose intensity is that of all of YOLOv5m."""
+    """Predict one 3 x 3 convolution that has the intensity of the whole YOLOv5m."""
     with torch.device("meta"):
         conv, image = nn.Conv2d(64, 128, 3, padding=1, bias=False), torch.empty(1, 64, 80, 80)
     predicted = roofprof.count(conv, image).predict("RTX 3060")
@@ -98,7 +98,7 @@ def convolution() -> None:
 
 @torch.no_grad()
 def network() -> None:
-    """The same network is memory bound on both, and nowhere near either peak."""
+    """Predict one network on two cards: it is memory bound on both, and nowhere near either peak."""
     with torch.device("meta"):
         model, image = mobilenet().eval(), torch.empty(1, 3, 224, 224)
     report = roofprof.count(model, image)
@@ -109,7 +109,7 @@ def network() -> None:
         "A100 SXM 40GB": ("19.5 TFLOP/s, 1555 GB/s", "12.5", "memory bound"),
     }
     for card, (roofs, i_max, most) in published.items():
-        predicted = report.predict(card, batch=32)  # of one image most is the floor of each op
+        predicted = report.predict(card, batch=32)  # with one image the floor of each op takes most of the time
         line(card, roofs, f"{fp32_peak(card) / 1e12:.4g} TFLOP/s, {bandwidth(card) / 1e9:.4g} GB/s")
         line("  I_max", i_max, f"{ridge(card):.2f}")
         at_seven = f"{7 * bandwidth(card) / 1e12:.2f} TFLOP/s at I = 7"

@@ -1,4 +1,4 @@
-"""A recommender in the form of DLRM (Naumov et al. 2019): dense features, bags of embeddings, their products by pairs.
+"""Profile a recommender like DLRM (Naumov et al. 2019): dense features, bags of embeddings, products by pairs.
 
 Written out here in a few lines, as torch has all its parts; the forward takes one dict.
 
@@ -50,7 +50,7 @@ def build() -> Recommender:
 
 
 def batch() -> dict[str, Any]:
-    """Dense features, and of each table indices (BATCH x BAG) and where each example's begin."""
+    """Return dense features, and for each table the indices (BATCH x BAG) and the begin of each example's."""
     offsets = torch.arange(0, BATCH * BAG, BAG)
     sparse = {f"table{i}": (torch.randint(ROWS, (BATCH * BAG,)), offsets) for i in range(TABLES)}
     return {"dense": torch.rand(BATCH, DENSE), "sparse": sparse}

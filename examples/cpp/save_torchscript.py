@@ -1,4 +1,4 @@
-"""Writes the model that run_torchscript profiles: `python save_torchscript.py MODEL.pt`.
+"""Write the model that run_torchscript profiles: `python save_torchscript.py MODEL.pt`.
 
 It takes one dict, an image and a cloud of points, and gives boxes and their scores.
 """

@@ -72,7 +72,7 @@ struct TableOptions {
                               // group: "op", "op, phase"
   std::int64_t width = 120;   // characters; 0: as many as it takes
   std::int64_t limit = 0;     // most rows shown, 0: all
-  bool legend = true;         // what the columns mean, below the rows
+  bool legend = true;         // the meaning of the columns, below the rows
   Speech speech = Speech::cpp;
   bool expand = false;     // equal siblings are lines of their own, not one for all
   bool rows_only = false;  // the rows below their headings, and nothing above or below them

@@ -121,7 +121,7 @@ struct RooflineRow : Figures {
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call; empty where it did not tell
+  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call; empty if not known
   std::vector<std::vector<std::int64_t>> output_shapes;
   std::optional<std::int64_t> output_bytes;
   // Bytes above what was allocated before the call; in the total it covers all calls.
@@ -163,9 +163,9 @@ struct RooflineRow : Figures {
 // calls and parameters. Tables show them as one line.
 struct Siblings {
   std::string name;  // "layers.0-79"; "layers.0-3, 5"
-  std::vector<std::string>
-      paths;               // of all members; if their parent is folded too, of the members below each equal parent
-  std::int64_t count = 0;  // how many stand below one parent: "x80"
+  // The paths of all members; if their parent is folded too, of the members below each equal parent.
+  std::vector<std::string> paths;
+  std::int64_t count = 0;  // the number of members below one parent: "x80"
   // The mean of all members, then the modules below it, folded in the same way. Additive figures are those of one
   // member on average; rates and percentages are those of the members' sums.
   std::vector<RooflineRow> rows;
