@@ -354,8 +354,11 @@ class Import {
 
   void note_what_lacks() {
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
+      const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
       add_note(notes_, "trace-lacks",
-               "the trace has no shapes, so the work of its ops is not known: record with record_shapes=True");
+               std::string("the trace has no shapes, so the work of its ops is not known") +
+                   (unchecked ? ", nor whether its modules have the sizes of the given model's" : "") +
+                   ": record with record_shapes=True");
     } else if (undescribed_ > 0) {
       add_note(notes_, "trace-lacks",
                "the trace has no shapes of " + counted(undescribed_, "call of an op", "calls of ops") +
@@ -383,7 +386,7 @@ class Import {
     if (!places_.unaligned.empty()) {
       add_note(notes_, "model-not-aligned",
                "the calls in the trace are not those of the model: " + places_.unaligned +
-                   "; rows are named by class and number");
+                   "; rows are named by class and number: give the model that was recorded, as a whole");
     }
     if (trace_.device.records.empty() && !launched_.empty()) {
       add_note(notes_, "trace-lacks",

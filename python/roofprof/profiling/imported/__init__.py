@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from roofprof import _C
-from roofprof.profiling.imported.calls import calls_of
+from roofprof.profiling.imported.calls import ModelCalls, calls_of
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings
@@ -49,10 +49,10 @@ def from_trace(
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
     roofs = _roofs(device)
-    counted, calls = (None, []) if model is None else calls_of(model, inputs)
+    called = None if model is None else calls_of(model, inputs)
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, counted, calls))
-    return _read(Path(trace), roofs, chosen, mean, counted, calls)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called))
+    return _read(Path(trace), roofs, chosen, mean, called)
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -102,8 +102,7 @@ def _read(
     roofs: _C.Ceilings | None,
     steps: tuple[int, int] | None,
     mean: bool,
-    counted: Report | None,
-    calls: list[tuple[str, int]],
+    called: ModelCalls | None,
 ) -> Report:
     reader = _C.TraceReader()
     try:
@@ -111,8 +110,9 @@ def _read(
             while piece := file.read(_PIECE):
                 reader.feed(piece)
             progress.say(f"costing the operators of {path.name}")
-            model = None if counted is None else counted._compiled
-            return Report(reader.report(roofs, steps, mean, model, calls))
+            if called is None:
+                return Report(reader.report(roofs, steps, mean))
+            return Report(reader.report(roofs, steps, mean, called.report._compiled, called.calls, called.parameters))
     except _C.TraceError as error:
         raise ValueError(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
