@@ -352,6 +352,10 @@ class Import {
     return most == records.end() ? 0 : most->first;
   }
 
+  bool any_ops() const {
+    return std::ranges::any_of(trace_.host, [](const HostEvent& event) { return event.kind == HostKind::op; });
+  }
+
   void note_what_lacks() {
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
       const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
@@ -379,9 +383,19 @@ class Import {
       }
       add_note(notes_, "trace-lacks", std::move(text));
     }
-    if (places_.model.empty()) {
+    if (!any_ops() && trace_.device.records.empty()) {
+      add_note(
+          notes_, "trace-lacks",
+          std::string(is_part_ ? "the steps have" : "the trace has") +
+              " no operators: no op of torch's ran on the threads that were recorded, which are the profiler's own "
+              "and autograd's, unless profile_all_threads is set");
+    } else if (places_.model.empty() && trace_.python_frames == 0) {
       add_note(notes_, "trace-lacks",
                "the trace has no modules, so all ops stand under regions or (outside): record with with_stack=True");
+    } else if (places_.model.empty()) {
+      add_note(notes_, "trace-lacks",
+               "the trace has stacks, but no call of an nn.Module in them, so all ops stand under regions or "
+               "(outside): stacks are recorded of threads that run when the profiler starts");
     }
     if (!places_.unaligned.empty()) {
       add_note(notes_, "model-not-aligned",

@@ -333,6 +333,11 @@ TEST(ObservedTrace, SaysWhatTheTraceLacks) {
   EXPECT_NE(lacks(TraceText().op("aten::mm", 0, 5)).find("with_stack=True"), std::string::npos);
   EXPECT_NE(lacks(TraceText().op("aten::mm", 0, 5).launch(1, 2)).find("ProfilerActivity.CUDA"), std::string::npos);
   EXPECT_EQ(lacks(TraceText().module("Net_0", 0, 10).op("aten::mm", 0, 5)), "");
+  const auto stacks = lacks(TraceText().event("python_function", "t.py(1): f", 0, 10).op("aten::mm", 0, 5));
+  EXPECT_NE(stacks.find("no call of an nn.Module"), std::string::npos) << stacks;
+  EXPECT_EQ(stacks.find("with_stack"), std::string::npos) << stacks;
+  EXPECT_TRUE(
+      lacks(TraceText().event("python_function", "t.py(1): f", 0, 10)).starts_with("the trace has no operators"));
 }
 
 // A time that lies decades from all others would make the window decades long: it is damaged.
