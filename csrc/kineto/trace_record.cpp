@@ -55,6 +55,24 @@ std::map<std::int64_t, Window> steps_of(const Trace& trace) {
   return steps;
 }
 
+// Takes out the steps in which no op and no launch began, and returns their number: the profiler opens a step behind
+// the last one of the program, and the mean of steps is not of that. Where that holds of all, kernels alone were
+// recorded.
+std::int64_t leave_out_empty(std::map<std::int64_t, Window>& steps, const Trace& trace) {
+  if (steps.empty()) return 0;
+  std::vector<std::int64_t> begins;
+  for (const auto& event : trace.host) {
+    if (event.kind == HostKind::op || event.kind == HostKind::launch) begins.push_back(event.begin_ns);
+  }
+  std::ranges::sort(begins);
+  const auto is_empty = [&](const auto& step) {
+    const auto first = std::ranges::lower_bound(begins, step.second.begin_ns);
+    return first == begins.end() || *first > step.second.end_ns;
+  };
+  if (std::ranges::all_of(steps, is_empty)) return 0;
+  return static_cast<std::int64_t>(std::erase_if(steps, is_empty));
+}
+
 std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>& all,
                                             const std::optional<StepRange>& wanted) {
   if (!wanted) return all;
@@ -132,7 +150,8 @@ class Import {
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
       : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
-    const auto all = steps_of(trace_);
+    auto all = steps_of(trace_);
+    empty_steps_ = leave_out_empty(all, trace_);
     steps_ = chosen_steps(all, steps);
     for (const auto& event : trace_.host) {
       if (event.kind == HostKind::launch && event.correlation != 0)
@@ -409,6 +428,11 @@ class Import {
                    : "the trace has launches but no kernels, so the times are the host's: record with "
                      "ProfilerActivity.CUDA");
     }
+    if (empty_steps_ > 0) {
+      add_note(notes_, "trace-lacks",
+               counted(empty_steps_, "step") + " of the trace without any op " + (empty_steps_ == 1 ? "is" : "are") +
+                   " left out, of what is said of steps too: the profiler opens one behind the last");
+    }
     if (trace_.damaged > 0) {
       add_note(notes_, "trace-lacks",
                counted(trace_.damaged, "event") +
@@ -465,6 +489,7 @@ class Import {
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
+  std::int64_t empty_steps_ = 0;
   std::unordered_map<std::uint64_t, std::int64_t> launched_;  // when, by correlation: in and out of the window
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
