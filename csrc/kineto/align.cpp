@@ -129,8 +129,9 @@ class Comparison {
         const auto& other = trace_.names[at(instances.try_emplace(first_place(module), instance).first->second)];
         const auto& name = trace_.names[at(instance)];
         if (other != name) {
-          return std::minmax(other, name).first + " and " + std::minmax(other, name).second +
-                 " of the trace both fit where the model calls " + name_of(model_.modules[index_of(module)]);
+          const auto& path = model_.modules[index_of(module)].path;
+          return std::min(other, name) + " and " + std::max(other, name) + " of the trace both fit " +
+                 (path.empty() ? "the model" : "where the model calls " + path) + ", and cannot be told apart";
         }
         if (first_place(all.try_emplace(instance, module).first->second) != first_place(module)) {
           return name + " of the trace fits at several places of the model";

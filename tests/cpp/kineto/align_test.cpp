@@ -179,13 +179,15 @@ TEST(Align, DifferentModulesAreNeverOne) {
   Recorded trace;
   forward(trace, instances_of_net(trace));
   forward(trace, instances_of_net(trace));
-  EXPECT_EQ(sentence(trace, Net()), "Net_0 and Net_1 of the trace both fit where the model calls the model");
+  EXPECT_EQ(sentence(trace, Net()), "Net_0 and Net_1 of the trace both fit the model, and cannot be told apart");
   Recorded routed;  // one Net that calls another Linear the second time
   auto instances = instances_of_net(routed);
   forward(routed, instances);
   instances[4] = routed.instance("Linear");
   forward(routed, instances);
-  EXPECT_EQ(sentence(routed, Net()), "Linear_1 and Linear_2 of the trace both fit where the model calls block.fc");
+  EXPECT_EQ(sentence(routed, Net()),
+            "Linear_1 and Linear_2 of the trace both fit where the model calls block.fc, and cannot be told "
+            "apart");
 }
 
 TEST(Align, APartOfWhatWasRecorded) {
