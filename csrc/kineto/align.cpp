@@ -1,12 +1,18 @@
 #include "kineto/align.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "core/phrases.h"
+#include "kineto/recorded_arguments.h"
 
 namespace roofprof::kineto {
 namespace {
+
+// So many sizes a sentence names.
+constexpr std::size_t kSizesNamed = 6;
 
 std::vector<std::vector<std::int32_t>> calls_inside(const std::vector<ModuleCall>& calls) {
   std::vector<std::vector<std::int32_t>> inside(calls.size());
@@ -18,71 +24,216 @@ std::vector<std::vector<std::int32_t>> calls_inside(const std::vector<ModuleCall
 
 std::string name_of(const Module& module) { return module.path.empty() ? "the model" : module.path; }
 
-ModuleId first_place(ModuleId module, const CalledModel& model) {
-  const auto first = model.modules[index_of(module)].same_as;
-  return first < 0 ? module : first;
+std::string text_of(const std::vector<std::int64_t>& sizes) {
+  std::string text;
+  for (const auto size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
 }
+
+// "16x32" of "32x16": what a product that takes a transposed parameter reads.
+std::string transposed(const std::string& sizes) {
+  const auto cross = sizes.find('x');
+  if (cross == sizes.npos || sizes.find('x', cross + 1) != sizes.npos) return sizes;
+  return sizes.substr(cross + 1) + "x" + sizes.substr(0, cross);
+}
+
+// The tensors that a recorded call takes.
+struct Taken {
+  bool all_known = false;  // the trace has the sizes of all of them
+  std::vector<std::string> sizes;
+};
+
+Taken taken_by(const RecordedCall& call) {
+  Taken taken;
+  if (!call.described) return taken;
+  taken.all_known = true;
+  for (const auto& argument : arguments_of(call)) {
+    const bool is_list = argument.kind == RecordedArgument::Kind::tensor_list;
+    taken.all_known = taken.all_known && !(is_list && argument.tensors.empty());
+    for (const auto& tensor : argument.tensors) taken.sizes.push_back(text_of(tensor.sizes));
+  }
+  return taken;
+}
+
+class Comparison {
+ public:
+  Comparison(const CalledInstances& trace, const std::vector<RecordedCall>& recorded, const CalledModel& model)
+      : trace_(trace),
+        recorded_(recorded),
+        model_(model),
+        taken_(recorded.size()),
+        in_trace_(calls_inside(trace.calls)),
+        in_model_(calls_inside(model.calls)) {}
+
+  std::variant<Alignment, std::string> run() {
+    if (model_.calls.empty()) return "the model called no module";
+    const auto& type = model_.modules[at(model_.calls[0].module)].type;
+    std::string difference;
+    std::vector<std::pair<std::int32_t, Alignment>> whole;
+    std::optional<std::int32_t> part;  // a call that fits, and is inside of others' forward
+    for (std::size_t i = 0; i < trace_.calls.size(); ++i) {
+      const auto root = static_cast<std::int32_t>(i);
+      if (trace_.types[at(trace_.calls[i].module)] != type) continue;
+      Alignment found;
+      const auto wrong = difference_at(root, found);
+      if (!wrong.empty()) {
+        if (difference.empty()) difference = wrong;
+      } else if (caller_of_others(root) == kNone) {
+        whole.emplace_back(root, std::move(found));
+      } else if (!part) {
+        part = root;
+      }
+    }
+    if (!whole.empty()) return merged(whole);
+    if (part) {
+      return "it is a part of what was recorded: " + name_at(*part) + " is called in " +
+             name_at(caller_of_others(*part)) + ", which calls other modules too";
+    }
+    if (!difference.empty()) return difference;
+    return "the trace has no call of a " + type + outermost();
+  }
+
+ private:
+  const std::string& name_at(std::int32_t call) const { return trace_.names[at(trace_.calls[at(call)].module)]; }
+
+  ModuleId first_place(ModuleId module) const {
+    const auto first = model_.modules[index_of(module)].same_as;
+    return first < 0 ? module : first;
+  }
+
+  const Taken& taken(std::int32_t call) {
+    auto& known = taken_[at(call)];
+    if (!known) known = taken_by(recorded_[at(call)]);
+    return *known;
+  }
+
+  // The call around this one in which modules are called that are not in it; kNone: nothing but wrappers is around.
+  std::int32_t caller_of_others(std::int32_t call) const {
+    for (auto around = trace_.calls[at(call)].around; around != kNone; around = trace_.calls[at(around)].around) {
+      for (const auto inside : in_trace_[at(around)]) {
+        if (trace_.calls[at(inside)].module != trace_.calls[at(call)].module) return around;
+      }
+      call = around;
+    }
+    return kNone;
+  }
+
+  // Instances keep their modules from call to call.
+  std::variant<Alignment, std::string> merged(const std::vector<std::pair<std::int32_t, Alignment>>& fits) const {
+    Alignment all;
+    std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
+    for (const auto& [root, found] : fits) {
+      std::vector<std::pair<std::int32_t, ModuleId>> in_order(found.begin(), found.end());
+      std::ranges::sort(in_order, {}, [](const auto& pair) { return std::pair(pair.second, pair.first); });
+      for (const auto& [instance, module] : in_order) {
+        const auto& other = trace_.names[at(instances.try_emplace(first_place(module), instance).first->second)];
+        const auto& name = trace_.names[at(instance)];
+        if (other != name) {
+          const auto& path = model_.modules[index_of(module)].path;
+          return std::min(other, name) + " and " + std::max(other, name) + " of the trace both fit " +
+                 (path.empty() ? "the model" : "where the model calls " + path) + ", and cannot be told apart";
+        }
+        if (first_place(all.try_emplace(instance, module).first->second) != first_place(module)) {
+          return name + " of the trace fits at several places of the model";
+        }
+      }
+    }
+    return all;
+  }
+
+  std::string outermost() const {
+    std::vector<std::string> names;
+    for (const auto& call : trace_.calls) {
+      const auto& name = trace_.names[at(call.module)];
+      if (call.around == kNone && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+    return names.empty() ? "" : ", but of " + listed(names, kNamed);
+  }
+
+  // Compares the calls inside of `root` with those of the model; empty where they fit.
+  std::string difference_at(std::int32_t root, Alignment& found) {
+    std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
+    std::vector<std::pair<std::int32_t, std::int32_t>> pending = {{root, 0}};
+    while (!pending.empty()) {
+      const auto [recorded, expected] = pending.back();
+      pending.pop_back();
+      const auto place = model_.calls[at(expected)].module;
+      const auto& module = model_.modules[index_of(place)];
+      const auto instance = trace_.calls[at(recorded)].module;
+      if (trace_.types[at(instance)] != module.type) {
+        return "where the model calls " + name_of(module) + " (" + module.type + "), the trace has a " +
+               trace_.types[at(instance)];
+      }
+      const auto known = found.try_emplace(instance, place).first->second;
+      if (first_place(known) != first_place(place)) {
+        return "the trace calls one module where the model calls " + name_of(model_.modules[index_of(known)]) +
+               " and " + name_of(module);
+      }
+      if (instances.try_emplace(first_place(place), instance).first->second != instance) {
+        return "the trace calls two modules where the model calls " + name_of(module) + " twice";
+      }
+      const auto& below_recorded = in_trace_[at(recorded)];
+      const auto& below_expected = in_model_[at(expected)];
+      if (below_recorded.size() != below_expected.size()) {
+        return name_of(module) + " calls " + counted(std::ssize(below_expected), "module") + " in the model and " +
+               std::to_string(below_recorded.size()) + " in the trace";
+      }
+      if (auto other_sizes = difference_of_sizes(recorded, place); !other_sizes.empty()) return other_sizes;
+      for (auto i = below_recorded.size(); i-- > 0;) pending.emplace_back(below_recorded[i], below_expected[i]);
+    }
+    return {};
+  }
+
+  // The parameters that ops of the module read in the model are read in the trace's call too. A trace without sizes, or
+  // without those of tensors in lists, says nothing.
+  std::string difference_of_sizes(std::int32_t call, ModuleId place) {
+    const auto reads = model_.reads.find(first_place(place));
+    if (reads == model_.reads.end()) return {};
+    std::vector<std::string> sizes;
+    for (const auto op : trace_.calls[at(call)].ops) {
+      if (!taken(op).all_known) return {};
+      for (const auto& one : taken(op).sizes) {
+        if (std::ranges::find(sizes, one) == sizes.end()) sizes.push_back(one);
+      }
+    }
+    if (sizes.empty()) return {};
+    const auto& module = model_.modules[index_of(place)];
+    const auto where = [&] { return name_at(call) + " of the trace"; };
+    for (const auto& parameter : reads->second.parameters) {
+      if (std::ranges::find(sizes, parameter) != sizes.end()) continue;
+      if (std::ranges::find(sizes, transposed(parameter)) != sizes.end()) continue;
+      return name_of(module) + " (" + module.type + ") has a parameter of " + parameter +
+             " in the model, and the ops of " + where() + " take none, but " + listed(sizes, kSizesNamed);
+    }
+    const auto& expected = reads->second.taken;
+    for (const auto op : trace_.calls[at(call)].ops) {
+      if (expected.empty() || recorded_[at(op)].op != reads->second.op) continue;
+      const auto& there = taken(op).sizes;
+      if (std::ranges::equal(expected, there,
+                             [](const auto& one, const auto& other) { return one.empty() || one == other; })) {
+        continue;
+      }
+      std::vector<std::string> shown_sizes;
+      for (const auto& one : expected) shown_sizes.push_back(one.empty() ? "any" : one);
+      return name_of(module) + " (" + module.type + ") calls " + reads->second.op + " of " + listed(shown_sizes) +
+             " in the model, and " + where() + " of " + listed(there);
+    }
+    return {};
+  }
+
+  const CalledInstances& trace_;
+  const std::vector<RecordedCall>& recorded_;
+  const CalledModel& model_;
+  std::vector<std::optional<Taken>> taken_;  // by recorded call
+  std::vector<std::vector<std::int32_t>> in_trace_;
+  std::vector<std::vector<std::int32_t>> in_model_;
+};
 
 }  // namespace
 
-std::variant<Alignment, std::string> aligned(const std::vector<ModuleCall>& calls,
-                                             const std::vector<std::string>& types, const CalledModel& model) {
-  if (model.calls.empty()) return "the model called no module";
-  const auto in_trace = calls_inside(calls);
-  const auto in_model = calls_inside(model.calls);
-  const auto type_of_model = [&](std::int32_t call) -> const std::string& {
-    return model.modules[at(model.calls[at(call)].module)].type;
-  };
-  std::string difference = "the trace has no call of a " + type_of_model(0);
-  Alignment all;
-  bool differs = false;
-  bool any = false;
-  for (std::size_t root = 0; root < calls.size(); ++root) {
-    if (types[at(calls[root].module)] != type_of_model(0)) continue;
-    Alignment found;
-    std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
-    std::string wrong;
-    std::vector<std::pair<std::int32_t, std::int32_t>> pending = {{static_cast<std::int32_t>(root), 0}};
-    while (!pending.empty() && wrong.empty()) {
-      const auto [recorded, expected] = pending.back();
-      pending.pop_back();
-      const auto& module = model.modules[at(model.calls[at(expected)].module)];
-      const auto& type = types[at(calls[at(recorded)].module)];
-      if (type != module.type) {
-        wrong = "where the model calls " + name_of(module) + " (" + module.type + "), the trace has a " + type;
-        break;
-      }
-      const auto instance = calls[at(recorded)].module;
-      const auto place = model.calls[at(expected)].module;
-      const auto known = found.try_emplace(instance, place).first->second;
-      if (first_place(known, model) != first_place(place, model)) {
-        wrong = "the trace calls one module where the model calls " + name_of(model.modules[at(known)]) + " and " +
-                name_of(module);
-        break;
-      }
-      if (instances.try_emplace(first_place(place, model), instance).first->second != instance) {
-        wrong = "the trace calls two modules where the model calls " + name_of(module) + " twice";
-        break;
-      }
-      const auto& below_recorded = in_trace[at(recorded)];
-      const auto& below_expected = in_model[at(expected)];
-      if (below_recorded.size() != below_expected.size()) {
-        wrong = name_of(module) + " calls " + counted(std::ssize(below_expected), "module") + " in the model and " +
-                std::to_string(below_recorded.size()) + " in the trace";
-        break;
-      }
-      for (auto i = below_recorded.size(); i-- > 0;) pending.emplace_back(below_recorded[i], below_expected[i]);
-    }
-    if (!wrong.empty()) {
-      if (!any && !differs) difference = wrong;
-      differs = true;
-      continue;
-    }
-    any = true;
-    all.merge(found);
-  }
-  if (any) return all;
-  return difference;
+std::variant<Alignment, std::string> aligned(const CalledInstances& trace, const std::vector<RecordedCall>& recorded,
+                                             const CalledModel& model) {
+  return Comparison(trace, recorded, model).run();
 }
 
 }  // namespace roofprof::kineto

@@ -36,9 +36,9 @@ class ModuleTree {
     std::vector<std::int32_t> inside(trace.host.size(), kNone);  // by event: the instance that runs there
     std::vector<std::int32_t> parents;                           // by instance
     std::vector<int> depths;
-    std::vector<std::int32_t> calls_around(trace.host.size(), kNone);  // by event: index into `calls`
+    std::vector<std::int32_t> calls_around(trace.host.size(), kNone);  // by event: index into forward.calls
     std::vector<bool> backward(trace.host.size(), false);              // by event: it is inside a node
-    std::vector<ModuleCall> calls;                                     // of the forward
+    CalledInstances forward;
     for (std::size_t i = 0; i < trace.host.size(); ++i) {
       const auto& event = trace.host[i];
       const auto around = tree.parents[i] == kNone ? kNone : inside[at(tree.parents[i])];
@@ -48,6 +48,9 @@ class ModuleTree {
         backward[i] = backward[at(tree.parents[i])];
       }
       if (event.kind == HostKind::op && trace.names[event.name].starts_with(kNode)) backward[i] = true;
+      if (called != nullptr && event.kind == HostKind::op && !backward[i] && calls_around[i] != kNone) {
+        forward.calls[at(calls_around[i])].ops.push_back(event.call);
+      }
       if (event.kind != HostKind::module) continue;
       const auto depth = around == kNone ? 0 : depths[at(around)] + 1;
       if (depth > kDeepestModule) continue;
@@ -59,14 +62,16 @@ class ModuleTree {
       }
       inside[i] = known->second;
       if (backward[i]) continue;
-      calls.push_back({known->second, calls_around[i]});
-      calls_around[i] = static_cast<std::int32_t>(calls.size() - 1);
+      forward.calls.push_back({known->second, calls_around[i], {}});
+      calls_around[i] = static_cast<std::int32_t>(forward.calls.size() - 1);
     }
     Alignment alignment;
     if (called != nullptr && !names_.empty()) {
-      std::vector<std::string> types;
-      for (const auto name : names_) types.push_back(class_of(trace.names[name]));
-      auto found = aligned(calls, types, *called);
+      for (const auto name : names_) {
+        forward.names.push_back(trace.names[name]);
+        forward.types.push_back(class_of(trace.names[name]));
+      }
+      auto found = aligned(forward, trace.calls, *called);
       if (auto* const known = std::get_if<Alignment>(&found)) {
         alignment = std::move(*known);
       } else {
@@ -126,7 +131,9 @@ class ModuleTree {
         rows_.push_back(kModel);
         continue;
       }
-      const auto parent = parents[i] == kNone ? kModel : rows_[at(parents[i])];
+      // Beside a given model stands what is not the model's: its wrapper, a loss.
+      const auto root = alignment.empty() ? kModel : kOutside;
+      const auto parent = parents[i] == kNone ? root : rows_[at(parents[i])];
       const auto& above = modules[index_of(parent)].path;
       Module module;
       module.params_known = false;

@@ -37,7 +37,7 @@ struct Places {
 // Modules are known by class and number ("Linear_3"): an instance stands below the one that it was first called in. A
 // node of the backward belongs to the module of the last op before it with its sequence number. `begin_ns`, `end_ns`:
 // of the window, which the thread with most to do fills; others count what they did. `model`: the rows are its modules,
-// with those of the trace that it has not behind them; null: none is known.
+// and those of the trace that it has not are outside of it; null: none is known.
 Places places_of(const Trace& trace, const HostTree& tree, std::int64_t begin_ns, std::int64_t end_ns,
                  const CalledModel* model = nullptr);
 

@@ -55,6 +55,24 @@ std::map<std::int64_t, Window> steps_of(const Trace& trace) {
   return steps;
 }
 
+// Takes out the steps in which no op and no launch began, and returns their number: the profiler opens a step behind
+// the last one of the program, and the mean of steps is not of that. Where that holds of all, kernels alone were
+// recorded.
+std::int64_t leave_out_empty(std::map<std::int64_t, Window>& steps, const Trace& trace) {
+  if (steps.empty()) return 0;
+  std::vector<std::int64_t> begins;
+  for (const auto& event : trace.host) {
+    if (event.kind == HostKind::op || event.kind == HostKind::launch) begins.push_back(event.begin_ns);
+  }
+  std::ranges::sort(begins);
+  const auto is_empty = [&](const auto& step) {
+    const auto first = std::ranges::lower_bound(begins, step.second.begin_ns);
+    return first == begins.end() || *first > step.second.end_ns;
+  };
+  if (std::ranges::all_of(steps, is_empty)) return 0;
+  return static_cast<std::int64_t>(std::erase_if(steps, is_empty));
+}
+
 std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>& all,
                                             const std::optional<StepRange>& wanted) {
   if (!wanted) return all;
@@ -132,7 +150,8 @@ class Import {
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
       : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
-    const auto all = steps_of(trace_);
+    auto all = steps_of(trace_);
+    empty_steps_ = leave_out_empty(all, trace_);
     steps_ = chosen_steps(all, steps);
     for (const auto& event : trace_.host) {
       if (event.kind == HostKind::launch && event.correlation != 0)
@@ -352,10 +371,17 @@ class Import {
     return most == records.end() ? 0 : most->first;
   }
 
+  bool any_ops() const {
+    return std::ranges::any_of(trace_.host, [](const HostEvent& event) { return event.kind == HostKind::op; });
+  }
+
   void note_what_lacks() {
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
+      const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
       add_note(notes_, "trace-lacks",
-               "the trace has no shapes, so the work of its ops is not known: record with record_shapes=True");
+               std::string("the trace has no shapes, so the work of its ops is not known") +
+                   (unchecked ? ", nor whether its modules have the sizes of the given model's" : "") +
+                   ": record with record_shapes=True");
     } else if (undescribed_ > 0) {
       add_note(notes_, "trace-lacks",
                "the trace has no shapes of " + counted(undescribed_, "call of an op", "calls of ops") +
@@ -376,14 +402,24 @@ class Import {
       }
       add_note(notes_, "trace-lacks", std::move(text));
     }
-    if (places_.model.empty()) {
+    if (!any_ops() && trace_.device.records.empty()) {
+      add_note(
+          notes_, "trace-lacks",
+          std::string(is_part_ ? "the steps have" : "the trace has") +
+              " no operators: no op of torch's ran on the threads that were recorded, which are the profiler's own "
+              "and autograd's, unless profile_all_threads is set");
+    } else if (places_.model.empty() && trace_.python_frames == 0) {
       add_note(notes_, "trace-lacks",
                "the trace has no modules, so all ops stand under regions or (outside): record with with_stack=True");
+    } else if (places_.model.empty()) {
+      add_note(notes_, "trace-lacks",
+               "the trace has stacks, but no call of an nn.Module in them, so all ops stand under regions or "
+               "(outside): stacks are recorded of threads that run when the profiler starts");
     }
     if (!places_.unaligned.empty()) {
       add_note(notes_, "model-not-aligned",
                "the calls in the trace are not those of the model: " + places_.unaligned +
-                   "; rows are named by class and number");
+                   "; rows are named by class and number: give the model that was recorded, as a whole");
     }
     if (trace_.device.records.empty() && !launched_.empty()) {
       add_note(notes_, "trace-lacks",
@@ -391,6 +427,11 @@ class Import {
                    ? "the trace has ranges of hardware counters in place of kernels, so there are no device times"
                    : "the trace has launches but no kernels, so the times are the host's: record with "
                      "ProfilerActivity.CUDA");
+    }
+    if (empty_steps_ > 0) {
+      add_note(notes_, "trace-lacks",
+               counted(empty_steps_, "step") + " of the trace without any op " + (empty_steps_ == 1 ? "is" : "are") +
+                   " left out, of what is said of steps too: the profiler opens one behind the last");
     }
     if (trace_.damaged > 0) {
       add_note(notes_, "trace-lacks",
@@ -448,6 +489,7 @@ class Import {
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
+  std::int64_t empty_steps_ = 0;
   std::unordered_map<std::uint64_t, std::int64_t> launched_;  // when, by correlation: in and out of the window
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();

@@ -2,10 +2,14 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,10 +26,68 @@ namespace {
 // The path of a module, and the index of the call around it.
 using Call = std::pair<std::string, std::int32_t>;
 
+// By a module's path: the sizes of its own parameters, "32x16", and whether all of them are read when it is called.
+using Parameters = std::map<std::string, std::pair<std::vector<std::string>, bool>>;
+
+std::vector<std::string> items_of(std::string_view list) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const auto comma = std::min(list.find(", ", begin), list.size());
+    items.emplace_back(list.substr(begin, comma - begin));
+    begin = comma + 2;
+  }
+  return items;
+}
+
+// The sizes that a call takes, without those that are no parameter's, which come before them.
+std::vector<std::string> parameters_in(std::vector<std::string> sizes, std::vector<std::string> parameters) {
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    const auto known = std::ranges::find(parameters, *size);
+    if (known == parameters.end()) {
+      size->clear();
+    } else {
+      parameters.erase(known);
+    }
+  }
+  return sizes;
+}
+
+std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& counted, const Parameters& parameters) {
+  std::unordered_map<ModuleId, std::set<std::pair<std::string, std::string>>> ops;  // names and sizes
+  const auto first_place = [&](ModuleId id) {
+    const auto first = counted.modules[index_of(id)].same_as;
+    return first < 0 ? id : first;
+  };
+  for (const auto& op : counted.ops) {
+    if (index_of(op.module) >= counted.modules.size() || op.shapes.empty()) continue;
+    ops[first_place(op.module)].emplace(op.op, op.shapes);
+  }
+  std::unordered_map<ModuleId, kineto::ModuleReads> reads;
+  for (const auto& [id, calls] : ops) {
+    const auto own = parameters.find(counted.modules[index_of(id)].path);
+    if (own == parameters.end()) continue;
+    const auto& [sizes, all_read] = own->second;
+    std::set<std::string> taken;
+    for (const auto& [op, shapes] : calls) {
+      for (auto& size : items_of(shapes)) taken.insert(std::move(size));
+    }
+    auto& known = reads[id];
+    for (const auto& size : sizes) {
+      if (all_read || taken.contains(size)) known.parameters.push_back(size);
+    }
+    const auto& [op, shapes] = *calls.begin();
+    if (!all_read || calls.size() > 1 || shapes.ends_with("...")) continue;  // long texts are cut off
+    known.op = op;
+    known.taken = parameters_in(items_of(shapes), sizes);
+  }
+  return reads;
+}
+
 // Modules that the count has no row for are left out, with what they called taken for their caller's.
-kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls) {
+kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls, const Parameters& parameters) {
   kineto::CalledModel model;
   model.modules = counted.data().modules;
+  model.reads = reads_of(counted.data(), parameters);
   std::map<std::string, ModuleId> ids;
   for (std::size_t id = 0; id < model.modules.size(); ++id) {
     if (model.modules[id].type != kRegionType) ids.emplace(model.modules[id].path, static_cast<ModuleId>(id));
@@ -34,7 +96,7 @@ kineto::CalledModel called_model(const Report& counted, const std::vector<Call>&
   for (const auto& [path, around] : calls) {
     const auto caller = around < 0 ? -1 : kept.at(static_cast<std::size_t>(around));
     const auto known = ids.find(path);
-    if (known != ids.end()) model.calls.push_back({known->second, caller});
+    if (known != ids.end()) model.calls.push_back({known->second, caller, {}});
     kept.push_back(known == ids.end() ? caller : static_cast<std::int32_t>(model.calls.size()) - 1);
   }
   return model;
@@ -59,13 +121,13 @@ void bind_import(py::module_& module) {
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
              const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
-             const std::vector<Call>& calls) {
+             const std::vector<Call>& calls, const Parameters& parameters) {
             if (model == nullptr) return import_trace(reader.finish(), roofs, steps, mean);
-            const auto called = called_model(*model, calls);
+            const auto called = called_model(*model, calls, parameters);
             return import_trace(reader.finish(), roofs, steps, mean, &called);
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
-          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>());
+          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters());
 }
 
 }  // namespace roofprof::python

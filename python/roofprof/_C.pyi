@@ -44,6 +44,7 @@ class TraceReader:
         mean: bool = False,
         model: Report | None = None,
         calls: list[tuple[str, int]] = ...,
+        parameters: dict[str, tuple[list[str], bool]] = ...,
     ) -> Report: ...
 
 class ModuleHooks:

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/phrases.h"
 #include "kineto/json_text.h"
 #include "kineto/recorded_arguments.h"
 #include "observe/costed_call.h"
@@ -208,6 +209,12 @@ bool may_be_left_out(const c10::Type& type) {
          is_kind(type, c10::TypeKind::GeneratorType);
 }
 
+std::string lacks_values(const std::vector<std::string>& arguments) {
+  return std::string("the trace does not have the ") +
+         (arguments.size() == 1 ? "value of its argument " : "values of its arguments ") + listed(arguments) +
+         " (torch before 2.0 does not record scalars)";
+}
+
 c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& recorded, std::size_t position,
                      bool was_given) {
   const auto& type = *wanted.real_type();
@@ -235,8 +242,7 @@ c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& record
   if (is_kind(type, c10::TypeKind::DeviceObjType)) return {c10::Device(c10::kMeta)};
   if (is_kind(type, c10::TypeKind::ClassType)) return {};  // a group of processes, for example
   if (was_given && !may_be_left_out(type)) {
-    throw NotReplayed("the trace does not have the value of its argument " + wanted.name() +
-                      " (torch before 2.0 does not record scalars)");
+    throw NotReplayed(lacks_values({wanted.name()}));
   }
   if (wanted.default_value()) return *wanted.default_value();
   if (type.kind() == c10::TypeKind::OptionalType) return {};
@@ -360,6 +366,18 @@ ops::Costed own_cost(const RecordedCall& call) {
                           observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
 }
 
+// Where torch refused the call: the arguments that were left out are why, if any were.
+std::string why_refused(const c10::FunctionSchema& schema, const RecordedCall& call, std::string_view error) {
+  const auto recorded = arguments_of(call);
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < recorded.size() && i < schema.arguments().size(); ++i) {
+    if (recorded[i].kind == RecordedArgument::Kind::absent && was_given(call, i)) {
+      missing.push_back(schema.arguments()[i].name());
+    }
+  }
+  return missing.empty() ? "torch does not run it without data: " + first_line(error) : lacks_values(missing);
+}
+
 bool returns_tensors(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
     return is_kind(*result.type(), c10::TypeKind::TensorType) || is_tensor_list(*result.type());
@@ -428,7 +446,11 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
     auto described = observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size()));
     // The peers of a collective are not here, and what it returns are its arguments.
     if (!info.communicates && returns_tensors(op.schema())) {
-      op.callBoxed(&stack);
+      try {
+        op.callBoxed(&stack);
+      } catch (const std::exception& error) {
+        throw NotReplayed(why_refused(op.schema(), call, error.what()));
+      }
       observe::describe_results(info, stack, described);
     }
     return observe::cost_of(info, described);

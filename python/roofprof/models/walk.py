@@ -183,7 +183,7 @@ def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
             parent.place,
             child,
             has_forward=_has_forward(child),
-            forward_of_torch=_has_forward_of_torch(child),
+            forward_of_torch=has_forward_of_torch(child),
         )
         tree.add_wrapper(given, child, place)
         around.append(_Open(tree, place, child))
@@ -197,6 +197,7 @@ def _has_forward(module: torch.nn.Module) -> bool:
     return forward is not torch.nn.Module.forward or "forward" in vars(module)
 
 
-def _has_forward_of_torch(module: torch.nn.Module) -> bool:
+def has_forward_of_torch(module: torch.nn.Module) -> bool:
+    """Return whether it computes what torch.nn says, not the user."""
     forward = vars(module).get("forward", getattr(type(module), "forward", None))
     return str(getattr(forward, "__module__", "")).startswith("torch.nn.")

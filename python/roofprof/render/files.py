@@ -76,8 +76,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     try:
         _write_whole(real(path), content)
     except OSError as error:
-        error.filename, error.filename2 = os.fspath(path), None  # what the caller knows
-        raise
+        if error.errno is None:
+            raise
+        # The path that the caller knows, once. An error of os.replace has two, and shows a second one that is None.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def _write_whole(target: Path, content: bytes) -> None:

@@ -4,21 +4,28 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace roofprof::kineto {
 namespace {
 
 // A model whose calls are given as "(Net (Linear) (Act))" is tedious to parse: rows of {module, around}.
-struct Recorded {
-  std::vector<ModuleCall> calls;
-  std::vector<std::string> types;  // by instance
+struct Recorded : CalledInstances {
+  std::vector<RecordedCall> recorded;
 
   std::int32_t instance(const std::string& type) {
+    names.push_back(type + "_" + std::to_string(std::ranges::count(types, type)));
     types.push_back(type);
     return static_cast<std::int32_t>(types.size() - 1);
   }
   std::int32_t call(std::int32_t instance, std::int32_t around = kNone) {
-    calls.push_back({instance, around});
+    calls.push_back({instance, around, {}});
     return static_cast<std::int32_t>(calls.size() - 1);
+  }
+  // `sizes` in JSON: "[[4, 8], [16, 8]]", all of tensors.
+  void op(std::int32_t call, const std::string& name, const std::string& sizes, const std::string& types) {
+    recorded.push_back({name, true, sizes, types, "", "", ""});
+    calls[at(call)].ops.push_back(static_cast<std::int32_t>(recorded.size() - 1));
   }
 };
 
@@ -29,7 +36,7 @@ struct Net : CalledModel {
   ModuleId block = add("block", "Block");
   ModuleId fc = add("block.fc", "Linear");
 
-  Net() { calls = {{kModel, kNone}, {first, 0}, {act, 0}, {block, 0}, {fc, 3}}; }
+  Net() { calls = {{kModel, kNone, {}}, {first, 0, {}}, {act, 0, {}}, {block, 0, {}}, {fc, 3, {}}}; }
 
  private:
   ModuleId add(const std::string& path, const std::string& type) {
@@ -61,13 +68,13 @@ std::vector<std::int32_t> instances_of_net(Recorded& trace) {
 }
 
 std::string sentence(const Recorded& trace, const CalledModel& model) {
-  const auto result = aligned(trace.calls, trace.types, model);
+  const auto result = aligned(trace, trace.recorded, model);
   const auto* text = std::get_if<std::string>(&result);
   return text == nullptr ? "" : *text;
 }
 
 void expect_net(const Recorded& trace, const std::vector<std::int32_t>& instances, const Net& net) {
-  const auto result = aligned(trace.calls, trace.types, net);
+  const auto result = aligned(trace, trace.recorded, net);
   const auto* found = std::get_if<Alignment>(&result);
   ASSERT_NE(found, nullptr) << std::get<std::string>(result);
   const std::vector<ModuleId> modules = {kModel, net.first, net.act, net.block, net.fc};
@@ -108,7 +115,7 @@ TEST(Align, SaysWhereCallsFirstDiffer) {
   EXPECT_EQ(sentence(empty, net), "the trace has no call of a Net");
   Recorded other;
   other.call(other.instance("Other"));
-  EXPECT_EQ(sentence(other, net), "the trace has no call of a Net");
+  EXPECT_EQ(sentence(other, net), "the trace has no call of a Net, but of Other_0");
   Recorded fewer;
   const auto root = fewer.call(fewer.instance("Net"));
   fewer.call(fewer.instance("Linear"), root);
@@ -148,7 +155,7 @@ TEST(Align, ASharedModuleIsOneInstance) {
   auto instances = instances_of_net(trace);
   instances[4] = instances[1];
   forward(trace, instances);
-  const auto result = aligned(trace.calls, trace.types, net);
+  const auto result = aligned(trace, trace.recorded, net);
   ASSERT_TRUE(std::holds_alternative<Alignment>(result)) << std::get<std::string>(result);
   EXPECT_EQ(std::get<Alignment>(result).at(instances[1]), net.first);
 }
@@ -157,7 +164,7 @@ TEST(Align, ASharedModuleIsOneInstance) {
 // twice are another model.
 TEST(Align, AModuleCalledTwiceIsOneInstance) {
   Net net;
-  net.calls.push_back({net.act, 0});
+  net.calls.push_back({net.act, 0, {}});
   Recorded trace;
   const auto instances = instances_of_net(trace);
   forward(trace, instances);
@@ -165,6 +172,63 @@ TEST(Align, AModuleCalledTwiceIsOneInstance) {
   expect_net(trace, instances, net);
   trace.calls.back().module = trace.instance("ReLU");
   EXPECT_EQ(sentence(trace, net), "the trace calls two modules where the model calls act twice");
+}
+
+// Two instances of one form are two modules, whichever was meant.
+TEST(Align, DifferentModulesAreNeverOne) {
+  Recorded trace;
+  forward(trace, instances_of_net(trace));
+  forward(trace, instances_of_net(trace));
+  EXPECT_EQ(sentence(trace, Net()), "Net_0 and Net_1 of the trace both fit the model, and cannot be told apart");
+  Recorded routed;  // one Net that calls another Linear the second time
+  auto instances = instances_of_net(routed);
+  forward(routed, instances);
+  instances[4] = routed.instance("Linear");
+  forward(routed, instances);
+  EXPECT_EQ(sentence(routed, Net()),
+            "Linear_1 and Linear_2 of the trace both fit where the model calls block.fc, and cannot be told "
+            "apart");
+}
+
+TEST(Align, APartOfWhatWasRecorded) {
+  Recorded trace;
+  const auto whole = trace.call(trace.instance("Whole"));
+  const auto wrapper = trace.call(trace.instance("Wrapper"), whole);
+  const auto instances = instances_of_net(trace);
+  forward(trace, instances, wrapper);
+  expect_net(trace, instances, Net());  // what is around calls nothing else
+  trace.call(trace.instance("Head"), whole);
+  EXPECT_EQ(sentence(trace, Net()),
+            "it is a part of what was recorded: Net_0 is called in Whole_0, which calls other modules too");
+  // Where it was called as a whole too, it is the model.
+  forward(trace, instances);
+  expect_net(trace, instances, Net());
+}
+
+// The model's first Linear is 8 -> 16 with a bias.
+TEST(Align, ParametersHaveTheSizesOfTheModel) {
+  Net net;
+  net.reads[net.first] = {{"16x8", "16"}, "aten::linear", {"", "16x8", "16"}};
+  const auto with_first = [&](const std::string& op, const std::string& sizes, const std::string& types) {
+    Recorded trace;
+    forward(trace, instances_of_net(trace));
+    trace.op(1, op, sizes, types);
+    return sentence(trace, net);
+  };
+  const std::string three = R"(["float", "float", "float"])";
+  EXPECT_EQ(with_first("aten::linear", "[[4, 8], [16, 8], [16]]", three), "");
+  EXPECT_EQ(with_first("aten::linear", "[[2, 7, 8], [16, 8], [16]]", three), "") << "another batch";
+  EXPECT_EQ(with_first("aten::addmm", "[[16], [4, 8], [8, 16]]", three), "") << "transposed";
+  EXPECT_EQ(with_first("aten::linear", "[[4, 8], [32, 8], [32]]", three),
+            "first (Linear) has a parameter of 16x8 in the model, and the ops of Linear_0 of the trace take none, but "
+            "4x8, 32x8, 32");
+  EXPECT_EQ(with_first("aten::linear", "[[4, 8], [16, 8], []]", R"(["float", "float", ""])"),
+            "first (Linear) has a parameter of 16 in the model, and the ops of Linear_0 of the trace take none, but "
+            "4x8, 16x8");
+  EXPECT_EQ(with_first("aten::stack", "[[]]", R"(["TensorList"])"), "") << "an old trace, which has no lists";
+  net.reads[net.first] = {{"16x8"}, "aten::linear", {"", "16x8"}};
+  EXPECT_EQ(with_first("aten::linear", "[[4, 8], [16, 8], [16]]", three),
+            "first (Linear) calls aten::linear of any, 16x8 in the model, and Linear_0 of the trace of 4x8, 16x8, 16");
 }
 
 TEST(Align, AModelThatCalledNothing) {

@@ -131,7 +131,8 @@ CalledModel small_model() {
   layer.type = "Linear";
   layer.parent = kModel;
   model.modules.push_back(layer);
-  model.calls = {{kModel, kNone}, {3, 0}};
+  model.calls = {{kModel, kNone, {}}, {3, 0, {}}};
+  model.reads[static_cast<ModuleId>(3)] = {{"4x4"}, "aten::linear", {"", "4x4"}};
   return model;
 }
 

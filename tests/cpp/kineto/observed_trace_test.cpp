@@ -333,6 +333,30 @@ TEST(ObservedTrace, SaysWhatTheTraceLacks) {
   EXPECT_NE(lacks(TraceText().op("aten::mm", 0, 5)).find("with_stack=True"), std::string::npos);
   EXPECT_NE(lacks(TraceText().op("aten::mm", 0, 5).launch(1, 2)).find("ProfilerActivity.CUDA"), std::string::npos);
   EXPECT_EQ(lacks(TraceText().module("Net_0", 0, 10).op("aten::mm", 0, 5)), "");
+  const auto stacks = lacks(TraceText().event("python_function", "t.py(1): f", 0, 10).op("aten::mm", 0, 5));
+  EXPECT_NE(stacks.find("no call of an nn.Module"), std::string::npos) << stacks;
+  EXPECT_EQ(stacks.find("with_stack"), std::string::npos) << stacks;
+  EXPECT_TRUE(
+      lacks(TraceText().event("python_function", "t.py(1): f", 0, 10)).starts_with("the trace has no operators"));
+}
+
+// The profiler opens a step behind the last one of the program: it is none, and no mean is of it.
+TEST(ObservedTrace, StepsWithoutAnyOpAreNone) {
+  const auto text = TraceText()
+                        .range("ProfilerStep#3", 0, 100)
+                        .op("aten::mm", 10, 20)
+                        .range("ProfilerStep#4", 100, 100)
+                        .op("aten::mm", 110, 20)
+                        .range("ProfilerStep#5", 200, 50);
+  for (const auto& steps : {std::optional<StepRange>(), std::optional(StepRange(0, 9))}) {
+    const auto observed = observed_of(text, steps);
+    EXPECT_EQ(observed.steps, 2);
+    EXPECT_EQ(observed.step_ns, (std::vector<std::int64_t>{100 * kUs, 100 * kUs}));
+    EXPECT_NE(note_of(observed.notes, "trace-lacks").find("1 step of the trace without any op"), std::string::npos);
+  }
+  EXPECT_THROW(observed_of(text, StepRange(5, 5)), TraceError);
+  const auto kernels = TraceText().range("ProfilerStep#3", 0, 100).kernel("gemm", 1, 20, 30);
+  EXPECT_EQ(observed_of(kernels).steps, 1) << "without ops nothing tells";
 }
 
 // A time that lies decades from all others would make the window decades long: it is damaged.

@@ -228,7 +228,8 @@ TEST(Places, StepNumbers) {
   EXPECT_EQ(step_number("my ProfilerStep#1"), kNone);
 }
 
-// A model of two layers, wrapped by DDP: rows are the model's, the wrapper's is behind them.
+// A model of two layers, wrapped by DDP: rows are the model's, what is around and beside it is outside, as in a live
+// profile.
 TEST(Places, RowsOfTheGivenModel) {
   CalledModel model;
   model.modules.resize(3);
@@ -240,7 +241,7 @@ TEST(Places, RowsOfTheGivenModel) {
   layer.type = "Linear";
   layer.parent = kModel;
   model.modules.push_back(layer);
-  model.calls = {{kModel, kNone}, {3, 0}};
+  model.calls = {{kModel, kNone, {}}, {3, 0, {}}};
   const auto text = TraceText()
                         .module("DistributedDataParallel_0", 0, 300)
                         .module("Net_0", 10, 200)
@@ -251,10 +252,10 @@ TEST(Places, RowsOfTheGivenModel) {
   const Placed net(text, 1000, &model);
   EXPECT_EQ(net.places.unaligned, "");
   EXPECT_EQ(net.places.model, "Net");
-  EXPECT_EQ(net.paths(),
-            (Paths{"", "(outside)", "(optimizer)", "encoder.proj", "DistributedDataParallel_0", "Loss_0"}));
+  EXPECT_EQ(net.paths(), (Paths{"", "(outside)", "(optimizer)", "encoder.proj", "(outside).DistributedDataParallel_0",
+                                "(outside).Loss_0"}));
   EXPECT_EQ(net.of("aten::mm"), "encoder.proj forward");
-  EXPECT_EQ(net.of("aten::add"), "Loss_0 forward");
+  EXPECT_EQ(net.of("aten::add"), "(outside).Loss_0 forward");
   model.modules[3].type = "Conv2d";
   const Placed other(text, 1000, &model);
   EXPECT_EQ(other.places.unaligned, "where the model calls encoder.proj (Conv2d), the trace has a Linear");

@@ -266,6 +266,29 @@ def test_steps(tmp_path):
             roofprof.from_trace(written, steps=wrong)
 
 
+def test_a_mean_is_of_whole_steps(tmp_path):
+    """The loop ends before the schedule does: the profiler has a range for the step that never ran."""
+    model, x = nn.Linear(4, 8), torch.randn(3, 4)
+    written = tmp_path / "t.json"
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=5),
+        record_shapes=True,
+        with_stack=True,
+        on_trace_ready=lambda prof: prof.export_chrome_trace(str(written)),
+    ) as profiler:
+        for _ in range(3):
+            model(x)
+            profiler.step()
+    whole, mean = roofprof.from_trace(written), roofprof.from_trace(written, steps="mean")
+    assert whole.steps == len(whole.step_times) == 2
+    assert whole.total.macs == 2 * 3 * 4 * 8
+    assert mean.total.macs == 3 * 4 * 8
+    assert mean.row("").calls == 1
+    assert "a step on average" in str(whole)
+    assert "the mean of 2 steps" in str(mean)
+
+
 def test_a_profiler_in_place_of_a_file():
     """What has ended can be given itself, once; a handler writes each trace's report."""
     model, x = nn.Linear(4, 8), torch.randn(3, 4)

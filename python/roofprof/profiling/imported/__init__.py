@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import os
 import stat
 import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from roofprof import _C
-from roofprof.profiling.imported.calls import calls_of
+from roofprof.profiling.imported.calls import ModelCalls, calls_of
+from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings
@@ -49,10 +52,10 @@ def from_trace(
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
     roofs = _roofs(device)
-    counted, calls = (None, []) if model is None else calls_of(model, inputs)
+    called = None if model is None else calls_of(model, inputs)
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, counted, calls))
-    return _read(Path(trace), roofs, chosen, mean, counted, calls)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called))
+    return _read(Path(trace), roofs, chosen, mean, called)
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -61,17 +64,30 @@ def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[Tor
     path: of the report's JSON; "{step}" in it stands for the step at which the trace was ready, "{rank}" for the rank
     in a distributed program (0 without one). Without "{step}" a later trace replaces the one before.
     options: those of :func:`from_trace`, but ``trace``.
+    Raises ValueError or TypeError at once for a path that cannot be written and for wrong options. What goes wrong
+    later, when a trace is ready, is a warning: the program that is profiled goes on.
     """
+    name = os.fspath(path)
+    inspect.signature(from_trace).bind(None, **options)
+    if options.get("steps") != "mean":
+        _steps(options.get("steps"))
+    options["device"] = _roofs(options.get("device"))
+    folder = os.path.dirname(name)  # noqa: PTH120
+    if "{step}" not in folder and (why := why_not_writable(Path(_filled(name, 0)))):
+        raise ValueError(f"cannot write '{name}': {why}")
 
     def write(profiler: TorchProfile) -> None:
-        report = from_trace(profiler, **options)
-        names = {"step": str(getattr(profiler, "step_num", 0)), "rank": str(_rank())}
-        written = os.fspath(path)
-        for name, value in names.items():
-            written = written.replace("{" + name + "}", value)
-        report.to_json(written)
+        written = _filled(name, getattr(profiler, "step_num", 0))
+        try:
+            from_trace(profiler, **options).to_json(written)
+        except Exception as error:
+            warnings.warn(f"roofprof: no report was written to '{written}': {_first_line(error)}", stacklevel=2)
 
     return write
+
+
+def _filled(name: str, step: int) -> str:
+    return name.replace("{step}", str(step)).replace("{rank}", str(_rank()))
 
 
 def _rank() -> int:
@@ -89,10 +105,11 @@ def _of_profiler(profiler: Any, read: Callable[[Path], Report]) -> Report:
         path = Path(folder) / "trace.json"
         try:
             profiler.export_chrome_trace(str(path))
-        except (AssertionError, RuntimeError) as error:
+        except (AssertionError, AttributeError, RuntimeError) as error:  # AttributeError: it is still recording
+            why = "" if isinstance(error, AttributeError) else f" ({_first_line(error)})"
             raise ValueError(
-                f"the profiler gives no trace ({_first_line(error)}): it must have ended, and gives it once; give "
-                "from_trace the file if it was exported before"
+                f"the profiler gives no trace{why}: it must have ended, and gives it once; give from_trace the file if "
+                "it was exported before"
             ) from error
         return read(path)
 
@@ -102,8 +119,7 @@ def _read(
     roofs: _C.Ceilings | None,
     steps: tuple[int, int] | None,
     mean: bool,
-    counted: Report | None,
-    calls: list[tuple[str, int]],
+    called: ModelCalls | None,
 ) -> Report:
     reader = _C.TraceReader()
     try:
@@ -111,12 +127,16 @@ def _read(
             while piece := file.read(_PIECE):
                 reader.feed(piece)
             progress.say(f"costing the operators of {path.name}")
-            model = None if counted is None else counted._compiled
-            return Report(reader.report(roofs, steps, mean, model, calls))
+            if called is None:
+                return Report(reader.report(roofs, steps, mean))
+            return Report(reader.report(roofs, steps, mean, called.report._compiled, called.calls, called.parameters))
     except _C.TraceError as error:
         raise ValueError(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
+    except OSError as error:  # one of reading does not name the file
+        error.filename = os.fspath(path)
+        raise
 
 
 @contextmanager

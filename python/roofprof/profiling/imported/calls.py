@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from roofprof.latency.batches import arguments_of
+from roofprof.models.walk import has_forward_of_torch
 from roofprof.profiling.profiler import count
 from roofprof.report.report import Report
 
 
-def calls_of(model: Callable[..., Any], inputs: Any) -> tuple[Report, list[tuple[str, int]]]:
-    """Count one call of the model; return its report, and each call of a module: path, and the index of the one around.
+class ModelCalls(NamedTuple):
+    """One call of a model, counted."""
+
+    report: Report
+    calls: list[tuple[str, int]]  # of modules: the path, and the index of the call around it or -1
+    # By module: the sizes of its own, such as "32x16", and whether its forward is one of torch.nn's, which reads all.
+    parameters: dict[str, tuple[list[str], bool]]
+
+
+def calls_of(model: Callable[..., Any], inputs: Any) -> ModelCalls:
+    """Count one call of the model; return its report, the calls of its modules and their parameters.
 
     Raises TypeError for what is no module, and whatever the model raises.
     """
@@ -44,4 +54,10 @@ def calls_of(model: Callable[..., Any], inputs: Any) -> tuple[Report, list[tuple
     finally:
         for hook in hooks:
             hook.remove()
-    return report, calls
+    parameters = {path: (_own_parameters(part), has_forward_of_torch(part)) for path, part in model.named_modules()}
+    return ModelCalls(report, calls, parameters)
+
+
+def _own_parameters(module: torch.nn.Module) -> list[str]:
+    sizes = (tuple(parameter.shape) for parameter in module.parameters(recurse=False))
+    return ["x".join(map(str, shape)) for shape in sizes if shape]
