@@ -1,14 +1,13 @@
 #include "observe/regions.h"
 
 #include <ATen/record_function.h>
-#include <c10/util/Exception.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "observe/handed_over.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -24,7 +23,7 @@ struct RegionInfo : c10::DebugInfoBase {
 
 namespace {
 
-// torch passes debug infos on to the threads that it starts work on. This kind is the one of torch's own tests.
+// This kind is the one of torch's own tests.
 const auto kRegionsInfo = c10::DebugInfoKind::TEST_INFO;
 
 }  // namespace
@@ -43,18 +42,13 @@ void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_
   info->region = region;
   if (!open_.empty()) info->around = open_.back();
   open_.push_back(info);
-  c10::ThreadLocalDebugInfo::_push(kRegionsInfo, std::move(info));
+  hand_over(kRegionsInfo, std::move(info));
 }
 
 void RegionHandover::end() {
   const auto info = std::move(open_.back());
   open_.pop_back();
-  try {
-    c10::ThreadLocalDebugInfo::_pop(kRegionsInfo);
-  } catch (const c10::Error&) {
-    // The region left a newer debug info open (that of torch's profiler), and ours is below it.
-    info->left_behind = true;
-  }
+  if (!end_handover(kRegionsInfo, info.get())) info->left_behind = true;
 }
 
 std::uint16_t region_handed_over(const Session& session) {

@@ -1,7 +1,5 @@
 #include "observe/script_frames.h"
 
-#include <c10/util/Exception.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
@@ -10,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "observe/handed_over.h"
 #include "observe/operators/op_info.h"
 #include "observe/own_calls.h"
 #include "observe/script/script_calls.h"
@@ -20,7 +19,7 @@
 namespace roofprof::observe {
 namespace {
 
-// torch passes debug infos on to the threads that it starts work on. This kind is the one of torch's own tests.
+// This kind is the one of torch's own tests.
 const auto kForksInfo = c10::DebugInfoKind::TEST_INFO_2;
 
 struct ForksInfo : c10::DebugInfoBase {
@@ -256,20 +255,13 @@ bool open_forked_op(ThreadState& state, const at::RecordFunction& fn) {
   return state.open(*session, place_of_op(state, *session), Phase::forward, FrameKind::script, &fn);
 }
 
-ScriptForks::ScriptForks(const std::shared_ptr<Session>& session) : thread_(at::RecordFunction::currentThreadId()) {
+ScriptForks::ScriptForks(const std::shared_ptr<Session>& session) {
   auto info = std::make_shared<ForksInfo>();
   info->session = session;
-  c10::ThreadLocalDebugInfo::_push(kForksInfo, std::move(info));
+  info_ = info;
+  hand_over(kForksInfo, std::move(info));
 }
 
-ScriptForks::~ScriptForks() {
-  if (at::RecordFunction::currentThreadId() != thread_) return;
-  try {
-    c10::ThreadLocalDebugInfo::_pop(kForksInfo);
-  } catch (const c10::Error&) {
-    // The block left a newer debug info open (that of torch's profiler): ours is below it and has no effect any more.
-    return;
-  }
-}
+ScriptForks::~ScriptForks() { end_handover(kForksInfo, info_.get()); }
 
 }  // namespace roofprof::observe

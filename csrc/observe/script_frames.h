@@ -2,6 +2,7 @@
 // TorchScript's interpreter calls no hooks: its ops find their module by the interpreter's call stack.
 
 #include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <memory>
 
@@ -32,7 +33,7 @@ class ScriptForks {
   ScriptForks& operator=(const ScriptForks&) = delete;
 
  private:
-  std::uint64_t thread_;
+  std::shared_ptr<c10::DebugInfoBase> info_;
 };
 
 }  // namespace roofprof::observe

@@ -41,7 +41,8 @@ class StepWindow:
         if self._path is not None and (why := why_not_writable(self._path)):
             raise OSError(f"the report cannot be written to {path}: {why}")
         RooflineProfiler(None, **options)  # report wrong options now
-        self._profiler: RooflineProfiler | None = None
+        self._profiler: RooflineProfiler | None = None  # until its report is made: it holds the model
+        self._report: Report | None = None
         self._failed = False
         self._done = False
         self._seen = 0  # steps that ended
@@ -90,8 +91,8 @@ class StepWindow:
         assert self._profiler is not None
         self._done = True
         self._profiler.__exit__(None, None, None)
-        report = self._profiler.report()
-        if self._path is not None:
+        report = self.report()
+        if self._path is not None and report is not None:
             with training_goes_on("the report is not written"):
                 report.to_json(of_rank(self._path, rank))
         return report
@@ -105,11 +106,15 @@ class StepWindow:
 
     def report(self) -> Report | None:
         """Return the window's report, marked partial after an exception; None before its end, or if it never opened."""
-        return self._profiler.report() if self._profiler is not None and not self.is_open else None
+        if self.is_open:
+            return None
+        if self._profiler is not None:
+            self._report, self._profiler = self._profiler.report(), None
+        return self._report
 
     def warn_if_empty(self) -> None:
         """Warn, when training has ended, if that left nothing to profile."""
-        if self._profiler is None:
+        if self._profiler is None and self._report is None:
             warnings.warn(
                 f"roofprof profiled nothing: the training had {self._seen} steps, and skip={self._skip} leaves out as "
                 "many or more; take a smaller one",

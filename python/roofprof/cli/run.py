@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         stop=arguments.stop,
     )
     with window:
-        code = run_program(arguments.script, arguments.arguments, window.end, as_module=arguments.as_module)
+        code = run_program(arguments.script, arguments.arguments, window.end_of_thread, as_module=arguments.as_module)
     if not window.is_ours:  # a child of the program's that came here as its parent will
         return code
     report = written.write(window)

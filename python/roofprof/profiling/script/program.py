@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib.machinery
+import os
 import runpy
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable
@@ -17,25 +21,52 @@ class Stop(BaseException):
 def run_program(
     target: str, arguments: list[str], ended: Callable[[BaseException | None], None], *, as_module: bool
 ) -> int:
-    """Run the file, or the module as ``python -m`` does, and return its exit code.
+    """Run the file, or the module as ``python -m`` does, and return its exit code once its threads have ended, too.
 
-    ended: is told when it has ended, and what it raised, before that is printed as Python prints it.
+    ended: is told when its main code has ended, and what it raised, before that is printed as Python prints it.
     Raises OSError where the file cannot be read.
     """
     main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    threads = set(threading.enumerate())
     sys.argv = [target, *arguments]
     try:
+        program = sys.modules["__main__"] = _main_module()
+        # sys.path[0] has what `python -m roofprof` has there.
         if as_module:
-            sys.path[0] = ""
-            return _exit_code(ended, lambda: runpy.run_module(target, run_name="__main__", alter_sys=True))
-        source = Path(target).read_bytes()
-        sys.path[0] = str(Path(target).resolve().parent)  # in the place of what `python -m roofprof` has there
-        program = types.ModuleType("__main__")
-        program.__dict__.update({"__file__": target, "__builtins__": __builtins__, "__spec__": None})
-        sys.modules["__main__"] = program
-        return _exit_code(ended, lambda: exec(compile(source, target, "exec"), program.__dict__))  # noqa: S102
+            sys.path[0] = str(Path.cwd())
+            run_module = runpy._run_module_as_main  # type: ignore[attr-defined] # what `python -m` calls
+            code = _exit_code(ended, lambda: run_module(target))
+        else:
+            source = Path(target).read_bytes()
+            sys.path[0] = str(Path(target).resolve().parent)
+            file = os.path.join(Path.cwd(), target)  # noqa: PTH118 - a Path would lose "./"
+            program.__file__ = file
+            program.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+            code = _exit_code(ended, lambda: exec(compile(source, file, "exec"), program.__dict__))  # noqa: S102
+        _wait_for_others_than(threads)
+        return code
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path
+
+
+def _main_module() -> types.ModuleType:
+    """Return a module as the one that Python runs programs in."""
+    program = types.ModuleType("__main__")
+    program.__dict__.update({"__builtins__": builtins, "__spec__": None, "__cached__": None})
+    if sys.version_info < (3, 14):  # later they are made when they are asked for
+        program.__annotations__ = {}
+    return program
+
+
+def _wait_for_others_than(threads: set[threading.Thread]) -> None:
+    """Wait for the program's threads but for daemons, as the interpreter does when its main code has ended."""
+    if all(each.daemon or each in threads for each in threading.enumerate()):
+        return
+    try:
+        # The interpreter's own: it also lets go of executors' threads, and ends the main thread for who waits for that.
+        threading._shutdown()  # type: ignore[attr-defined]
+    except KeyboardInterrupt:
+        sys.stderr.write("roofprof: interrupted while the program's threads were waited for\n")
 
 
 def _exit_code(ended: Callable[[BaseException | None], None], program: Callable[[], object]) -> int:

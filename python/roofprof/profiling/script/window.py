@@ -59,14 +59,30 @@ class Seen:
     calls_of_phase: Counter[str | None] = field(default_factory=Counter)
 
 
-class Taken(NamedTuple):
-    """What was profiled. The better of two is the larger: warm, of training, longer."""
+class Worth(NamedTuple):
+    """What makes one window better than another: warm, of training, longer."""
 
     is_warm: bool
     trains: bool
     steps: int
-    phase: str | None
-    profiler: RooflineProfiler
+
+
+class Taken:
+    """A window that was profiled."""
+
+    def __init__(self, worth: Worth, phase: str | None, profiler: RooflineProfiler) -> None:
+        self.worth = worth
+        self.phase = phase
+        self.module = weakref.ref(profiler.model)
+        self._profiler: RooflineProfiler | None = profiler
+        self._report: Report | None = None
+
+    def report(self) -> Report:
+        """Return its report. The first call makes it; then nothing here holds the model any more."""
+        if self._profiler is not None:
+            self._report, self._profiler = self._profiler.report(), None
+        assert self._report is not None
+        return self._report
 
 
 class Window:
@@ -141,6 +157,12 @@ class Window:
         """The program ended."""
         self.end(error)
 
+    def end_of_thread(self, error: BaseException | None) -> None:
+        """The code of the calling thread has ended. Others may call modules yet."""
+        with self._lock:
+            if self._is_open and threading.get_ident() == self._thread:
+                self.end(error)
+
     def end(self, error: BaseException | None = None) -> None:
         """Close what is open, and leave nothing behind."""
         with self._lock:
@@ -156,12 +178,12 @@ class Window:
 
     def report(self) -> Report | None:
         """Of the window; None where nothing was called in it."""
-        return None if self._best is None else self._best.profiler.report()
+        return None if self._best is None else self._best.report()
 
     @property
     def profiled(self) -> int:
         """Steps in the report."""
-        return 0 if self._best is None else self._best.steps
+        return 0 if self._best is None else self._best.worth.steps
 
     @property
     def profiled_phase(self) -> str | None:
@@ -179,7 +201,7 @@ class Window:
         return sorted(others, key=lambda seen: -seen.seconds)
 
     def _is_profiled(self, seen: Seen) -> bool:
-        return self._best is not None and seen.module() is self._best.profiler.model
+        return self._best is not None and seen.module is self._best.module  # a module has one such reference
 
     # ---- calls
 
@@ -285,16 +307,18 @@ class Window:
         if not self._is_open:
             return
         assert self._profiler is not None
+        profiler = self._profiler
         self._left = 0
         if error is None:
-            self._profiler.step()
-        self._profiler.__exit__(type(error) if error is not None else None, error, None)
+            profiler.step()
+        profiler.__exit__(type(error) if error is not None else None, error, None)
+        self._profiler = None
         phase = self._open_phase
         if phase is not None:
-            self._profiler._note(Note("window-phase", _CALLS_OF[phase]))
-        taken = Taken(not self._warms_up, phase == TRAIN, self._profiled, phase, self._profiler)
-        if keep and (self._best is None or taken[:3] >= self._best[:3]):
-            self._best = taken
+            profiler._note(Note("window-phase", _CALLS_OF[phase]))
+        worth = Worth(not self._warms_up, phase == TRAIN, self._profiled)
+        if keep and (self._best is None or worth >= self._best.worth):
+            self._best = Taken(worth, phase, profiler)
 
     def _end_window(self) -> None:
         """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""

@@ -1,0 +1,56 @@
+#include "observe/handed_over.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+#include <vector>
+
+namespace roofprof::observe {
+namespace {
+
+const auto kProfiler = c10::DebugInfoKind::PROFILER_STATE;
+
+bool is_on_top(c10::DebugInfoKind kind, const c10::DebugInfoBase* info) {
+  if (info == nullptr || c10::ThreadLocalDebugInfo::get(kind) != info) return false;
+  try {
+    return c10::ThreadLocalDebugInfo::_peek(kind).get() == info;
+  } catch (const c10::Error&) {  // of another kind is the one on top
+    return false;
+  }
+}
+
+// While this lives, the states of torch's profiler that are on top are not there.
+class WithoutProfiler {
+ public:
+  WithoutProfiler() {
+    while (is_on_top(kProfiler, c10::ThreadLocalDebugInfo::get(kProfiler))) {
+      states_.push_back(c10::ThreadLocalDebugInfo::_pop(kProfiler));
+    }
+  }
+  ~WithoutProfiler() {
+    for (; !states_.empty(); states_.pop_back()) {
+      c10::ThreadLocalDebugInfo::_push(kProfiler, std::move(states_.back()));
+    }
+  }
+  WithoutProfiler(const WithoutProfiler&) = delete;
+  WithoutProfiler& operator=(const WithoutProfiler&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<c10::DebugInfoBase>> states_;
+};
+
+}  // namespace
+
+void hand_over(c10::DebugInfoKind kind, std::shared_ptr<c10::DebugInfoBase> info) {
+  const WithoutProfiler below;
+  c10::ThreadLocalDebugInfo::_push(kind, std::move(info));
+}
+
+bool end_handover(c10::DebugInfoKind kind, const c10::DebugInfoBase* info) {
+  const WithoutProfiler below;
+  if (!is_on_top(kind, info)) return false;
+  c10::ThreadLocalDebugInfo::_pop(kind);
+  return true;
+}
+
+}  // namespace roofprof::observe
