@@ -53,7 +53,10 @@ class ObservedRun {
   void start_block();
   void stop_block(bool raised);
   // A step of it has ended.
-  void step() { result_.steps.step(); }
+  void step() {
+    result_.steps.step();
+    session_->mark_step();
+  }
   // A run: the counting call alone, and then further ones where they can be timed. Throw as the loop's functions do.
   void count(RunTarget& target);
   void repeat(RunTarget& target, const RunLimits& limits);
