@@ -279,6 +279,12 @@ void for_each_member(Of<RankData>, Visitor&& visit) {
 // ---- all of it
 
 template <class Visitor>
+void for_each_member(Of<AfterSteps>, Visitor&& visit) {
+  visit("wall_ns", &AfterSteps::wall_ns, Written::always);
+  visit("work", &AfterSteps::work, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<Runs>, Visitor&& visit) {
   visit("total_ns", &Runs::total_ns, Written::always);
   visit("chosen", &Runs::chosen, Written::always);
@@ -286,6 +292,7 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
   visit("warmup", &Runs::warmup, Written::always);
   visit("steps", &Runs::steps, Written::always);
   visit("step_ns", &Runs::step_ns, Written::unless_default);
+  visit("after_steps", &Runs::after_steps, Written::unless_default);
 }
 
 template <class Visitor>

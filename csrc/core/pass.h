@@ -107,6 +107,7 @@ struct Pass {
   std::vector<Op> ops;
   std::vector<Clock> clocks;
   std::vector<RegionClock> regions;
+  Work after_last_step;  // what of the work came after the last step of a block
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code

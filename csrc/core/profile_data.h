@@ -179,13 +179,22 @@ struct ModuleCounters {
 // The number of steps of a block that get times; all are counted.
 inline constexpr std::size_t kStepsTimed = 10'000;
 
+// What a block did after its last step.
+struct AfterSteps {
+  std::int64_t wall_ns = 0;  // by the host's clock
+  Work work;
+
+  bool operator==(const AfterSteps&) const = default;
+};
+
 struct Runs {
   std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
   std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
   std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
   std::int64_t warmup = 0;
-  std::int64_t steps = 0;             // prof.step() calls of a block; 0: not marked
-  std::vector<std::int64_t> step_ns;  // of the first kStepsTimed of them; empty: not timed
+  std::int64_t steps = 0;                 // prof.step() calls of a block; 0: not marked
+  std::vector<std::int64_t> step_ns;      // of the first kStepsTimed of them; empty: not timed
+  std::optional<AfterSteps> after_steps;  // empty: not known, or no steps
 
   bool operator==(const Runs&) const = default;
 };

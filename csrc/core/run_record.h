@@ -79,10 +79,11 @@ struct RunRecord {
   std::vector<std::int64_t> bare_ns;
   std::int64_t warmup = 0;
   std::int64_t steps = 0;
-  std::vector<std::int64_t> step_ns;     // as Runs has it
-  std::vector<LaunchKey> launches;       // by LaunchId
-  std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
-  std::optional<TorchNn> torch_nn;       // of a torch::nn model
+  std::vector<std::int64_t> step_ns;      // as Runs has it
+  std::optional<AfterSteps> after_steps;  // as Runs has it
+  std::vector<LaunchKey> launches;        // by LaunchId
+  std::optional<DeviceFacts> on_device;   // empty: no device that is waited for
+  std::optional<TorchNn> torch_nn;        // of a torch::nn model
   OtherCalls others;
   Ceilings ceilings;
   Environment environment;

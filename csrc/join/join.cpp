@@ -29,6 +29,7 @@ Runs runs_of(const RunRecord& observed, std::int64_t chosen) {
   runs.warmup = observed.warmup;
   runs.steps = observed.steps;
   runs.step_ns = observed.step_ns;
+  runs.after_steps = observed.after_steps;
   return runs;
 }
 

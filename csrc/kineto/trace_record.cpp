@@ -462,6 +462,7 @@ class Import {
       ++observed.steps;
       if (observed.step_ns.size() < kStepsTimed) observed.step_ns.push_back(window.end_ns - window.begin_ns);
     }
+    if (is_part_ && observed.steps > 0) observed.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;

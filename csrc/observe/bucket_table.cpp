@@ -162,6 +162,9 @@ void BucketTable::start_pass() {
     bucket.calls = 0;
     bucket.ticks = 0;
     bucket.work_sum = Work{};
+    bucket.step = 0;
+    bucket.calls_before_step = 0;
+    bucket.work_sum_of_step = Work{};
   }
   clocks_.clear();
   region_clocks_.clear();

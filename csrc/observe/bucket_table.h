@@ -56,6 +56,26 @@ struct Bucket {
   Work work_sum;  // where per_call
   std::int64_t calls = 0;
   Ticks ticks = 0;
+  // The block's step that it was last counted in, by the number of those before; and what came before that step, or
+  // where per_call, came in it.
+  std::int64_t step = 0;
+  std::int64_t calls_before_step = 0;
+  Work work_sum_of_step;
+
+  void count(std::int64_t more, Ticks took, const Work& of_calls, std::int64_t in_step) {
+    if (step != in_step) {
+      step = in_step;
+      calls_before_step = calls;
+      work_sum_of_step = {};
+    }
+    calls += more;
+    ticks += took;
+    if (!per_call) return;
+    work_sum += of_calls;
+    work_sum_of_step += of_calls;
+  }
+  Work total_work() const { return per_call ? work_sum : work.times(calls); }
+  Work work_of_step() const { return per_call ? work_sum_of_step : work.times(calls - calls_before_step); }
 };
 
 // Returns the bucket as a Pass holds it, without the sums.

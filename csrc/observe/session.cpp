@@ -66,6 +66,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   }
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
+  steps_marked_.store(0, std::memory_order_relaxed);
   process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   auto memory = memory_wanted_ ? std::make_shared<Allocations>() : nullptr;
@@ -119,6 +120,7 @@ Pass Session::collect(double ns_per_tick) {
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
   std::map<Owner, ModuleClock> clocks;
   std::map<RegionId, RegionClock> regions;
+  const auto steps = steps_marked();
   const std::lock_guard lock(mutex_);
   std::vector<std::vector<std::int64_t>> ops_by_table;  // Pass::ops of each table's buckets
   for (auto& table : tables_) {
@@ -133,8 +135,9 @@ Pass Session::collect(double ns_per_tick) {
       auto& op = pass.ops[index->second];
       op.costed &= bucket.costed;
       op.calls += bucket.calls;
-      op.work += bucket.per_call ? bucket.work_sum : bucket.work.times(bucket.calls);
+      op.work += bucket.total_work();
       op.time_ns += to_ns(bucket.ticks);
+      if (steps > 0 && bucket.step == steps) pass.after_last_step += bucket.work_of_step();
     }
     table->add_clocks(clocks);
     for (const auto& [id, clock] : table->regions()) {

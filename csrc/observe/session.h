@@ -146,6 +146,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns when the pass began.
   Ticks started() const { return started_; }
 
+  // Notes that a step of this pass's block has ended.
+  void mark_step() { steps_marked_.fetch_add(1, std::memory_order_relaxed); }
+  std::int64_t steps_marked() const { return steps_marked_.load(std::memory_order_relaxed); }
+
   // Returns the number of passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
@@ -196,6 +200,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Ticks started_ = 0;
   std::int64_t started_steady_ns_ = 0;  // the same by std::chrono::steady_clock
   std::atomic<std::uint64_t> pass_{0};
+  std::atomic<std::int64_t> steps_marked_{0};
   std::uint32_t process_ = forks_so_far();  // that the pass began in
   std::uint64_t start_ = 0;                 // which of all sessions' starts its pass began with
   std::mutex mutex_;                        // guards what follows; never taken per op

@@ -314,11 +314,9 @@ Owner ThreadState::now() const {
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
+  const auto step = session->steps_marked();
   const std::lock_guard guard(table->lock);
-  auto& bucket = (*table)[index];
-  bucket.calls += calls;
-  bucket.ticks += ticks;
-  if (bucket.per_call) bucket.work_sum += work;
+  (*table)[index].count(calls, ticks, work, step);
 }
 
 void ThreadState::note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,

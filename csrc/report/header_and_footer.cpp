@@ -25,6 +25,9 @@ std::string environment_text(const Environment& environment, std::string_view na
   return "";
 }
 
+// Something was done after a block's last step.
+bool goes_on_after_steps(const Runs& runs) { return runs.after_steps && runs.after_steps->work != Work{}; }
+
 std::string scope_words(const ProfileData& data) {
   const std::string steps = counted(data.runs.steps, "step", "steps");
   if (!data.imported.empty()) {
@@ -32,20 +35,30 @@ std::string scope_words(const ProfileData& data) {
   }
   if (!data.within.empty()) return "within " + data.within + ", in " + (data.mode == "block" ? "a block" : "one call");
   if (data.mode != "block") return "one call";
-  return data.runs.steps > 0 ? "a block of " + steps : "a block";
+  if (data.runs.steps == 0) return "a block";
+  return "a block of " + steps + (goes_on_after_steps(data.runs) ? " and what came after" : "");
 }
 
-// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart.
+// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart, or it is not
+// known what came after them.
 std::string step_words(const Report& report) {
-  const auto steps = report.steps();
-  if (!steps || *steps < 2) return "";
-  const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(*steps); };
+  const Runs& runs = report.data().runs;
+  const bool goes_on = goes_on_after_steps(runs);
+  if (!runs.after_steps || (runs.steps < 2 && !goes_on)) return "";
+  const AfterSteps& after = *runs.after_steps;
+  const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(runs.steps); };
   const RooflineRow& total = report.total();
   std::string text = "a step on average: ";
-  if (total.wall_ns) text += human_time(mean(*total.wall_ns)) + ", ";
+  if (total.wall_ns && !report.data().device_timed) {
+    text += human_time(mean(*total.wall_ns - after.wall_ns)) + ", ";
+  } else if (total.wall_ns && !goes_on) {  // the last step ends when the device has done it
+    text += human_time(mean(*total.wall_ns)) + ", ";
+  }
   const std::string_view at_least = total.incomplete ? ">=" : "";
-  return text + fmt::format("{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least, human_count(mean(total.macs), "", ""),
-                            human_count(mean(total.flops), "", ""), human_bytes(mean(total.bytes)));
+  return text + fmt::format("{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least,
+                            human_count(mean(total.macs - after.work.macs), "", ""),
+                            human_count(mean(total.flops - after.work.flops()), "", ""),
+                            human_bytes(mean(total.bytes - after.work.bytes())));
 }
 
 // "time of a step: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)"; empty where no steps were told apart.

@@ -1,5 +1,6 @@
 #include "run/finish_report.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -24,6 +25,10 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.warmup = result.warmup;
   observed.steps = result.steps.count();
   if (setting.timed()) observed.step_ns = result.steps.times_ns();
+  if (observed.steps > 0) {
+    const auto& block = observed.counting;
+    observed.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.after_last_step};
+  }
   observed.environment = environment_of(setting.device);
   observed.ceilings = roofs.ceilings;
   add_notes(observed.notes, result.notes);

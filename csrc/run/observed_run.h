@@ -53,7 +53,10 @@ class ObservedRun {
   void start_block();
   void stop_block(bool raised);
   // Notes that a step of the block has ended.
-  void step() { result_.steps.step(); }
+  void step() {
+    result_.steps.step();
+    session_->mark_step();
+  }
   // A run is the counting call alone, and then further ones where they can be timed. These throw as the loop's
   // functions do.
   void count(RunTarget& target);

@@ -16,6 +16,7 @@ class StepClock {
   void start() {
     times_ns_.reserve(kStepsTimed);  // a step's end neither waits for memory nor fails
     last_ = Clock::now();
+    began_ = last_;
   }
   // A step has ended.
   void step() {
@@ -28,6 +29,8 @@ class StepClock {
   }
 
   std::int64_t count() const { return count_; }
+  // Returns the time of all steps together.
+  std::int64_t total_ns() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(last_ - began_).count(); }
   // Returns the times of the first kStepsTimed steps.
   const std::vector<std::int64_t>& times_ns() const { return times_ns_; }
 
@@ -36,7 +39,7 @@ class StepClock {
 
   std::int64_t count_ = 0;
   std::vector<std::int64_t> times_ns_;
-  Clock::time_point last_;
+  Clock::time_point began_, last_;
 };
 
 }  // namespace roofprof::run

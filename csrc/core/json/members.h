@@ -35,6 +35,11 @@ template <class Value>
 inline constexpr bool is_optional = false;
 template <class Item>
 inline constexpr bool is_optional<std::optional<Item>> = true;
+// Where it is written it has a value: its default has none.
+template <class Value>
+inline constexpr bool is_optional_struct = false;
+template <HasMembers Item>
+inline constexpr bool is_optional_struct<std::optional<Item>> = true;
 template <class Value>
 inline constexpr bool is_counts_by_name = std::same_as<Value, std::map<std::string, std::int64_t>>;
 template <class Value>
@@ -103,6 +108,8 @@ void write_value(JsonWriter& json, const Value& value) {
     json.begin_object();
     write_members(json, value);
     json.end_object();
+  } else if constexpr (is_optional_struct<Value>) {
+    if (value) write_value(json, *value);
   } else if constexpr (std::is_enum_v<Value>) {
     json.write(names_of_enum<Value>.at(static_cast<std::size_t>(value)));
   } else if constexpr (std::same_as<Value, Environment>) {

@@ -61,6 +61,7 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
   for (auto& run : data.runs.total_ns) divide.time(run);
   data.runs.steps = 0;  // it is of one
   data.runs.step_ns.clear();
+  data.runs.after_steps.reset();
   data.imported += ", the mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
   if (divide.uneven()) {
     add_note(data.notes, "steps-differ",

@@ -204,6 +204,7 @@ inline Report sample_cooperative() {
   net.at(kModel).params += 2 * 130;
   net.data.mode = "block";
   net.data.runs.steps = 4;
+  net.data.runs.after_steps.emplace();
   net.data.partial = true;
   net.data.unobserved = {{"spconv::SubMConv3d", 12}};
   net.data.notes = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 
@@ -83,3 +84,76 @@ def test_a_step_that_raised_is_none():
         prof.step()
         raise KeyError
     assert prof.report().steps == len(prof.report().step_times) == 2
+
+
+# ---- what comes after the last step
+
+
+def average(report):
+    """The numbers of the header's line: time where there is one, MACs, FLOPs, bytes."""
+    heading = " ".join(str(report).split("module ", maxsplit=1)[0].split())
+    return re.search(r"a step on average: (?:[\d.]+ \w+, )?([\d.]+k?) MACs, ([\d.]+k?) FLOPs, ([\d.]+ k?B)", heading)
+
+
+def trained(model, steps, then=lambda model: None):
+    prof = profiler(model)
+    with prof:
+        for _ in range(steps):
+            model(torch.ones(2, 4)).sum().backward()
+            prof.step()
+        then(model)
+    return prof.report()
+
+
+def validation(model):
+    with torch.no_grad():
+        for size in range(1, 100):  # more shapes than are told apart
+            model(torch.ones(size, 4))
+
+
+def unfinished(model):
+    model(torch.ones(2, 4)).sum()
+
+
+@pytest.mark.parametrize("then", [validation, unfinished])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_step_on_average_is_one_of_the_steps(then, steps):
+    model = nn.Linear(4, 4)
+    model(torch.ones(2, 4)).sum().backward()  # gradients are made, and not only accumulated
+    alone = trained(model, 2)
+    report = trained(model, steps, then)
+    assert average(alone).groups() == average(report).groups()
+    assert average(report)[1] == str(2 * 2 * 4 * 4)
+    assert f"a block of {steps} step" in str(report)
+    assert "and what came after" in " ".join(str(report).split())
+    assert "and what came after" not in str(alone)
+    after = report.to_dict()["runs"]["after_steps"]
+    assert after["work"]["macs"] == report.total.macs - steps * 2 * 2 * 4 * 4
+    assert 0 < after["wall_ns"] <= report.total.wall * 1e9 - sum(report.to_dict()["runs"]["step_ns"])
+    assert str(roofprof.Report.from_dict(report.to_dict())) == str(report)
+
+
+def test_in_the_last_step_there_may_be_what_was_in_none_before():
+    model = nn.Linear(4, 4)
+    prof = profiler(model)
+    with prof:
+        for size in range(1, 101):
+            model(torch.ones(size, 4))
+            prof.step()
+        model(torch.ones(7, 4))
+    macs = prof.report().to_dict()["runs"]["after_steps"]["work"]["macs"]
+    assert macs == 7 * 4 * 4
+    assert prof.report().total.macs == (5050 + 7) * 4 * 4
+    with prof:  # anew
+        model(torch.ones(3, 4))
+        prof.step()
+        model(torch.ones(2, 4))
+    assert prof.report().to_dict()["runs"]["after_steps"]["work"]["macs"] == 2 * 4 * 4
+
+
+def test_other_files_say_nothing_of_it():
+    given = trained(nn.Linear(4, 4), 3, unfinished).to_dict()
+    del given["runs"]["after_steps"]  # as those that were written before
+    report = roofprof.Report.from_dict(given)
+    assert report.steps == 3
+    assert "on average" not in str(report)
