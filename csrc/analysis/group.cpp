@@ -1,9 +1,10 @@
+#include "analysis/group.h"
+
 #include <array>
 #include <map>
 #include <set>
 #include <stdexcept>
 
-#include "analysis/derived_figures.h"
 #include "analysis/device_sums.h"
 #include "analysis/roofline.h"
 #include "analysis/within.h"

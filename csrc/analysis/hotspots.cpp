@@ -5,7 +5,8 @@
 #include <string>
 
 #include "analysis/communication/exposed.h"
-#include "analysis/derived_figures.h"
+#include "analysis/derivations.h"
+#include "analysis/group.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"
 
@@ -62,6 +63,7 @@ GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t commun
 
 std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
                                   std::size_t most) {
+  record_derivation("hotspots", data);
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto hotspots = group_rows(data, total, keys);

@@ -10,6 +10,9 @@
 
 namespace roofprof {
 
+// Shown below tables.
+inline constexpr std::size_t kMostWasting = 5;
+
 // In place of an op: what a module spent between its ops, and of it while collectives were under way and no op
 // computed.
 inline constexpr std::string_view kOutsideOps = "(outside ops)";

@@ -1,5 +1,6 @@
 #include "analysis/kernel_rows.h"
 
+#include "analysis/derivations.h"
 #include "analysis/kernel_arch.h"
 #include "analysis/measured.h"
 #include "analysis/within.h"
@@ -69,6 +70,7 @@ void add_measured(const Measured& measured, KernelRow& row) {
 }  // namespace
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
+  record_derivation("kernels", data);
   std::int64_t all_ns = 0;
   for (const auto& kernel : data.kernels) all_ns = saturating_add(all_ns, kernel.total_ns);
   const auto by_op = kernels_by_op(data);

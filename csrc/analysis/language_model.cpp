@@ -1,6 +1,6 @@
 #include "analysis/language_model.h"
 
-#include "analysis/derived_figures.h"
+#include "analysis/derivations.h"
 #include "analysis/within.h"
 
 namespace roofprof {
@@ -11,6 +11,7 @@ std::optional<std::int64_t> known(std::int64_t context) { return context < 0 ? s
 }  // namespace
 
 std::vector<TokenPhase> token_phases(const ProfileData& data) {
+  record_derivation("language model", data);
   std::vector<TokenPhase> phases;
   for (const TokenCalls& calls : data.token_calls) {
     TokenPhase& phase = phases.emplace_back();
@@ -22,7 +23,8 @@ std::vector<TokenPhase> token_phases(const ProfileData& data) {
     phase.most_context = known(calls.most_context);
     phase.weight_bytes = calls.weight_bytes;
     phase.cache_bytes = calls.cache_bytes;
-    const RooflineRow total = derive_figures(within_region(data, calls.region)).total;
+    const ProfileData within = within_region(data, calls.region);
+    const RooflineRow total = join_total(within, join_rows(within));
     phase.macs = total.macs;
     phase.flops = total.flops;
     phase.bytes = total.bytes;

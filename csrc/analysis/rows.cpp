@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "analysis/closest.h"
+#include "analysis/derivations.h"
 #include "analysis/module_sums.h"
 #include "core/check_indices.h"
 #include "core/median.h"
@@ -66,6 +68,19 @@ std::optional<double> share_of(const Figures& part, const Figures& whole) {
   if (part.lower_bound_time_ns && whole.lower_bound_time_ns)
     return percent(*part.lower_bound_time_ns, *whole.lower_bound_time_ns);
   return percent(part.flops, whole.flops);
+}
+
+// The path of the region of that name; empty where there is none, or more than one.
+std::optional<std::string_view> row_of_region(const ProfileData& data, std::string_view name) {
+  std::optional<std::string_view> path;
+  for (const auto& module : data.modules) {
+    if (module.type != kRegionType || module.parent < 0) continue;
+    const auto& parent = data.modules[static_cast<std::size_t>(module.parent)].path;
+    if (std::string_view(module.path).substr(parent.empty() ? 0 : parent.size() + 1) != name) continue;
+    if (path) return std::nullopt;
+    path = module.path;
+  }
+  return path;
 }
 
 std::vector<ModuleId> tree_order(const ProfileData& data) {
@@ -293,6 +308,7 @@ std::vector<ModuleId> row_modules(const ProfileData& data) {
 }
 
 std::vector<RooflineRow> join_rows(const ProfileData& data) {
+  record_derivation("rows", data);
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
@@ -325,7 +341,19 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   return rows;
 }
 
+const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const ProfileData& data) {
+  auto found = std::ranges::find(rows, path, &RooflineRow::path);
+  if (found == rows.end()) {
+    if (const auto region = row_of_region(data, path)) found = std::ranges::find(rows, *region, &RooflineRow::path);
+  }
+  if (found != rows.end()) return *found;
+  std::vector<std::string> paths;
+  for (const auto& row : rows) paths.push_back(row.path);
+  throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest(path, paths));
+}
+
 RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  record_derivation("total", data);
   ModuleSums sums;
   const auto self = sum_self(data);
   const auto exists = existing_rows(data);

@@ -2,6 +2,7 @@
 // From observed data to rows: sums per module, inclusive from self, times of the chosen run.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "analysis/roofline.h"
@@ -18,6 +19,10 @@ void check_consistent(const ProfileData& data);
 std::vector<RooflineRow> join_rows(const ProfileData& data);
 // The modules of these rows, in their order.
 std::vector<ModuleId> row_modules(const ProfileData& data);
+
+// The row of that path; of a region its bare name will do where no other has it. Throws std::out_of_range, naming the
+// closest paths.
+const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const ProfileData& data);
 
 // The sum over all rows, with the model's parameters and calls. Where threads ran at once, its rates, wasted time and
 // % of roof are those of its wall time, and do not add up.

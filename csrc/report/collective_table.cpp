@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "analysis/whole/analysis.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
 #include "report/text_table.h"
@@ -35,7 +36,7 @@ std::string percent_cell(const std::optional<double>& percent) { return known_or
 
 std::string collective_table(const Report& report, const TableOptions& options) {
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(options.width, 0));
-  const auto collectives = report.collectives();
+  const auto& collectives = report.analysis().collectives();
   if (collectives.empty()) {
     return labelled_paragraph("",
                               report.data().imported.empty()

@@ -79,7 +79,7 @@ std::string Report::to_csv(std::string_view by) const {
   if (by != "module" && by != "kernel") {
     throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module' and one by 'kernel'", by));
   }
-  return by == "module" ? csv_of(rows_) : csv_of(kernels_);
+  return by == "module" ? csv_of(rows()) : csv_of(kernels());
 }
 
 void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }

@@ -10,7 +10,6 @@
 namespace roofprof {
 
 std::string heading_lines(const Report& report, std::size_t width);
-inline constexpr std::size_t kMostWasting = 5;
 // So many modules and ops that waste most time; empty where no waste is known.
 std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width);
 // What to do about them, a sentence for each rule that holds; empty where none does.

@@ -7,6 +7,7 @@
 #include <set>
 #include <type_traits>
 
+#include "analysis/whole/analysis.h"
 #include "core/derived_members.h"
 #include "core/fields.h"
 #include "core/json/file.h"
@@ -118,7 +119,7 @@ std::string Report::to_json() const {
   // Lists of structs come last, with a line for each item.
   const auto observed = [&](bool lists) {
     for_each_member(Of<ProfileData>{}, [&](std::string_view name, auto member, Written) {
-      const auto& value = (*data_).*member;
+      const auto& value = data().*member;
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }
@@ -138,32 +139,33 @@ std::string Report::to_json() const {
   line("generator", [&] { json.write("roofprof"); });
   line("units", [&] { write_units(json); });
   observed(false);
-  line("coverage", [&] { write_value(json, coverage_); });
-  const RowWriter rows(*this);
-  line("total", [&] { rows.write(json, total_); });
+  line("coverage", [&] { write_value(json, coverage()); });
+  const RowWriter writer(*this);
+  line("total", [&] { writer.write(json, total()); });
   line("rows", [&] {
     json.begin_array();
-    for (const RooflineRow& row : rows_) {
+    for (const RooflineRow& row : rows()) {
       json.break_line();
-      rows.write(json, row);
+      writer.write(json, row);
     }
     json.end_array();
   });
-  if (!regions_.empty()) {
+  if (!regions().empty()) {
     line("regions", [&] {
       json.begin_array();
-      for (const RooflineRow& region : regions_) {
+      for (const RooflineRow& region : regions()) {
         json.break_line();
-        rows.write(json, region);
+        writer.write(json, region);
       }
       json.end_array();
     });
   }
   if (const auto steps = step_statistics()) line("step_statistics", [&] { write_value(json, *steps); });
-  if (const auto phases = language_model(); !phases.empty()) line("language_model", [&] { write_value(json, phases); });
+  if (const auto& phases = analysis_->language_model(); !phases.empty())
+    line("language_model", [&] { write_value(json, phases); });
   if (const auto utilization = flops_utilization()) line("flops_utilization", [&] { write_value(json, *utilization); });
-  line("kernels", [&] { write_kernels(json, kernels_); });
-  line("advice", [&] { write_advice(json, advice()); });
+  line("kernels", [&] { write_kernels(json, kernels()); });
+  line("advice", [&] { write_advice(json, analysis_->advice()); });
   observed(true);
   json.break_line();
   json.end_object();

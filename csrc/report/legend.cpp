@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/hotspots.h"
+#include "analysis/whole/analysis.h"
 #include "core/fields.h"
 #include "report/header_and_footer.h"
 
@@ -17,12 +17,14 @@ namespace {
 constexpr std::string_view kMarkLegend = "; *: wastes more in ops of its own than the modules below it do";
 
 // Whether the tree can show the mark.
-bool marks_wasters(const Report& report) { return !wasting_themselves(report.rows(), report.total()).empty(); }
+bool marks_wasters(const Report& report) {
+  return std::ranges::count(report.analysis().wasting_themselves(), true) > 0;
+}
 
 // Of what stands for equal siblings; the number is that of the report's first.
 std::string sibling_legend(const Report& report, const TableOptions& options) {
   if (options.expand) return "";
-  const auto groups = report.siblings();
+  const auto& groups = report.analysis().siblings();
   if (groups.empty()) return "";
   const auto count = groups.front().count;
   std::string text = fmt::format("; x{0}: {1}{0} equal modules", count, folds_siblings(options) ? "the mean of " : "");
@@ -76,7 +78,7 @@ std::string legend_lines(const Report& report, const TableOptions& options, Tabl
         width);
   }
   if (kind == TableKind::collectives) {
-    if (report.collectives().empty()) return "";
+    if (report.analysis().collectives().empty()) return "";
     return labelled_paragraph(
         "columns",
         "one line for a collective in one module, phase, group and size; bytes and bandwidths as nccl-tests defines "

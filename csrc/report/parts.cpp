@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "analysis/hotspots.h"
+#include "analysis/whole/analysis.h"
 #include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -65,14 +65,16 @@ std::vector<std::string> default_columns_of(const Report& report, std::string_vi
 }
 
 std::vector<GroupRow> most_wasting(const Report& report) {
-  return top_wasters(report.data(), report.rows(), report.total(), kMostWasting);
+  std::vector<GroupRow> rows;
+  for (const auto& hotspot : report.analysis().hotspots()) rows.push_back(hotspot.row);
+  return rows;
 }
 
 std::vector<std::size_t> marked_rows(const Report& report) {
-  const auto marked = wasting_themselves(report.rows(), report.total());
+  const auto& marked = report.analysis().wasting_themselves();
   std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < report.rows().size(); ++i) {
-    if (marked.contains(&report.rows()[i])) indices.push_back(i);
+  for (std::size_t i = 0; i < marked.size(); ++i) {
+    if (marked[i]) indices.push_back(i);
   }
   return indices;
 }

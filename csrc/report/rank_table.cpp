@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "analysis/ranks/rank_figures.h"
+#include "analysis/whole/analysis.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
 #include "report/header_and_footer.h"
@@ -88,7 +88,7 @@ std::string rank_words(const Report& report) {
 }
 
 std::string late_rank_words(const Report& report) {
-  const auto late = late_rank(report.data());
+  const auto& late = report.analysis().late_rank();
   if (!late) return "";
   const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
   std::string text = fmt::format("rank {} keeps the others waiting: they wait {} in collectives, it {}", late->rank,
@@ -101,7 +101,7 @@ std::string late_rank_words(const Report& report) {
 }
 
 std::string slow_rank_words(const Report& report) {
-  const auto slow = slow_rank(report.data(), report.rows());
+  const auto& slow = report.analysis().slow_rank();
   if (!slow) return "";
   const std::string text =
       fmt::format("rank {} computes {} times as long as the median rank", slow->rank, human_ratio(slow->ratio));

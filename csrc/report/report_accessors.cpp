@@ -5,14 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "analysis/advice/advice.h"
-#include "analysis/derived_figures.h"
+#include "analysis/group.h"
 #include "analysis/language_model.h"
 #include "analysis/predict/prediction.h"
-#include "analysis/ranks/collective_rows.h"
-#include "analysis/ranks/rank_figures.h"
-#include "analysis/siblings/siblings.h"
+#include "analysis/rows.h"
 #include "analysis/steps.h"
+#include "analysis/whole/analysis.h"
 #include "analysis/within.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
@@ -40,26 +38,28 @@ Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::i
 }
 
 Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth)
-    : data_(std::move(data)), depth_(depth) {
-  if (!data_) throw std::invalid_argument("a report needs profile data");
-  DerivedFigures figures = derive_figures(*data_);
-  rows_ = std::move(figures.rows);
-  total_ = std::move(figures.total);
-  add_times_over_ranks(*data_, rows_, total_);
-  add_communication(*data_, rows_, total_);
-  kernels_ = std::move(figures.kernels);
-  regions_ = std::move(figures.regions);
-  coverage_ = std::move(figures.coverage);
-}
+    : analysis_(std::make_shared<const Analysis>(std::move(data))), depth_(depth) {}
 
-const RooflineRow& Report::row(std::string_view path) const& { return row_named(path, rows_, *data_); }
+const ProfileData& Report::data() const { return analysis_->data(); }
 
-std::vector<Siblings> Report::siblings() const { return sibling_groups(*data_, rows_); }
+const std::vector<RooflineRow>& Report::rows() const& { return analysis_->rows(); }
 
-std::vector<Advice> Report::advice() const { return advice_on(*data_, total_); }
+const RooflineRow& Report::total() const& { return analysis_->total(); }
+
+const std::vector<KernelRow>& Report::kernels() const& { return analysis_->kernels(); }
+
+const std::vector<RooflineRow>& Report::regions() const& { return analysis_->regions(); }
+
+const Coverage& Report::coverage() const& { return analysis_->coverage(); }
+
+const RooflineRow& Report::row(std::string_view path) const& { return row_named(path, rows(), data()); }
+
+std::vector<Siblings> Report::siblings() const { return analysis_->siblings(); }
+
+std::vector<Advice> Report::advice() const { return analysis_->advice(); }
 
 std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
-  return group_rows(*data_, total_, keys);
+  return group_rows(data(), total(), keys);
 }
 
 std::vector<GroupRow> Report::group(std::initializer_list<std::string_view> keys) const {
@@ -83,46 +83,46 @@ std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_op
 std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
 
 Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
-  return make_report(std::make_shared<const ProfileData>(predicted(*data_, device, options)), depth_);
+  return make_report(std::make_shared<const ProfileData>(predicted(data(), device, options)), depth_);
 }
 
-const std::string& Report::prediction() const& { return data_->prediction; }
+const std::string& Report::prediction() const& { return data().prediction; }
 
-bool Report::partial() const { return data_->partial; }
+bool Report::partial() const { return data().partial; }
 
 std::optional<std::int64_t> Report::steps() const {
-  return data_->runs.steps > 0 ? std::optional(data_->runs.steps) : std::nullopt;
+  return data().runs.steps > 0 ? std::optional(data().runs.steps) : std::nullopt;
 }
 
-std::vector<TokenPhase> Report::language_model() const { return token_phases(*data_); }
+std::vector<TokenPhase> Report::language_model() const { return analysis_->language_model(); }
 
 std::optional<FlopsUtilization> Report::flops_utilization() const {
-  return roofprof::flops_utilization(*data_, total_);
+  return roofprof::flops_utilization(data(), total());
 }
 
 Report Report::within(std::string_view region) const {
-  return make_report(std::make_shared<const ProfileData>(within_region(*data_, region)), depth_);
+  return make_report(std::make_shared<const ProfileData>(within_region(data(), region)), depth_);
 }
 
-const std::vector<std::int64_t>& Report::step_times_ns() const& { return data_->runs.step_ns; }
+const std::vector<std::int64_t>& Report::step_times_ns() const& { return data().runs.step_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::step_times() const { return durations_of(step_times_ns()); }
 
 std::optional<StepStatistics> Report::step_statistics() const { return statistics_of_steps(step_times_ns()); }
 
-const std::vector<std::int64_t>& Report::run_times_ns() const& { return data_->runs.total_ns; }
+const std::vector<std::int64_t>& Report::run_times_ns() const& { return data().runs.total_ns; }
 
-const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data_->runs.bare_ns; }
+const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data().runs.bare_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::run_times() const { return durations_of(run_times_ns()); }
 
 std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
-std::vector<Collective> Report::collectives() const { return collective_rows(*data_); }
-const std::vector<Rank>& Report::ranks() const& { return data_->ranks.ranks; }
+std::vector<Collective> Report::collectives() const { return analysis_->collectives(); }
+const std::vector<Rank>& Report::ranks() const& { return data().ranks.ranks; }
 
 Report Report::report_of_rank(std::int64_t rank) const {
-  const auto& kept = data_->ranks.kept;
+  const auto& kept = data().ranks.kept;
   const auto found = std::ranges::find(kept, rank, &KeptReport::rank);
   if (found != kept.end()) return from_json_text(found->json);
   std::string known;
@@ -132,9 +132,9 @@ Report Report::report_of_rank(std::int64_t rank) const {
       (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
 }
 
-const std::vector<std::int64_t>& Report::missing_ranks() const& { return data_->ranks.missing; }
-const Ceilings& Report::ceilings() const& { return data_->ceilings; }
+const std::vector<std::int64_t>& Report::missing_ranks() const& { return data().ranks.missing; }
+const Ceilings& Report::ceilings() const& { return data().ceilings; }
 
-const Environment& Report::environment() const& { return data_->environment; }
+const Environment& Report::environment() const& { return data().environment; }
 
 }  // namespace roofprof

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "analysis/whole/analysis.h"
 #include "report/header_and_footer.h"
 #include "report/units.h"
 
@@ -31,16 +33,19 @@ std::string text_of(const Siblings& group) {
 }  // namespace
 
 std::string sibling_lines(const Report& report, std::size_t width) {
-  auto groups = report.siblings();
-  std::erase_if(groups, [](const Siblings& group) { return !group.spread; });
-  std::ranges::stable_sort(groups, [](const Siblings& a, const Siblings& b) {
-    return a.slowest.has_value() != b.slowest.has_value() ? a.slowest.has_value() : all_ns(a) > all_ns(b);
+  std::vector<const Siblings*> groups;
+  for (const Siblings& group : report.analysis().siblings()) {
+    if (group.spread) groups.push_back(&group);
+  }
+  std::ranges::stable_sort(groups, [](const Siblings* a, const Siblings* b) {
+    return a->slowest.has_value() != b->slowest.has_value() ? a->slowest.has_value() : all_ns(*a) > all_ns(*b);
   });
-  const auto slow = static_cast<std::size_t>(std::ranges::count_if(groups, [](const auto& g) { return !!g.slowest; }));
+  const auto slow =
+      static_cast<std::size_t>(std::ranges::count_if(groups, [](const auto& g) { return g->slowest.has_value(); }));
   const std::size_t shown = std::min(groups.size(), std::clamp(slow, kMostGroups, kMostSlow));
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) {
-    text += labelled_paragraph(i == 0 ? "siblings" : "", text_of(groups[i]), width);
+    text += labelled_paragraph(i == 0 ? "siblings" : "", text_of(*groups[i]), width);
   }
   if (slow > shown) text += labelled_paragraph("", fmt::format("and {} more with a slow one", slow - shown), width);
   return text;

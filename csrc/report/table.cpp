@@ -10,10 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "analysis/hotspots.h"
-#include "analysis/ranks/rank_figures.h"
-#include "analysis/rows.h"
-#include "analysis/siblings/siblings.h"
+#include "analysis/whole/analysis.h"
 #include "core/profile_data.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
@@ -27,7 +24,7 @@ constexpr std::size_t kMinNameWidth = 28;
 
 // A row of the tree, or one for equal siblings.
 struct TreeLine {
-  RooflineRow row;
+  const RooflineRow* row;
   std::int64_t members = 1;  // that the row is the mean of
   std::int64_t count = 1;    // of these below one parent
   bool wasting = false;      // one of them wastes more itself than the modules below it do
@@ -36,29 +33,16 @@ struct TreeLine {
 // Equal siblings are one line, but in a flat list, where each stands at its own place.
 std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& options) {
   const auto& rows = report.rows();
-  const auto wasting = wasting_themselves(rows, report.total());
+  const auto& wasting = report.analysis().wasting_themselves();
   std::vector<TreeLine> lines;
   if (!folds_siblings(options)) {
-    for (const auto& row : rows) lines.push_back({row, 1, 1, wasting.contains(&row)});
+    lines.reserve(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) lines.push_back({&rows[i], 1, 1, wasting[i]});
     return lines;
   }
-  const auto ids = row_modules(report.data());
-  std::set<ModuleId> wasting_modules;
-  std::map<ModuleId, const RooflineRow*> row_of;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (wasting.contains(&rows[i])) wasting_modules.insert(ids[i]);
-    row_of[ids[i]] = &rows[i];
-  }
-  for (auto& [mean, members, count] : folded_rows(report.data())) {
-    std::vector<const RooflineRow*> modules;
-    for (const ModuleId member : members) modules.push_back(row_of.at(member));
-    if (modules.size() == 1) {
-      mean = *modules.front();
-    } else {
-      add_mean_over_ranks(modules, mean);
-    }
-    const bool wastes = std::ranges::any_of(members, [&](ModuleId id) { return wasting_modules.contains(id); });
-    lines.push_back({std::move(mean), std::ssize(members), count, wastes});
+  for (const FoldedRow& folded : report.analysis().folded_rows()) {
+    const bool wastes = std::ranges::any_of(folded.members, [&](std::size_t row) { return wasting[row]; });
+    lines.push_back({&folded.mean, std::ssize(folded.members), folded.count, wastes});
   }
   return lines;
 }
@@ -67,7 +51,7 @@ std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& optio
 std::int64_t readable_depth(const std::vector<TreeLine>& lines) {
   std::vector<std::size_t> at_depth;
   for (const auto& line : lines) {
-    const auto depth = static_cast<std::size_t>(line.row.depth);
+    const auto depth = static_cast<std::size_t>(line.row->depth);
     if (depth >= at_depth.size()) at_depth.resize(depth + 1);
     ++at_depth[depth];
   }
@@ -86,13 +70,13 @@ std::int64_t readable_depth(const std::vector<TreeLine>& lines) {
 std::vector<const TreeLine*> most_important(std::vector<const TreeLine*> lines, std::size_t limit) {
   if (lines.size() <= limit) return lines;
   auto ranked = lines;
-  const bool timed = std::ranges::any_of(lines, [](const auto* line) { return line->row.time_ns.has_value(); });
+  const bool timed = std::ranges::any_of(lines, [](const auto* line) { return line->row->time_ns.has_value(); });
   const auto weight = [&](const TreeLine* line) {
-    const RooflineRow& row = line->row;
+    const RooflineRow& row = *line->row;
     return saturating_multiply(timed ? row.time_ns.value_or(0) : row.flops, line->members);
   };
   std::stable_sort(ranked.begin(), ranked.end(), [&](const auto* a, const auto* b) {
-    return weight(a) != weight(b) ? weight(a) > weight(b) : a->row.depth < b->row.depth;
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a->row->depth < b->row->depth;
   });
   const std::set<const TreeLine*> kept(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(limit));
   std::erase_if(lines, [&](const auto* line) { return !kept.contains(line); });
@@ -105,7 +89,7 @@ class TreeNames {
   TreeNames(const std::vector<TreeLine>& lines, const std::string& model) {
     std::vector<std::string> parents;
     for (const auto& line : lines) {
-      const RooflineRow& row = line.row;
+      const RooflineRow& row = *line.row;
       const auto depth = static_cast<std::size_t>(row.depth);
       parents.resize(depth + 1);
       parents[depth] = row.path;
@@ -135,13 +119,14 @@ Selection select_lines(const std::vector<TreeLine>& lines, const TableOptions& o
   const std::int64_t all = std::numeric_limits<std::int64_t>::max();
   selection.depth = options.depth.value_or(flat ? all : readable_depth(lines));
   for (const auto& line : lines) {
-    line.row.depth <= selection.depth ? selection.lines.push_back(&line) : void(++selection.too_deep);
+    line.row->depth <= selection.depth ? selection.lines.push_back(&line) : void(++selection.too_deep);
   }
   std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : selection.lines.size();
   if (options.limit <= 0 && !options.depth) limit = kReadableRows;
   const std::size_t before = selection.lines.size();
   if (flat) {
-    sort_by(column_named(columns_of<RooflineRow>(), options.sort), selection.lines, &TreeLine::row);
+    sort_by(column_named(columns_of<RooflineRow>(), options.sort), selection.lines,
+            [](const TreeLine& line) -> const RooflineRow& { return *line.row; });
     selection.lines.resize(std::min(limit, before));
   } else {
     selection.lines = most_important(std::move(selection.lines), limit);
@@ -263,13 +248,13 @@ std::string module_table(const Report& report, const TableOptions& options) {
     table.add(std::move(cells));
   };
   for (const auto* line : selection.lines) {
-    const RooflineRow& row = line->row;
+    const RooflineRow& row = *line->row;
     std::string name = (row.inferred ? "~" : "") + (flat && !row.path.empty() ? row.path : names.of(*line));
     if (line->count > 1) name += fmt::format(" x{}", line->count);
     if (line->wasting) name += " *";
     add(row, name, flat ? 0 : static_cast<std::size_t>(row.depth));
   }
-  if (lines.size() != 1 || !says_the_same(lines.front().row, report.total(), columns)) {
+  if (lines.size() != 1 || !says_the_same(*lines.front().row, report.total(), columns)) {
     table.add_rule();
     add(report.total(), "total", 0);
   }

@@ -1,14 +1,13 @@
 #include "analysis/advice/advice.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "analysis/advice/advice_rules.h"
+#include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
 #include "analysis/hotspots.h"
-#include "analysis/rows.h"
 #include "analysis/siblings/siblings.h"
 #include "core/phrases.h"
 
@@ -96,16 +95,18 @@ Advice describe(const AdviceRule& rule, std::vector<Held> held) {
 
 }  // namespace
 
-std::vector<Advice> advice_on(const ProfileData& data, const Figures& total) {
+std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& wasters,
+                              const Figures& total) {
+  record_derivation("advice", data);
   if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
-  const Folding folding = fold_siblings(data);
-  auto cases = top_wasters(folding.data, join_rows(folding.data), total, std::numeric_limits<std::size_t>::max());
+  const ProfileData& folded = *folding.data;
+  std::vector<GroupRow> cases = wasters;
   if (auto idle = idle_device(total)) cases.push_back(std::move(*idle));
-  const auto buckets = largest_buckets(folding.data);
-  const auto older = older_kernels(folding.data);
+  const auto buckets = largest_buckets(folded);
+  const auto older = older_kernels(folded);
   std::map<std::string_view, std::vector<std::string>> members;
   for (std::size_t id = 0; id < folding.modules.size(); ++id) {
-    auto& paths = members[folding.data.modules[id].path];
+    auto& paths = members[folded.modules[id].path];
     for (const ModuleId member : folding.modules[id].members) paths.push_back(data.modules[index_of(member)].path);
   }
   const auto found_in = [](const auto& map, const GroupRow& row) {
@@ -116,7 +117,7 @@ std::vector<Advice> advice_on(const ProfileData& data, const Figures& total) {
   // Each case is spoken of once, by the first rule that holds for it.
   std::map<const AdviceRule*, std::vector<Held>> held;
   for (const auto& row : cases) {
-    const AdviceCase where{&folding.data, &row, found_in(buckets, row), found_in(older, row), &total};
+    const AdviceCase where{&folded, &row, found_in(buckets, row), found_in(older, row), &total};
     for (const auto& rule : advice_rules()) {
       if (!rule.around_model && !is_of_model(row)) continue;
       if (auto reason = rule.reason(where)) {

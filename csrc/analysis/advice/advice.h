@@ -3,12 +3,15 @@
 
 #include <vector>
 
+#include "analysis/siblings/siblings.h"
 #include "core/profile_data.h"
 
 namespace roofprof {
 
 // One sentence for each rule of figures/advice_rules.h that holds where at least a twentieth of the time goes, most
 // first. Empty without times or roofs. Equal siblings count together.
-std::vector<Advice> advice_on(const ProfileData& data, const Figures& total);
+// `wasters` are all those of the folded profile (top_wasters).
+std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& wasters,
+                              const Figures& total);
 
 }  // namespace roofprof

@@ -4,6 +4,7 @@
 #include <map>
 #include <type_traits>
 
+#include "analysis/derivations.h"
 #include "analysis/rows.h"
 #include "core/median.h"
 
@@ -69,6 +70,7 @@ void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, Rooflin
 }
 
 std::optional<LateRank> late_rank(const ProfileData& data) {
+  record_derivation("late rank", data);
   const Rank* late = nullptr;
   for (const auto& rank : data.ranks.ranks) {
     if (!rank.waiting_ns) return std::nullopt;
@@ -86,6 +88,7 @@ std::optional<LateRank> late_rank(const ProfileData& data) {
 }
 
 std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  record_derivation("slow rank", data);
   std::vector<std::int64_t> times;
   const Rank* slowest = nullptr;
   for (const auto& rank : data.ranks.ranks) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "analysis/derivations.h"
 #include "analysis/rows.h"
 #include "analysis/siblings/equal_siblings.h"
 #include "core/fields.h"
@@ -109,15 +110,19 @@ void look_at_times(const std::vector<const RooflineRow*>& members, Siblings& gro
 
 }  // namespace
 
-Folding fold_siblings(const ProfileData& data) {
+Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
+  const ProfileData& data = *profile;
+  record_derivation("folding", data);
   const FoldingPlan plan = plan_folding(data);
-  Folding folding{data, {}};
+  Folding folding{profile, {}};
   if (plan.groups.empty()) {
     for (std::size_t id = 0; id < data.modules.size(); ++id)
       folding.modules.push_back({{static_cast<ModuleId>(id)}, 1});
     return folding;
   }
-  auto& modules = folding.data.modules;
+  const auto folded_data = std::make_shared<ProfileData>(data);
+  folding.data = folded_data;
+  auto& modules = folded_data->modules;
   modules.clear();
   std::vector<ModuleId> new_ids(data.modules.size());
   for (std::size_t id = 0; id < data.modules.size(); ++id) {
@@ -147,41 +152,49 @@ Folding fold_siblings(const ProfileData& data) {
   for (auto& module : modules) {  // regions may come after what runs in them
     if (module.compiled_region >= 0) module.compiled_region = new_ids[index_of(module.compiled_region)];
   }
-  move_to(folding.data.ops, new_ids);
-  move_to(folding.data.times, new_ids);
-  move_to(folding.data.kernels, new_ids);
-  move_to(folding.data.device_times, new_ids);
-  move_to(folding.data.module_counters, new_ids);
-  move_to(folding.data.collectives.exposed_in, new_ids);
-  folding.data.device_times = added_up(folding.data.device_times);
+  move_to(folded_data->ops, new_ids);
+  move_to(folded_data->times, new_ids);
+  move_to(folded_data->kernels, new_ids);
+  move_to(folded_data->device_times, new_ids);
+  move_to(folded_data->module_counters, new_ids);
+  move_to(folded_data->collectives.exposed_in, new_ids);
+  folded_data->device_times = added_up(folded_data->device_times);
   return folding;
 }
 
-std::vector<FoldedRow> folded_rows(const ProfileData& data) {
-  const Folding folding = fold_siblings(data);
-  const auto ids = row_modules(folding.data);
-  auto sums = join_rows(folding.data);
-  std::vector<FoldedRow> rows;
-  rows.reserve(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const FoldedModule& folded = folding.modules[index_of(ids[i])];
-    const ModuleId region = folding.data.modules[index_of(ids[i])].compiled_region;
-    const auto members_of = [&](ModuleId id) { return std::ssize(folding.modules[index_of(id)].members); };
-    take_mean(sums[i], members_of(ids[i]), region < 0 ? 1 : members_of(region));
-    rows.push_back({std::move(sums[i]), folded.members, folded.count});
-  }
-  return rows;
+std::int64_t members_at(const Folding& folding, std::string_view path) {
+  const auto found = std::ranges::find(folding.data->modules, path, &Module::path);
+  if (found == folding.data->modules.end()) return 1;
+  return std::ssize(folding.modules[static_cast<std::size_t>(found - folding.data->modules.begin())].members);
 }
 
-std::vector<Siblings> sibling_groups(const ProfileData& data, const std::vector<RooflineRow>& rows) {
-  return sibling_groups(data, rows, folded_rows(data));
-}
-
-std::vector<Siblings> sibling_groups(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                     const std::vector<FoldedRow>& folded) {
-  std::vector<const RooflineRow*> row_of(data.modules.size());
+std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
+                                   const ProfileData& data, const std::vector<RooflineRow>& rows) {
+  std::vector<std::size_t> row_of(data.modules.size());
   const auto ids = row_modules(data);
-  for (std::size_t i = 0; i < rows.size(); ++i) row_of[index_of(ids[i])] = &rows[i];
+  for (std::size_t i = 0; i < ids.size(); ++i) row_of[index_of(ids[i])] = i;
+  const auto members_of = [&](ModuleId id) { return std::ssize(folding.modules[index_of(id)].members); };
+
+  std::vector<FoldedRow> folded;
+  folded.reserve(sums.size());
+  for (const ModuleId id : row_modules(*folding.data)) {
+    const FoldedModule& module = folding.modules[index_of(id)];
+    const RooflineRow& sum = sums[folded.size()];
+    FoldedRow& line = folded.emplace_back();
+    line.count = module.count;
+    for (const ModuleId member : module.members) line.members.push_back(row_of[index_of(member)]);
+    if (line.members.size() == 1) {
+      line.mean = rows[line.members.front()];
+      continue;
+    }
+    line.mean = sum;
+    const ModuleId region = folding.data->modules[index_of(id)].compiled_region;
+    take_mean(line.mean, members_of(id), region < 0 ? 1 : members_of(region));
+  }
+  return folded;
+}
+
+std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const std::vector<FoldedRow>& folded) {
   std::vector<Siblings> groups;
   for (auto row = folded.begin(); row != folded.end(); ++row) {
     if (row->count == 1) continue;
@@ -189,7 +202,7 @@ std::vector<Siblings> sibling_groups(const ProfileData& data, const std::vector<
     group.name = row->mean.path;
     group.count = row->count;
     std::vector<const RooflineRow*> members;
-    for (const ModuleId id : row->members) members.push_back(row_of[index_of(id)]);
+    for (const std::size_t member : row->members) members.push_back(&rows[member]);
     for (const auto* member : members) group.paths.push_back(member->path);
     group.rows.push_back(row->mean);
     for (auto below = row + 1; below != folded.end() && below->mean.depth > row->mean.depth; ++below) {

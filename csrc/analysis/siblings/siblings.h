@@ -1,7 +1,10 @@
 #pragma once
 // Equal siblings as one: the layers of a transformer, the experts of a layer.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/profile_data.h"
@@ -17,25 +20,28 @@ struct FoldedModule {
 // A profile in which equal siblings, subtree by subtree, are one module that did what all of them did. Every sum over
 // it is a sum over all members, and so is what csrc/analysis derives from it.
 struct Folding {
-  ProfileData data;
-  std::vector<FoldedModule> modules;  // by id
+  std::shared_ptr<const ProfileData> data;  // the profile itself where nothing was folded
+  std::vector<FoldedModule> modules;        // by id
 };
 
-Folding fold_siblings(const ProfileData& data);
+Folding fold_siblings(const std::shared_ptr<const ProfileData>& data);
+
+// How many modules the one of that path stands for.
+std::int64_t members_at(const Folding& folding, std::string_view path);
 
 // A line of the folded tree.
 struct FoldedRow {
   RooflineRow mean;  // additive figures are those of one member on average; rates and percentages are those of the sums
-  std::vector<ModuleId> members;
+  std::vector<std::size_t> members;  // rows of the profile that was folded, by index
   std::int64_t count = 1;
 };
 
-// In the order of join_rows.
-std::vector<FoldedRow> folded_rows(const ProfileData& data);
+// In the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; one that nothing is
+// folded into stays as it is there.
+std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
+                                   const ProfileData& data, const std::vector<RooflineRow>& rows);
 
-// The groups, in tree order. `rows` are those of join_rows.
-std::vector<Siblings> sibling_groups(const ProfileData& data, const std::vector<RooflineRow>& rows);
-std::vector<Siblings> sibling_groups(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                     const std::vector<FoldedRow>& folded);
+// The groups, in tree order.
+std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const std::vector<FoldedRow>& folded);
 
 }  // namespace roofprof

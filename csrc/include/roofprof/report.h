@@ -26,6 +26,7 @@
 namespace roofprof {
 
 struct ProfileData;
+class Analysis;
 
 // An op without a known cost, and how much that hides.
 struct UncostedOp {
@@ -87,11 +88,11 @@ Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::i
 // temporary report return by value: `for (const auto& row : prof.run(x).rows())` is right.
 class Report {
  public:
-  const std::vector<RooflineRow>& rows() const& { return rows_; }
-  std::vector<RooflineRow> rows() && { return std::move(rows_); }
+  const std::vector<RooflineRow>& rows() const&;
+  std::vector<RooflineRow> rows() && { return std::as_const(*this).rows(); }
   // The model, "(outside)" and "(optimizer)", all phases.
-  const RooflineRow& total() const& { return total_; }
-  RooflineRow total() && { return std::move(total_); }
+  const RooflineRow& total() const&;
+  RooflineRow total() && { return std::as_const(*this).total(); }
   // The row of that path; a region's bare name will do if no other has it.
   // Throws std::out_of_range, naming the closest paths, if the report lacks such a row.
   const RooflineRow& row(std::string_view path) const&;
@@ -115,8 +116,8 @@ class Report {
   // A row for each region, outer before inner: path "outer/inner", calls, wall time, and the figures of all that ran in
   // it, whichever module it is of; self figures are those outside of the regions inside it. "(no region)" is last,
   // where something ran outside of all. Empty where no region was opened.
-  const std::vector<RooflineRow>& regions() const& { return regions_; }
-  std::vector<RooflineRow> regions() && { return std::move(regions_); }
+  const std::vector<RooflineRow>& regions() const&;
+  std::vector<RooflineRow> regions() && { return std::as_const(*this).regions(); }
   // The report of what ran while a region of that name was open, regions inside it included: "inner" is every region of
   // that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times. Throws
   // std::out_of_range, naming the closest, where there is none.
@@ -128,8 +129,8 @@ class Report {
   std::optional<FlopsUtilization> flops_utilization() const;
 
   // Longest total first; empty where no device was traced.
-  const std::vector<KernelRow>& kernels() const& { return kernels_; }
-  std::vector<KernelRow> kernels() && { return std::move(kernels_); }
+  const std::vector<KernelRow>& kernels() const&;
+  std::vector<KernelRow> kernels() && { return std::as_const(*this).kernels(); }
   // The longest first; empty where none was called.
   std::vector<Collective> collectives() const;
   // The ranks of a merged report, in order; empty for one process.
@@ -141,8 +142,8 @@ class Report {
   // Ranks that were to be merged and whose reports are missing.
   const std::vector<std::int64_t>& missing_ranks() const&;
   std::vector<std::int64_t> missing_ranks() && { return std::as_const(*this).missing_ranks(); }
-  const Coverage& coverage() const& { return coverage_; }
-  Coverage coverage() && { return std::move(coverage_); }
+  const Coverage& coverage() const&;
+  Coverage coverage() && { return std::as_const(*this).coverage(); }
   const Ceilings& ceilings() const&;
   Ceilings ceilings() && { return std::as_const(*this).ceilings(); }
   const Environment& environment() const&;
@@ -166,7 +167,9 @@ class Report {
   std::vector<std::chrono::nanoseconds> run_times() const;
   std::vector<std::chrono::nanoseconds> bare_times() const;
   // The data that the report was made from (core/profile_data.h, not installed).
-  const ProfileData& data() const { return *data_; }
+  const ProfileData& data() const;
+  // The figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
+  const Analysis& analysis() const { return *analysis_; }
 
   // The report of one call on another device, made of what was counted here: every time is predicted, from roofs such
   // as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument, one
@@ -200,13 +203,8 @@ class Report {
   friend Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
   Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
-  std::shared_ptr<const ProfileData> data_;
+  std::shared_ptr<const Analysis> analysis_;  // copies of a report share it
   std::optional<std::int64_t> depth_;
-  std::vector<RooflineRow> rows_;
-  RooflineRow total_;
-  std::vector<KernelRow> kernels_;
-  std::vector<RooflineRow> regions_;
-  Coverage coverage_;
 };
 
 std::ostream& operator<<(std::ostream& out, const Report& report);

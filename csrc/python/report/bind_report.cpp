@@ -8,6 +8,7 @@
 
 #include "analysis/ranks/rank_merger.h"
 #include "analysis/run_times.h"
+#include "analysis/whole/analysis.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
 #include "python/report/bindings.h"
@@ -300,6 +301,7 @@ void bind_report(py::module_& module) {
       .def("default_columns", &default_columns_of, py::arg("by"))
       .def("most_wasting", &most_wasting)
       .def("marked_rows", &marked_rows)
+      .def("parents", [](const Report& self) { return self.analysis().parents(); })
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
       .def(py::pickle([](const Report& self) { return self.to_json(); },

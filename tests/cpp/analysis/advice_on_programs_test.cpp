@@ -13,7 +13,7 @@ using testing::work_of;
 
 std::vector<std::string> rules_told(const testing::Derived& report) {
   std::vector<std::string> rules;
-  for (const auto& advice : advice_on(report.data(), report.total())) rules.push_back(advice.rule);
+  for (const auto& advice : report.advice()) rules.push_back(advice.rule);
   return rules;
 }
 
@@ -139,7 +139,7 @@ TEST(AdviceOnPrograms, WaitingForData) {
     const ModuleId region = net.module(path, std::string(kRegionType), kOutside);
     net.time(region, {300});
     const testing::Derived report = net.derived();
-    return advice_on(report.data(), report.total());
+    return report.advice();
   };
   const auto advice = advice_in("(outside).(data loading)");
   ASSERT_EQ(advice.size(), 1U);
@@ -159,7 +159,7 @@ TEST(AdviceOnPrograms, SaysNothingOfCompilersWhereOneWasAtWorkOrThereIsNone) {
     net.op(compiled ? std::string(kCompiledRegion) : "aten::rest", region, work_of(500, 10), 1);
     net.time(region, {1});
     const testing::Derived report = net.derived();
-    return advice_on(report.data(), report.total()).at(0).text;
+    return report.advice().at(0).text;
   };
   EXPECT_NE(text(false, false).find("torch.compile"), std::string::npos);
   EXPECT_EQ(text(true, false).find("torch.compile"), std::string::npos);
@@ -199,7 +199,7 @@ TEST(AdviceOnPrograms, ExposedCommunicationOfAllModulesTogether) {
   net.data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 200},
                                      {0, kOutside, Phase::forward, kNoRegion, 400}};
   const testing::Derived report = net.derived();
-  const auto advice = advice_on(report.data(), report.total());
+  const auto advice = report.advice();
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].rule, "exposed-communication");
   EXPECT_EQ(

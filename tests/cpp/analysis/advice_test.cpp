@@ -14,7 +14,7 @@ using testing::work_of;
 
 std::vector<std::string> rules_of(const testing::Derived& report) {
   std::vector<std::string> rules;
-  for (const auto& advice : advice_on(report.data(), report.total())) rules.push_back(advice.rule);
+  for (const auto& advice : report.advice()) rules.push_back(advice.rule);
   return rules;
 }
 
@@ -41,7 +41,7 @@ std::vector<Advice> advice_of(const std::string& op, const std::string& shapes, 
     net.time(rest, {rest_ns});
   }
   const testing::Derived report = net.derived();
-  return advice_on(report.data(), report.total());
+  return report.advice();
 }
 
 Rules rules_for(const std::string& op, const std::string& shapes, const Work& work, std::int64_t time_ns,
@@ -216,7 +216,7 @@ TEST(Advice, EqualSiblingsAreSpokenOfTogether) {
     net.time(layer, {800'000});
   }
   const testing::Derived report = net.derived();
-  const auto advice = advice_on(report.data(), report.total());
+  const auto advice = report.advice();
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].module, "act0-39");
   EXPECT_NE(advice[0].text.find("aten::relu in act0-39 x40 (100% of the time)"), std::string::npos) << advice[0].text;
@@ -237,7 +237,7 @@ TEST(Advice, SaysHowManyModulesItLists) {
   relu("head");
   relu("tail");
   const testing::Derived report = net.derived();
-  const auto advice = advice_on(report.data(), report.total());
+  const auto advice = report.advice();
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_NE(advice[0].text.find("act0-39 x40 and 2 more modules"), std::string::npos) << advice[0].text;
   EXPECT_EQ(advice[0].modules.size(), 42U);

@@ -347,7 +347,7 @@ TEST(Join, UnknownPathsNameTheClosest) {
 }
 
 TEST(Join, DataThatContradictsItselfIsRefused) {
-  EXPECT_THROW(derive_figures(ProfileData()), std::invalid_argument);
+  EXPECT_THROW(testing::Derived{ProfileData()}, std::invalid_argument);
   Net parent;
   parent.data.modules.back().parent = 99;
   EXPECT_THROW(parent.derived(), std::invalid_argument);

@@ -28,7 +28,7 @@ struct Layers : ProfileBuilder {
   }
   std::vector<Siblings> siblings() const {
     const testing::Derived report = derived();
-    return sibling_groups(report.data(), report.rows());
+    return report.siblings();
   }
 };
 
@@ -44,7 +44,7 @@ TEST(Siblings, MeanTimesCountIsTheSumOfTheMembers) {
   Layers net;
   for (const int ns : {2'000, 4'000, 3'000, 5'000}) net.add(std::to_string(net.data.modules.size() / 3 - 1), ns);
   const testing::Derived report = net.derived();
-  const auto groups = sibling_groups(report.data(), report.rows());
+  const auto groups = report.siblings();
   ASSERT_EQ(names_of(groups), Names{"layers.0-3"});
   const Siblings& group = groups[0];
   EXPECT_EQ(group.paths, (Names{"layers.0", "layers.1", "layers.2", "layers.3"}));
@@ -108,7 +108,7 @@ TEST(Siblings, BlocksFoldAcrossOthersAndStepsDoNot) {
   for (const int i : {0, 1, 2, 4, 6, 7, 8})
     steps.module("net." + std::to_string(i), i == 4 ? "ReLU" : "Linear", sequence);
   const testing::Derived report = steps.derived();
-  EXPECT_EQ(names_of(sibling_groups(report.data(), report.rows())), (Names{"net.0-2", "net.6-8"}));
+  EXPECT_EQ(names_of(report.siblings()), (Names{"net.0-2", "net.6-8"}));
 }
 
 TEST(Siblings, NamesTellWhetherTheyAreNumbered) {
@@ -117,7 +117,7 @@ TEST(Siblings, NamesTellWhetherTheyAreNumbered) {
     net.module(name, "Linear");
   }
   const testing::Derived report = net.derived();
-  const auto groups = sibling_groups(report.data(), report.rows());
+  const auto groups = report.siblings();
   EXPECT_EQ(names_of(groups), Names{"conv1-3"});
   EXPECT_FALSE(groups[0].spread);  // nothing was timed
 }
@@ -140,7 +140,7 @@ TEST(Siblings, FoldInsideOthers) {
     }
   }
   const testing::Derived report = net.derived();
-  const auto groups = sibling_groups(report.data(), report.rows());
+  const auto groups = report.siblings();
   ASSERT_EQ(names_of(groups), (Names{"layer0-3", "layer0-3.0-2"}));
   EXPECT_EQ(groups[0].rows.size(), 2U);
   EXPECT_EQ(groups[1].count, 3);
@@ -151,7 +151,7 @@ TEST(Siblings, FoldInsideOthers) {
   EXPECT_EQ(groups[0].mean().flops, 3'000);
   EXPECT_EQ(groups[1].mean().flops, 1'000);
   std::int64_t sum = 0;
-  for (const auto& row : folded_rows(report.data())) {
+  for (const auto& row : report.analysis().folded_rows()) {
     sum += row.mean.self.flops * std::ssize(row.members);
   }
   EXPECT_EQ(sum, report.total().flops);
@@ -191,7 +191,7 @@ TEST(Siblings, WhereNothingIsEqualTheRowsAreTheReports) {
   net.op("aten::linear", a, work_of(1'000, 10), 5);
   net.time(a, {7});
   const testing::Derived report = net.derived();
-  const auto rows = folded_rows(report.data());
+  const auto rows = report.analysis().folded_rows();
   ASSERT_EQ(rows.size(), report.rows().size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].mean.path, report.rows()[i].path);

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/derived_figures.h"
+#include "analysis/group.h"
+#include "analysis/rows.h"
+#include "analysis/whole/analysis.h"
 #include "core/profile_data.h"
 
 namespace roofprof::testing {
@@ -40,21 +42,22 @@ inline Work work_of(std::int64_t flops, std::int64_t read_bytes, std::int64_t wr
 // A profile and what follows from it: a report without its printers.
 class Derived {
  public:
-  explicit Derived(ProfileData profile) : data_(std::move(profile)), figures_(derive_figures(data_)) {}
+  explicit Derived(ProfileData profile)
+      : analysis_(std::make_shared<const Analysis>(std::make_shared<const ProfileData>(std::move(profile)))) {}
 
-  const ProfileData& data() const { return data_; }
-  const std::vector<RooflineRow>& rows() const { return figures_.rows; }
-  const RooflineRow& total() const { return figures_.total; }
-  const RooflineRow& row(std::string_view path) const { return row_named(path, figures_.rows, data_); }
-  const std::vector<KernelRow>& kernels() const { return figures_.kernels; }
-  const Coverage& coverage() const { return figures_.coverage; }
-  std::vector<GroupRow> group(const std::vector<std::string>& keys) const {
-    return group_rows(data_, figures_.total, keys);
-  }
+  const Analysis& analysis() const { return *analysis_; }
+  const ProfileData& data() const { return analysis_->data(); }
+  const std::vector<RooflineRow>& rows() const { return analysis_->rows(); }
+  const RooflineRow& total() const { return analysis_->total(); }
+  const RooflineRow& row(std::string_view path) const { return row_named(path, rows(), data()); }
+  const std::vector<KernelRow>& kernels() const { return analysis_->kernels(); }
+  const Coverage& coverage() const { return analysis_->coverage(); }
+  const std::vector<Siblings>& siblings() const { return analysis_->siblings(); }
+  const std::vector<Advice>& advice() const { return analysis_->advice(); }
+  std::vector<GroupRow> group(const std::vector<std::string>& keys) const { return group_rows(data(), total(), keys); }
 
  private:
-  ProfileData data_;
-  DerivedFigures figures_;
+  std::shared_ptr<const Analysis> analysis_;
 };
 
 // Starts with the three roots; everything else is added by the test.

@@ -1,0 +1,124 @@
+#include "analysis/whole/analysis.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/advice/advice.h"
+#include "analysis/coverage.h"
+#include "analysis/hotspots.h"
+#include "analysis/kernel_rows.h"
+#include "analysis/language_model.h"
+#include "analysis/ranks/collective_rows.h"
+#include "analysis/region_rows.h"
+#include "analysis/rows.h"
+
+namespace roofprof {
+
+Analysis::Analysis(std::shared_ptr<const ProfileData> data) : data_(std::move(data)) {
+  if (!data_) throw std::invalid_argument("a report needs profile data");
+  check_consistent(*data_);
+}
+
+const Analysis::Tree& Analysis::tree() const {
+  return tree_.get([&] {
+    Tree tree;
+    tree.rows = join_rows(*data_);
+    tree.total = join_total(*data_, tree.rows);
+    add_times_over_ranks(*data_, tree.rows, tree.total);
+    add_communication(*data_, tree.rows, tree.total);
+    return tree;
+  });
+}
+
+const std::vector<std::int64_t>& Analysis::parents() const {
+  return parents_.get([&] {
+    const auto ids = row_modules(*data_);
+    std::vector<std::int64_t> row_of(data_->modules.size(), -1);
+    std::vector<std::int64_t> parents;
+    parents.reserve(ids.size());
+    for (const ModuleId id : ids) {  // a row's parent has one, before it
+      const ModuleId parent = data_->modules[index_of(id)].parent;
+      row_of[index_of(id)] = std::ssize(parents);
+      parents.push_back(parent < 0 ? -1 : row_of[index_of(parent)]);
+    }
+    return parents;
+  });
+}
+
+const std::vector<KernelRow>& Analysis::kernels() const {
+  return kernels_.get([&] { return kernel_rows(*data_); });
+}
+
+const std::vector<RooflineRow>& Analysis::regions() const {
+  return regions_.get([&] { return region_rows(*data_); });
+}
+
+const Coverage& Analysis::coverage() const {
+  return coverage_.get([&] { return make_coverage(*data_, rows(), total()); });
+}
+
+const std::vector<Collective>& Analysis::collectives() const {
+  return collectives_.get([&] { return collective_rows(*data_); });
+}
+
+const std::optional<SlowRank>& Analysis::slow_rank() const {
+  return slow_rank_.get([&] { return roofprof::slow_rank(*data_, rows()); });
+}
+
+const std::optional<LateRank>& Analysis::late_rank() const {
+  return late_rank_.get([&] { return roofprof::late_rank(*data_); });
+}
+
+const std::vector<TokenPhase>& Analysis::language_model() const {
+  return language_model_.get([&] { return token_phases(*data_); });
+}
+
+const Analysis::Folds& Analysis::folds() const {
+  return folds_.get([&] { return derive_folds(); });
+}
+
+Analysis::Folds Analysis::derive_folds() const {
+  const Folding folding = fold_siblings(data_);
+  const ProfileData& folded = *folding.data;
+  const auto sums = folding.data == data_ ? rows() : join_rows(folded);
+  const auto wasters = top_wasters(folded, sums, total(), std::numeric_limits<std::size_t>::max());
+
+  Folds folds;
+  folds.any = folding.data != data_;
+  folds.rows = roofprof::folded_rows(folding, sums, *data_, rows());
+  for (auto& line : folds.rows) {
+    if (line.members.size() == 1) continue;
+    std::vector<const RooflineRow*> members;
+    for (const std::size_t row : line.members) members.push_back(&rows()[row]);
+    add_mean_over_ranks(members, line.mean);
+  }
+  folds.groups = sibling_groups(rows(), folds.rows);
+  for (std::size_t i = 0; i < std::min(wasters.size(), kMostWasting); ++i) {
+    folds.hotspots.push_back({wasters[i], members_at(folding, *wasters[i].module)});
+  }
+  folds.advice = advice_on(*data_, folding, wasters, total());
+  return folds;
+}
+
+const std::vector<Hotspot>& Analysis::hotspots() const {
+  if (!folds().any) return folds().hotspots;  // they are the same
+  return hotspots_.get([&] {
+    std::vector<Hotspot> hotspots;
+    for (auto& row : top_wasters(*data_, rows(), total(), kMostWasting)) hotspots.push_back({std::move(row), 1});
+    return hotspots;
+  });
+}
+
+const std::vector<bool>& Analysis::wasting_themselves() const {
+  return wasting_.get([&] {
+    const auto wasting = roofprof::wasting_themselves(rows(), total());
+    std::vector<bool> marks;
+    marks.reserve(rows().size());
+    for (const auto& row : rows()) marks.push_back(wasting.contains(&row));
+    return marks;
+  });
+}
+
+}  // namespace roofprof

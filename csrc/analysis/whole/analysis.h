@@ -1,0 +1,89 @@
+#pragma once
+// Everything that follows from a profile, each part derived once.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "analysis/ranks/rank_figures.h"
+#include "analysis/siblings/siblings.h"
+#include "analysis/whole/kept.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// A pair of module and op that wastes time.
+struct Hotspot {
+  GroupRow row;
+  std::int64_t members = 1;  // how many equal modules it is the sum of
+};
+
+// A part is derived when it is first asked for, and kept. Several threads may read one Analysis.
+class Analysis {
+ public:
+  // Throws std::invalid_argument where the data contradicts itself (check_consistent).
+  explicit Analysis(std::shared_ptr<const ProfileData> data);
+
+  const ProfileData& data() const { return *data_; }
+
+  // A row for each module, parents before children, with its times over ranks and its communication.
+  const std::vector<RooflineRow>& rows() const { return tree().rows; }
+  const RooflineRow& total() const { return tree().total; }
+  // By row: the index of its parent's row; -1 of the model and of the rows that stand at its level.
+  const std::vector<std::int64_t>& parents() const;
+
+  const std::vector<KernelRow>& kernels() const;
+  const std::vector<RooflineRow>& regions() const;
+  const Coverage& coverage() const;
+  const std::vector<Collective>& collectives() const;
+  const std::optional<SlowRank>& slow_rank() const;
+  const std::optional<LateRank>& late_rank() const;
+  const std::vector<TokenPhase>& language_model() const;
+
+  // The rows with equal siblings as one.
+  const std::vector<FoldedRow>& folded_rows() const { return folds().rows; }
+  const std::vector<Siblings>& siblings() const { return folds().groups; }
+  const std::vector<Advice>& advice() const { return folds().advice; }
+
+  // The kMostWasting pairs with the most wasted time: equal siblings as one, or each module by itself.
+  const std::vector<Hotspot>& folded_hotspots() const { return folds().hotspots; }
+  const std::vector<Hotspot>& hotspots() const;
+  // By row: it wastes more in ops of its own than the modules below it do.
+  const std::vector<bool>& wasting_themselves() const;
+
+ private:
+  struct Tree {
+    std::vector<RooflineRow> rows;
+    RooflineRow total;
+  };
+  // What needs the folded profile, which is large and not kept.
+  struct Folds {
+    bool any = false;  // some siblings are equal
+    std::vector<FoldedRow> rows;
+    std::vector<Siblings> groups;
+    std::vector<Hotspot> hotspots;
+    std::vector<Advice> advice;
+  };
+
+  const Tree& tree() const;
+  const Folds& folds() const;
+  Folds derive_folds() const;
+
+  std::shared_ptr<const ProfileData> data_;
+  Kept<Tree> tree_;
+  Kept<std::vector<std::int64_t>> parents_;
+  Kept<std::vector<KernelRow>> kernels_;
+  Kept<std::vector<RooflineRow>> regions_;
+  Kept<Coverage> coverage_;
+  Kept<std::vector<Collective>> collectives_;
+  Kept<std::optional<SlowRank>> slow_rank_;
+  Kept<std::optional<LateRank>> late_rank_;
+  Kept<std::vector<TokenPhase>> language_model_;
+  Kept<Folds> folds_;
+  Kept<std::vector<Hotspot>> hotspots_;
+  Kept<std::vector<bool>> wasting_;
+};
+
+}  // namespace roofprof
