@@ -180,7 +180,7 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     (``docs/compare.md`` has the test and its guard). names: what the reports are called in what is printed.
     """
     rows = before.rows, after.rows
-    matched = match(*rows)
+    matched = match(before._compiled, after._compiled)
     total, first = before._compiled.row_run_times_ns()
     other_total, second = after._compiled.row_run_times_ns()
     # By the row's place in the second report: paths may be those of a module and of a region.
