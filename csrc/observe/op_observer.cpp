@@ -239,7 +239,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     if (running.inside.any()) state.evidence |= kWorkSeen;
     if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
   } else if (found == Verdict::look_through) {
-    state.keep_looked_through(running, now);
+    state.keep_transparent(running, now);
   }
   state.operands.resize(running.operands_before);
   state.evidence |= running.op->evidence;

@@ -177,7 +177,7 @@ void ThreadState::keep(TimedEvent event) {
   }
 }
 
-void ThreadState::keep_looked_through(const RunningOp& running, Ticks end) {
+void ThreadState::keep_transparent(const RunningOp& running, Ticks end) {
   if (event_ids == nullptr || running.mark == 0) return;
   keep({.id = running.event,
         .kind = EventKind::transparent,

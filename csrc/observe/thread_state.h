@@ -179,7 +179,7 @@ struct ThreadState {
     }
   }
   // Keeps the event of an op that does not count, but was marked for launches.
-  void keep_looked_through(const RunningOp& running, Ticks end);
+  void keep_transparent(const RunningOp& running, Ticks end);
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);

@@ -66,7 +66,7 @@ def test_arrows_lead_from_ops_to_kernels(on_gpu, tmp_path):
     starts = [e for e in file["traceEvents"] if e["ph"] == "s"]
     ends = [e for e in file["traceEvents"] if e["ph"] == "f"]
     assert [(e["pid"], e["tid"], e["ts"]) for e in ends] == [(k["pid"], k["tid"], k["ts"]) for k in kernels]
-    begins = [e["ts"] for e in slices(file, "looked_through") if e["name"] == "simulated::gemm"]
+    begins = [e["ts"] for e in slices(file, "transparent") if e["name"] == "simulated::gemm"]
     assert [e["ts"] for e in starts] == begins
     processes = [e["args"]["name"] for e in file["traceEvents"] if e["name"] == "process_name"]
     assert processes == ["host", "device 0"]

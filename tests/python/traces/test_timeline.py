@@ -278,7 +278,7 @@ def test_each_kernel_knows_the_call_that_launched_it(on_gpu):
     every = timeline(on_gpu["shared layer"]._compiled)
     calls = {op.id: op for op in every.ops[0] if op.name == "simulated::gemm"}
     # It is looked through: the product that it calls counts.
-    assert {op.kind for op in calls.values()} == {"looked_through"}
+    assert {op.kind for op in calls.values()} == {"transparent"}
     launches = [launch for lane in every.lanes.values() for launch in lane]
     assert len(calls) == len(launches) == 2
     assert [launch.launched_by for launch in launches] == sorted(calls)

@@ -34,7 +34,7 @@ def _outermost(groups: list[_report.Siblings]) -> Iterator[_report.Siblings]:
 
 def _lines(report: _report.Report, groups: dict[str, _report.Siblings]) -> Iterator[Line]:
     rows = report.rows
-    ends = _ends(rows)
+    ends = _ends(report.parents())
     places = {row.path: place for place, row in enumerate(rows)}
     told: set[int] = set()
     for place, row in enumerate(rows):
@@ -51,14 +51,12 @@ def _lines(report: _report.Report, groups: dict[str, _report.Siblings]) -> Itera
                 yield Line(rows[below], rows[below].depth + 1, below)
 
 
-def _ends(rows: list[_report.Row]) -> list[int]:
-    """Return for each row the place where its subtree ends."""
-    ends = [len(rows)] * len(rows)
-    open_rows: list[int] = []
-    for place, row in enumerate(rows):
-        while open_rows and rows[open_rows[-1]].depth >= row.depth:
-            ends[open_rows.pop()] = place
-        open_rows.append(place)
+def _ends(parents: list[int]) -> list[int]:
+    """Return, for each row, the index behind its subtree."""
+    ends = [place + 1 for place in range(len(parents))]
+    for place in reversed(range(len(parents))):
+        if parents[place] >= 0:
+            ends[parents[place]] = max(ends[parents[place]], ends[place])
     return ends
 
 

@@ -40,16 +40,15 @@ def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
         raise ValueError(NOT_TIMED.replace("a trace", "a flame graph"))
     roots: list[Node] = []
     modules: dict[str, Node] = {}  # by path
-    above: list[Node] = []  # the nodes on the way to the next row
-    for row in report.rows:
-        del above[row.depth :]
-        parent = above[-1] if above else None
+    nodes: list[Node] = []  # by row
+    for row, parent_row in zip(report.rows, report.parents(), strict=True):
+        parent = nodes[parent_row] if parent_row >= 0 else None
         name = row.path or report.model or "model"
         if parent is not None:
             name = row.path.removeprefix(f"{parent.path}.") if parent.path else row.path
         # Without a time it ran inside a compiled region, whose row has it.
         node = Node(name, row.path, row.type, round((row.time or 0) * 1e9), percent_of_roof=row.percent_of_roof)
-        above.append(node)
+        nodes.append(node)
         modules[row.path] = node
         if node.time_ns:
             (parent.children if parent else roots).append(node)

@@ -25,7 +25,7 @@ class Slice:
     """A span of time, in nanoseconds since the run's start, or since the first launch before it, and what ran in it."""
 
     id: int  # of an event of the host; 0: a launch
-    kind: str  # "module", "region", "op", "looked_through", "kernel", "copy", "fill"
+    kind: str  # "module", "region", "op", "transparent", "kernel", "copy", "fill"
     name: str
     begin_ns: int
     end_ns: int
@@ -55,7 +55,7 @@ def timeline(report: _report.Report) -> Timeline:
     scopes: list[list[Slice]] = [[] for _ in range(threads)]
     ops: list[list[Slice]] = [[] for _ in range(threads)]
     for event in _rows(host):
-        is_op = event["kind"] in {"op", "looked_through"}
+        is_op = event["kind"] in {"op", "transparent"}
         name = words.names[event["name"]] if is_op else words.scope(event)
         shown = Slice(
             event["id"],
@@ -178,7 +178,7 @@ def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, values, strict=True))
 
 
-_RANK = {"module": 0, "region": 1, "looked_through": 2, "op": 2}
+_RANK = {"module": 0, "region": 1, "transparent": 2, "op": 2}
 
 
 def _outer_first(slice_: Slice) -> tuple[int, int, int, int]:

@@ -180,7 +180,7 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     (``docs/compare.md`` has the test and its guard). names: the reports' names in the printed text.
     """
     rows = before.rows, after.rows
-    matched = match(*rows)
+    matched = match(before._compiled, after._compiled)
     total, first = before._compiled.row_run_times_ns()
     other_total, second = after._compiled.row_run_times_ns()
     # The key is the row's place in the second report: a module and a region may have the same path.

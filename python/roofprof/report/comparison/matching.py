@@ -19,11 +19,12 @@ class Matched(NamedTuple):
     ambiguous: set[int]  # of `after`: others would do as well; taken in the model's order
 
 
-def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matched:
+def match(first: _report.Report, second: _report.Report) -> Matched:
     """Pair rows of equal path, then those in one place that do the same, then any that do the same."""
+    before, after = first.rows, second.rows
     by_name = {_identity(row): index for index, row in enumerate(before)}
     pairs = {index: by_name[_identity(row)] for index, row in enumerate(after) if _identity(row) in by_name}
-    parents = _parents(before), _parents(after)
+    parents = first.parents(), second.parents()
     ambiguous: set[int] = set()
     # Parents come first, so a renamed one is known when its children are asked for; three levels of renaming in a row
     # need no more than one round each.
@@ -34,16 +35,6 @@ def match(before: Sequence[_report.Row], after: Sequence[_report.Row]) -> Matche
         pass
     renamed = sorted(index for index, other in pairs.items() if after[index].path != before[other].path)
     return Matched(pairs, renamed, ambiguous)
-
-
-def _parents(rows: Sequence[_report.Row]) -> list[int]:
-    """Return the index of each row's parent; -1 for the rows at the top level, such as the model."""
-    parents, above = [], list[int]()
-    for index, row in enumerate(rows):
-        del above[row.depth :]
-        parents.append(above[-1] if above else -1)
-        above.append(index)
-    return parents
 
 
 def _identity(row: _report.Row) -> Hashable:
