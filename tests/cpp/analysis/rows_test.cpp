@@ -373,7 +373,7 @@ TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
 }
 
 TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
-  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}};
+  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}, .after_steps = {}};
   EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
   runs.bare_ns = {99, 100, 101};
   runs.total_ns = {90, 103, 110};

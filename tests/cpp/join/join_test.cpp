@@ -51,7 +51,7 @@ TEST(Join, PutsTogetherWhatWasObserved) {
   EXPECT_EQ(data.mode, "run");
   EXPECT_TRUE(data.partial);
   EXPECT_EQ(data.modules, net.observed.modules);
-  EXPECT_EQ(data.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}}));
+  EXPECT_EQ(data.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}, {}}));
   EXPECT_EQ(data.environment, net.observed.environment);
   EXPECT_EQ(data.ceilings, net.observed.ceilings);
   EXPECT_TRUE(data.notes.empty());
