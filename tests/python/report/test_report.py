@@ -136,7 +136,7 @@ def test_dict_round_trip(report):
     data = report.to_dict()
     assert Report.from_dict(data) == report
     assert json.loads(json.dumps(data)) == data
-    assert data["schema_version"] == 4
+    assert data["schema_version"] == 5
 
 
 def test_every_figure_of_a_row_is_in_the_json(report):
