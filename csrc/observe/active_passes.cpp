@@ -22,8 +22,8 @@ void refuse_locked_callbacks() {
   constexpr std::chrono::seconds kAtMost{5};
   const auto process = forks_so_far();
   if (process == free_in) return;
-  auto asked = std::make_shared<std::promise<void>>();
-  auto answer = asked->get_future();
+  const auto asked = std::make_shared<std::promise<void>>();
+  const auto answer = asked->get_future();
   std::thread([asked] {
     at::hasGlobalCallbacks();
     asked->set_value();
