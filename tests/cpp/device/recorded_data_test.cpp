@@ -205,7 +205,7 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
       {"{}", "it lacks the key 'roofprof_device_data'"},
       {"{\"roofprof_device_data\": 3}",
        "it is of version 3, and this roofprof reads version 2: read it with the roofprof that wrote it, or record "
-       "anew"},
+       "it again"},
       {"{\"roofprof_device_data\": 2, \"traces\": []}", "it lacks the key 'counters'"},
       {"{\"roofprof_device_data\": 2, \"traces\": [{\"names\": []}], \"counters\": []}",
        "it lacks the key 'traces[0].records'"},
