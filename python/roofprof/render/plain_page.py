@@ -35,7 +35,6 @@ thead th:first-child { background: var(--panel); }
 .total td { font-weight: 600; background: var(--panel); }
 .worse td, .better td, .key .better { background: var(--better); }
 .other td, .key .other { background: var(--other); }
-.predicted td { font-style: italic; background: var(--better); }
 .warning { border-left: 4px solid var(--warn); padding-left: .6rem; }
 .key span { padding: 0 .4rem; margin-right: .6rem; border-radius: 3px; color: var(--text); }
 .key { color: var(--soft); }
@@ -86,7 +85,7 @@ def table(title: str, columns: Sequence[str], lines: Iterable[str], text: Iterab
 def line(cells: Sequence[str], text: Iterable[int] = (0,), kind: str = "", depth: int = 0) -> str:
     """Return a table's row.
 
-    kind: "total", "worse", "better", "other", "predicted" or nothing; depth: by how many steps its name is indented.
+    kind: "total", "worse", "better", "other" or nothing; depth: by how many steps its name is indented.
     """
     of_text = set(text)
     inside = "".join(

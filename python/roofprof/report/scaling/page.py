@@ -17,8 +17,8 @@ def as_page(scaling: Scaling) -> str:
     warnings = "\n".join(f'<p class="warning">{escape(text)}</p>' for text in scaling.warnings)
     tables = "\n".join(
         [
-            _table("Speed-up and efficiency", "", *speed_table(scaling)),
-            _table("What the loss consists of", "total", *loss_table(scaling)),
+            _table("Speed-up and efficiency", *speed_table(scaling)),
+            _table("What the loss consists of", *loss_table(scaling)),
         ]
     )
     words = "\n".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in explained(scaling))
@@ -39,6 +39,7 @@ def _picture(scaling: Scaling) -> str:
     return f'<img alt="speed-up over ranks, and the parts of the loss" src="data:image/svg+xml;base64,{drawn}">'
 
 
-def _table(title: str, kind: str, columns: list[str], rows: list[list[str]], marked_from: int) -> str:
-    lines = [line(row, kind="" if at < marked_from else kind) for at, row in enumerate(rows)]
+def _table(title: str, columns: list[str], rows: list[list[str]], total_from: int | None = None) -> str:
+    first = len(rows) if total_from is None else total_from
+    lines = [line(row, kind="" if at < first else "total") for at, row in enumerate(rows)]
     return table(title, columns, lines)

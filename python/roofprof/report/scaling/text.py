@@ -23,8 +23,9 @@ def as_text(scaling: Scaling, width: int) -> str:
     labels = _report.labelled_paragraph
     text = labels("roofprof", heading(scaling), width)
     text += "".join(labels("warning", warning, width) for warning in scaling.warnings)
+    speed_columns, speed_rows = speed_table(scaling)
     for columns, rows, ruled_from, order in (
-        (*speed_table(scaling), _DROPPED),
+        (speed_columns, speed_rows, len(speed_rows), _DROPPED),
         (*loss_table(scaling), range(len(scaling.points))[::-1]),  # the most ranks stay
     ):
         kept = [0, *order[1:]]
@@ -42,8 +43,8 @@ def heading(scaling: Scaling) -> str:
     return f"{scaling.model} on {scaling.device}, {first} to {last} ranks; {_KINDS[scaling.kind]}"
 
 
-def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """Return the columns, the rows of cells, and the row that a rule stands above: none."""
+def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and the rows of cells."""
     columns = ["ranks", scaling.per, f"{scaling.unit}/s", "speed-up", "efficiency", "spread", "hosts", "AI"]
     rate, intensity = fields["achieved_flops"], fields["intensity"]
     rows = [
@@ -59,11 +60,14 @@ def speed_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
         ]
         for point in scaling.points
     ]
-    return columns, rows, len(scaling.points)
+    return columns, rows
 
 
 def loss_table(scaling: Scaling) -> tuple[list[str], list[list[str]], int]:
-    """Return the same of the loss, in rank-seconds and as a share of all ranks' time: its parts, and the whole."""
+    """Return columns, rows of the loss's parts and of the whole, and the index of the whole.
+
+    Cells have rank-seconds, and the share of the time of all ranks.
+    """
     points = scaling.points[1:]
     rows = [[part, *(_lost(point.parts[part], point) for point in points)] for part in scaling.points[0].parts]
     whole = ["loss", *(_lost(point.loss, point) for point in points)]
