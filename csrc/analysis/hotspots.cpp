@@ -61,8 +61,8 @@ GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t commun
   return outside;
 }
 
-std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
-                                  std::size_t most) {
+std::vector<GroupRow> top_hotspots(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
+                                   std::size_t most) {
   record_derivation("hotspots", data);
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};

@@ -22,8 +22,8 @@ inline constexpr std::string_view kExposedCommunication = "(exposed communicatio
 // without a roof stand where all of their time would be wasted. Empty where nothing has a roof. What a module spends
 // outside of its ops stands beside them, and apart from it what of that, or in ops of collectives, was exposed
 // communication.
-std::vector<GroupRow> top_wasters(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
-                                  std::size_t most);
+std::vector<GroupRow> top_hotspots(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
+                                   std::size_t most);
 
 // What ran, or waited, outside of ops: a row under the op "(outside ops)". `figures` are those of a module itself, or
 // the total's. Nothing is known of it where ops have no times: its time is 0 there. `communication_ns`: what of the

@@ -1,5 +1,5 @@
 #pragma once
-// The members of roofs (values/members.h).
+// The members of roofs (core/members.h).
 
 #include "core/member_list.h"
 #include "roofprof/ceilings.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The members of collectives (values/members.h).
+// The members of collectives (core/members.h).
 
 #include "core/collective_data.h"
 #include "core/member_list.h"

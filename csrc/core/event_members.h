@@ -1,5 +1,5 @@
 #pragma once
-// The members of events (values/members.h).
+// The members of events (core/members.h).
 
 #include <string_view>
 

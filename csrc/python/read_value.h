@@ -1,5 +1,5 @@
 #pragma once
-// Observed data from Python's dicts, by the member lists of values/members.h.
+// Observed data from Python's dicts, by the member lists of core/members.h.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

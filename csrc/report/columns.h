@@ -1,5 +1,5 @@
 #pragma once
-// The columns that tables can show: every figure of values/fields.h, by its name, as text and as something to sort by.
+// The columns that tables can show: every figure of core/fields.h, by its name, as text and as something to sort by.
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@ namespace roofprof {
 
 std::string heading_lines(const Report& report, std::size_t width);
 // So many modules and ops that waste most time; empty where no waste is known.
-std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width);
+std::string hotspot_lines(const Report& report, const TableOptions& options, std::size_t width);
 // What to do about them, a sentence for each rule that holds; empty where none does.
 std::string advice_lines(const Report& report, std::size_t width);
 // How the times of equal siblings scatter, and which of them stands out; empty where none are one line.

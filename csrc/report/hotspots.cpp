@@ -16,7 +16,7 @@ constexpr std::size_t kMinOpWidth = 18;
 
 }  // namespace
 
-std::string waster_lines(const Report& report, const TableOptions& options, std::size_t width) {
+std::string hotspot_lines(const Report& report, const TableOptions& options, std::size_t width) {
   const Analysis& analysis = report.analysis();
   const auto& hotspots = options.expand ? analysis.hotspots() : analysis.folded_hotspots();
   if (hotspots.empty()) return "";

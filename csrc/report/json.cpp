@@ -1,5 +1,5 @@
 // A report as JSON; docs/report.md describes the file. Observed data is written by the member lists of
-// values/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows", "regions",
+// core/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows", "regions",
 // "step_statistics", "language_model", "flops_utilization", "kernels" and "advice" are derived and are written for
 // every other reader (what kernels were observed is "kernel_buckets").
 

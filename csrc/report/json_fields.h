@@ -1,5 +1,5 @@
 #pragma once
-// Rows as JSON, by the lists of values/fields.h.
+// Rows as JSON, by the lists of core/fields.h.
 
 #include <functional>
 #include <optional>
@@ -36,7 +36,7 @@ class KnownFields {
   std::vector<bool> known_;
 };
 
-// A visitor for the lists of values/fields.h that looks at each field of a row.
+// A visitor for the lists of core/fields.h that looks at each field of a row.
 template <class Object>
 auto field_finder(KnownFields& known, const Object& object) {
   return [&known, &object, index = std::size_t{0}](std::string_view, Unit, auto member) mutable {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMarkLegend = "; *: wastes more in ops of its own than the modules below it do";
 
 // Whether the tree can show the mark.
-bool marks_wasters(const Report& report) {
+bool marks_hotspots(const Report& report) {
   return std::ranges::count(report.analysis().wasting_themselves(), true) > 0;
 }
 
@@ -90,7 +90,7 @@ std::string legend_lines(const Report& report, const TableOptions& options, Tabl
   switch (kind) {
     case TableKind::modules:
       return legend_of<RooflineRow>(std::string("a row includes the modules below it") +
-                                        std::string(marks_wasters(report) ? kMarkLegend : "") +
+                                        std::string(marks_hotspots(report) ? kMarkLegend : "") +
                                         sibling_legend(report, options),
                                     known, width);
     case TableKind::regions:

@@ -288,7 +288,7 @@ std::string Report::table(const TableOptions& requested) const {
   if (options.rows_only) return text;
   text = heading_lines(*this, width) + text;
   if (options.by == "module" || options.by == "op")
-    text += waster_lines(*this, options, width) + advice_lines(*this, width);
+    text += hotspot_lines(*this, options, width) + advice_lines(*this, width);
   text += '\n';
   if (kind == TableKind::modules && folds_siblings(options)) text += sibling_lines(*this, width);
   if (options.legend) text += legend_lines(*this, options, kind, width);

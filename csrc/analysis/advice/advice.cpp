@@ -95,12 +95,12 @@ Advice describe(const AdviceRule& rule, std::vector<Held> held) {
 
 }  // namespace
 
-std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& wasters,
+std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& hotspots,
                               const Figures& total) {
   record_derivation("advice", data);
   if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
   const ProfileData& folded = *folding.data;
-  std::vector<GroupRow> cases = wasters;
+  std::vector<GroupRow> cases = hotspots;
   if (auto idle = idle_device(total)) cases.push_back(std::move(*idle));
   const auto buckets = largest_buckets(folded);
   const auto older = older_kernels(folded);

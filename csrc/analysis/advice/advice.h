@@ -8,10 +8,10 @@
 
 namespace roofprof {
 
-// One sentence for each rule of figures/advice_rules.h that holds where at least a twentieth of the time goes, most
-// first. Empty without times or roofs. Equal siblings count together.
-// `wasters` are all those of the folded profile (top_wasters).
-std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& wasters,
+// One sentence for each rule of analysis/advice/advice_rules.h that holds where at least a twentieth of the time goes,
+// most first. Empty without times or roofs. Equal siblings count together. `hotspots` are all those of the folded
+// profile (top_hotspots).
+std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& hotspots,
                               const Figures& total);
 
 }  // namespace roofprof

@@ -83,7 +83,7 @@ Analysis::Folds Analysis::derive_folds() const {
   const Folding folding = fold_siblings(data_);
   const ProfileData& folded = *folding.data;
   const auto sums = folding.data == data_ ? rows() : join_rows(folded);
-  const auto wasters = top_wasters(folded, sums, total(), std::numeric_limits<std::size_t>::max());
+  const auto hotspots = top_hotspots(folded, sums, total(), std::numeric_limits<std::size_t>::max());
 
   Folds folds;
   folds.any = folding.data != data_;
@@ -95,10 +95,10 @@ Analysis::Folds Analysis::derive_folds() const {
     add_mean_over_ranks(members, line.mean);
   }
   folds.groups = sibling_groups(rows(), folds.rows);
-  for (std::size_t i = 0; i < std::min(wasters.size(), kMostWasting); ++i) {
-    folds.hotspots.push_back({wasters[i], members_at(folding, *wasters[i].module)});
+  for (std::size_t i = 0; i < std::min(hotspots.size(), kMostWasting); ++i) {
+    folds.hotspots.push_back({hotspots[i], members_at(folding, *hotspots[i].module)});
   }
-  folds.advice = advice_on(*data_, folding, wasters, total());
+  folds.advice = advice_on(*data_, folding, hotspots, total());
   return folds;
 }
 
@@ -106,7 +106,7 @@ const std::vector<Hotspot>& Analysis::hotspots() const {
   if (!folds().any) return folds().hotspots;  // they are the same
   return hotspots_.get([&] {
     std::vector<Hotspot> hotspots;
-    for (auto& row : top_wasters(*data_, rows(), total(), kMostWasting)) hotspots.push_back({std::move(row), 1});
+    for (auto& row : top_hotspots(*data_, rows(), total(), kMostWasting)) hotspots.push_back({std::move(row), 1});
     return hotspots;
   });
 }

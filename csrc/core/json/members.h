@@ -1,5 +1,5 @@
 #pragma once
-// Observed data as JSON, in both directions, by the member lists of values/members.h.
+// Observed data as JSON, in both directions, by the member lists of core/members.h.
 
 #include <algorithm>
 #include <array>

@@ -52,7 +52,7 @@ if (!views.size) {
   byId("plot-said").append("There is nothing to draw. ", ...page.no_roofline.map((sentence) => `${sentence}. `));
 }
 
-showWasters((row) => markRow("module", row));
+showHotspots((row) => markRow("module", row));
 showParts();
 showRoofs();
 showEnvironment();

@@ -80,7 +80,7 @@ function showAdvice() {
 }
 
 /** `onModule(row)` is called with the module's row when its name is chosen. */
-function showWasters(onModule) {
+function showHotspots(onModule) {
   if (!page.hotspots) return;
   const rowOf = tables.get("module").rowOf;
   byId("hotspots").hidden = false;
