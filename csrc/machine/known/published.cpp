@@ -29,22 +29,12 @@ struct PublishedFigure {
   std::string from;             // of a scaled figure: the card that was measured,
   std::vector<std::string> by;  // and the figures that it is scaled by
 
+  double scale = 1;  // of the unit, which turns the value into operations or bytes per second, bytes, hertz or watts
+
   double amount() const {
-    constexpr std::array<std::pair<std::string_view, double>, 11> kUnits = {{{"TFLOP/s", 1e12},
-                                                                             {"TOP/s", 1e12},
-                                                                             {"GB/s", 1e9},
-                                                                             {"GB", 1e9},
-                                                                             {"MiB", 1048576},
-                                                                             {"KiB", 1024},
-                                                                             {"MHz", 1e6},
-                                                                             {"SM", 1},
-                                                                             {"CU", 1},
-                                                                             {"bit", 1},
-                                                                             {"W", 1}}};
-    const auto found = std::ranges::find(kUnits, std::string_view(unit), [](const auto& known) { return known.first; });
     double number = 0;  // whatever the program's locale is
     std::from_chars(value.data(), value.data() + value.size(), number);
-    return number * found->second;
+    return number * scale;
   }
 };
 
@@ -68,7 +58,10 @@ struct Card {
   CardFacts facts;
 };
 
+using Units = std::map<std::string, double, std::less<>>;  // what one of a unit is
+
 struct Cards {
+  Units units;
   std::map<std::string, std::string, std::less<>> sources;  // key -> which document, and where in it
   std::vector<Card> cards;
 };
@@ -80,7 +73,7 @@ std::vector<std::string> read_names(JsonReader& json) {
   return names;
 }
 
-PublishedFigure read_figure(JsonReader& json) {
+PublishedFigure read_figure(JsonReader& json, const Units& units) {
   PublishedFigure figure;
   json.begin_object();
   while (const auto key = json.next_key()) {
@@ -88,6 +81,7 @@ PublishedFigure read_figure(JsonReader& json) {
       figure.value = json.raw();
     } else if (*key == "unit") {
       figure.unit = json.text();
+      figure.scale = units.at(figure.unit);
     } else if (*key == "source") {
       figure.source = json.text();
     } else if (*key == "engine") {
@@ -107,7 +101,7 @@ PublishedFigure read_figure(JsonReader& json) {
   return figure;
 }
 
-Card read_card(JsonReader& json) {
+Card read_card(JsonReader& json, const Units& units) {
   Card card;
   json.begin_object();
   while (const auto key = json.next_key()) {
@@ -121,31 +115,31 @@ Card read_card(JsonReader& json) {
       json.begin_object();
       while (const auto dtype = json.next_key()) {
         std::string name(*dtype);
-        card.peaks.emplace_back(std::move(name), read_figure(json));
+        card.peaks.emplace_back(std::move(name), read_figure(json, units));
       }
     } else if (*key == "boost_clock") {
-      card.boost_clock = read_figure(json);
+      card.boost_clock = read_figure(json, units);
     } else if (*key == "tensor_clock") {
-      card.tensor_clock = read_figure(json);
+      card.tensor_clock = read_figure(json, units);
     } else if (*key == "dram") {
-      card.dram = read_figure(json);
+      card.dram = read_figure(json, units);
     } else if (*key == "compute_capability") {
       card.facts.compute_capability = json.text();
     } else if (*key == "sms" || *key == "cus") {
-      card.facts.multiprocessors = std::llround(read_figure(json).amount());
+      card.facts.multiprocessors = std::llround(read_figure(json, units).amount());
     } else if (*key == "l2") {
-      card.l2.capacity = read_figure(json);
+      card.l2.capacity = read_figure(json, units);
       card.facts.l2_bytes = std::llround(card.l2.capacity->amount());
     } else if (*key == "l2_bandwidth") {
-      card.l2.bandwidth = read_figure(json);
+      card.l2.bandwidth = read_figure(json, units);
     } else if (*key == "infinity_cache") {
-      card.infinity_cache.capacity = read_figure(json);
+      card.infinity_cache.capacity = read_figure(json, units);
     } else if (*key == "infinity_cache_bandwidth") {
-      card.infinity_cache.bandwidth = read_figure(json);
+      card.infinity_cache.bandwidth = read_figure(json, units);
     } else if (*key == "memory") {
-      card.facts.memory_bytes = std::llround(read_figure(json).amount());
+      card.facts.memory_bytes = std::llround(read_figure(json, units).amount());
     } else if (*key == "tdp") {
-      card.facts.tdp_watts = read_figure(json).amount();
+      card.facts.tdp_watts = read_figure(json, units).amount();
     } else {
       json.skip();
     }
@@ -174,7 +168,13 @@ Cards read_cards() {
   JsonReader json(kPublishedPeaks);
   json.begin_object();
   while (const auto key = json.next_key()) {
-    if (*key == "sources") {
+    if (*key == "units") {  // stands before the cards
+      json.begin_object();
+      while (const auto unit = json.next_key()) {
+        std::string name(*unit);
+        all.units.emplace(std::move(name), json.number());
+      }
+    } else if (*key == "sources") {
       json.begin_object();
       while (const auto source = json.next_key()) {
         std::string name(*source);
@@ -182,7 +182,7 @@ Cards read_cards() {
       }
     } else if (*key == "cards") {
       json.begin_array();
-      while (json.next_item()) all.cards.push_back(read_card(json));
+      while (json.next_item()) all.cards.push_back(read_card(json, all.units));
     } else {
       json.skip();
     }

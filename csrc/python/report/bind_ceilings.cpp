@@ -3,6 +3,9 @@
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
+#include "core/collective_kinds.h"
 #include "core/json/members.h"
 #include "core/possible_roofs.h"
 #include "machine/known/file.h"
@@ -106,6 +109,17 @@ void bind_ceilings(py::module_& module) {
     if (!given) return py::none();
     return py::make_tuple(std::move(given->ceilings), std::move(given->notes));
   });
+  module.def(
+      "bus_factor",
+      [](std::string_view collective, std::int64_t ranks) {
+        const auto found = std::ranges::find(kCollectiveNames, collective);
+        if (found == kCollectiveNames.end())
+          throw std::invalid_argument("'" + std::string(collective) + "' is no collective");
+        return bus_factor(static_cast<CollectiveKind>(found - kCollectiveNames.begin()), ranks);
+      },
+      py::arg("collective"), py::arg("ranks"));
+  module.def(
+      "is_floating", [](std::string_view dtype) { return is_floating(dtype_from_name(dtype)); }, py::arg("dtype"));
   module.def("published_ceilings", &Ceilings::published, py::arg("name"));
   module.def("published_for_driver_name", &published_for_driver_name, py::arg("driver_name"));
   module.def(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from roofprof import _C
+from roofprof import _C, _report
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -53,14 +53,14 @@ class Work:
             raise ValueError("give bytes, or read_bytes and write_bytes, not both")
         if self.dtype is not None and not isinstance(self.dtype, torch.dtype):
             raise TypeError(f"dtype must be a torch.dtype, not {self.dtype!r}")
-        if self.flops and self.dtype is not None and not _is_floating(_C.dtype_name(self.dtype)):
+        if self.flops and self.dtype is not None and not _report.is_floating(_C.dtype_name(self.dtype)):
             raise ValueError(f"flops are floating-point operations, but dtype is {self.dtype}: give them as int_ops")
 
     def counts(self, dtype: str = "fp32", compulsory: tuple[int, int] = (0, 0)) -> dict[str, Any]:
         """Return the counts for the extension, with this dtype and these (read, written) bytes where none are given."""
         dtype = dtype if self.dtype is None else _C.dtype_name(self.dtype)
-        floating = dtype if _is_floating(dtype) else "fp32"
-        integer = "int64" if _is_floating(dtype) else dtype
+        floating = dtype if _report.is_floating(dtype) else "fp32"
+        integer = "int64" if _report.is_floating(dtype) else dtype
         operations = {floating: 0, integer: self.int_ops}
         if self.flops is not None:
             operations[floating] += self.flops
@@ -138,7 +138,3 @@ def _count(name: str, value: object) -> int:
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{name} must be finite and 0 or more, not {value!r}")
     return min(int(value) if isinstance(value, numbers.Integral) else round(float(value)), _LARGEST)
-
-
-def _is_floating(dtype: str) -> bool:
-    return dtype.startswith(("fp", "bf", "tf"))

@@ -2,7 +2,8 @@
 
 ``csrc/machine/known/published.cpp`` makes roofs of them, for C++ and Python alike. The figures are in
 ``data/published_peaks.json``, which the build puts into the library, each with its unit and source; its ``about`` says
-how far they were checked. A card is::
+how far they were checked, its ``units`` what one of a unit is in operations or bytes per second, bytes, hertz or watts.
+A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
      "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "infinity_cache", "memory", "memory_bus", "dram", "tdp":
@@ -20,21 +21,6 @@ from importlib import resources
 from typing import Any
 
 from roofprof import _report
-
-# These factors turn the file's units into operations or bytes per second, bytes, hertz and watts.
-UNITS = {
-    "TFLOP/s": 1e12,
-    "TOP/s": 1e12,
-    "GB/s": 1e9,
-    "GB": 1e9,
-    "MiB": 1 << 20,
-    "KiB": 1024,
-    "MHz": 1e6,
-    "SM": 1,
-    "CU": 1,
-    "bit": 1,
-    "W": 1,
-}
 
 
 @functools.cache
@@ -102,4 +88,4 @@ def published_for(device: str) -> _report.Ceilings | None:
 
 def amount(figure: dict[str, Any]) -> float:
     """Return a figure of the file in operations or bytes per second, bytes, hertz, watts."""
-    return float(figure["value"]) * UNITS[figure["unit"]]
+    return float(figure["value"]) * float(data()["units"][figure["unit"]])

@@ -32,15 +32,6 @@ class Line(NamedTuple):
         return self.latency + wire_bytes / self.bandwidth
 
 
-def bus_factor(collective: str, ranks: int) -> float:
-    """Return the bytes that the busiest rank sends at the least / size, as nccl-tests define sizes."""
-    if collective == "all_reduce":
-        return 2 * (ranks - 1) / ranks
-    if collective in {"all_gather", "reduce_scatter", "all_to_all"}:
-        return (ranks - 1) / ranks
-    return 1.0
-
-
 def fit(points: Sequence[Point]) -> Line:
     """Bandwidth from the largest third of the sizes, latency from the three smallest.
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
-from roofprof.roofs.network.fit import Point, bus_factor
+from roofprof import _report
+from roofprof.roofs.network.fit import Point
 
 SMALLEST, LARGEST = 1 << 10, 256 << 20  # parts of a size are rounded down to whole elements
 _REPEATS = 7
@@ -87,7 +88,7 @@ def sweep(seconds: float, device: torch.device, tell: Callable[[str], None] | No
         while size <= LARGEST:
             call = make(size, ranks, device)
             times = [max(took - answer, took / 2) for took in _times(call, device)]
-            points[name].append(Point(size * bus_factor(name, ranks), min(times), max(times)))
+            points[name].append(Point(size * _report.bus_factor(name, ranks), min(times), max(times)))
             next_takes = 2 * (_REPEATS + 1) * max(times)
             enough = len(points[name]) >= 2 and time.monotonic() + next_takes > deadline
             if _agreed(enough, device):
