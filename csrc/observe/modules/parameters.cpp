@@ -1,10 +1,10 @@
-#include "observe/modules/parameter_owners.h"
+#include "observe/modules/parameters.h"
 
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
-#include "observe/operators/record_values.h"
+#include "observe/operators/operands.h"
 
 namespace roofprof::observe {
 
