@@ -1,12 +1,60 @@
 #pragma once
-// What the rules of advice ask of the calls that they may hold for.
+// The sizes that an op's shapes tell: channels of a convolution, rows and columns of a product.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "analysis/advice/advice_rules.h"
-#include "analysis/advice/op_sizes.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+struct ConvolutionSizes {
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t groups = 1;
+  std::int64_t weights = 0;
+  bool pointwise = false;  // 1x1
+
+  bool depthwise() const { return groups > 1 && groups == in_channels; }
+};
+
+// Empty for other ops, and where it is not clear whether the convolution is a transposed one.
+std::optional<ConvolutionSizes> convolution_sizes(const OpBucket& bucket);
+
+// rows x inner times the weight's inner x columns.
+struct LinearSizes {
+  std::int64_t rows = 0;
+  std::int64_t inner = 0;
+  std::int64_t columns = 0;
+
+  std::int64_t weights() const { return saturating_multiply(inner, columns); }
+};
+
+// Of linear and addmm, whose second factor is a weight; empty for other ops.
+std::optional<LinearSizes> linear_sizes(const OpBucket& bucket);
+
+}  // namespace roofprof
+
+// ---- The figures that call for an advice, as its sentence writes them.
+
+namespace roofprof::sentences {
+
+// Three significant digits: "0.123", "8.10", "2.05M".
+std::string number(double value);
+// 0 where there is none of that name.
+double value_of(const NamedFigures& figures, std::string_view name);
+std::string text_of(const NamedFigures& figures, std::string_view name);
+// "12.3% of the roof"
+std::string percent_of_roof(const NamedFigures& figures);
+// "12 us", "1.20 ms"
+std::string text_of_microseconds(double us);
+
+}  // namespace roofprof::sentences
+
+// ---- What the rules of advice ask of the calls that they may hold for.
 
 namespace roofprof::cases {
 

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "analysis/ranks/merged_sums.h"
-#include "analysis/ranks/merged_tree.h"
-#include "analysis/ranks/rank_line.h"
+#include "analysis/ranks/rank_figures.h"
 #include "analysis/rows.h"
 #include "core/median.h"
 #include "core/phrases.h"

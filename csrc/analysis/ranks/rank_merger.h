@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/ranks/merged_collectives.h"
+#include "analysis/ranks/collectives.h"
 #include "core/profile_data.h"
 
 namespace roofprof {

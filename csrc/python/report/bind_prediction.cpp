@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/predict/predictor.h"
+#include "analysis/predict/prediction.h"
 #include "python/report/bindings.h"
 #include "roofprof/report.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The collectives of all ranks: sums, and how long each rank waited for the last one to call.
+// Collectives with their figures.
 
 #include <cstdint>
 #include <map>
@@ -10,12 +10,21 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/ranks/known_sum.h"
-#include "analysis/ranks/merged_tree.h"
+#include "analysis/ranks/merged_sums.h"
 #include "core/interval.h"
 #include "core/profile_data.h"
+#include "roofprof/collectives.h"
 
 namespace roofprof {
+
+// The longest first, then those with most bytes.
+std::vector<Collective> collective_rows(const ProfileData& data);
+
+// Of rows with these modules, and of all: how long the collectives that they caused took, and how much of the rows' own
+// time passed with communication exposed.
+void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
+
+// ---- The collectives of all ranks: sums, and how long each rank waited for the last one to call.
 
 // What is to be added to a rank's clock, to have the first rank's.
 struct ClockOffset {

@@ -1,4 +1,4 @@
-#include "analysis/communication/exposed.h"
+#include "analysis/exposed.h"
 
 #include <algorithm>
 #include <cmath>
