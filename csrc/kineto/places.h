@@ -9,7 +9,7 @@
 #include "core/profile_data.h"
 #include "core/region_table.h"
 #include "kineto/align.h"
-#include "kineto/host_tree.h"
+#include "kineto/counted_ops.h"
 #include "kineto/trace.h"
 
 namespace roofprof::kineto {

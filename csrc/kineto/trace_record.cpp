@@ -10,7 +10,7 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
-#include "kineto/list_types.h"
+#include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
 namespace roofprof::kineto {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/roofline.h"
-#include "core/number_text.h"
 #include "core/phrases.h"
 
 namespace roofprof {

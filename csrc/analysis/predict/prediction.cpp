@@ -13,7 +13,6 @@
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/scaling.h"
 #include "core/note_codes.h"
-#include "core/number_text.h"
 #include "core/phrases.h"
 
 namespace roofprof {

@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "core/json/members.h"
-#include "core/possible_roofs.h"
+#include "core/roofs.h"
 #include "machine/known/file.h"
 #include "machine/known/given.h"
 #include "machine/known/published.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What recorded calls cost: each is dispatched again, on tensors without data (the meta device).
+// Finds what recorded calls cost: it dispatches each again, on tensors without data (the meta device).
 
 #include <string>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "kineto/costs/meta_costs.h"
+#include "kineto/importer/meta_costs.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
