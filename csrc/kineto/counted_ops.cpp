@@ -18,7 +18,7 @@ constexpr std::int64_t kResolutionNs = 1000;
 // So many of the ops around another are looked at for its name.
 constexpr std::size_t kOpsAround = 32;
 
-// Of events with the same times: what is around the others comes first.
+// Orders events with the same times: an event that is around the others comes first.
 int rank_of(HostKind kind) {
   if (kind == HostKind::launch) return 2;
   return kind == HostKind::op ? 1 : 0;
@@ -89,7 +89,7 @@ class Rule {
     for (std::size_t i = 0; i < trace_.host.size(); ++i) count(i);
     leave_out_interrupted();
     list_uncosted();
-    // What is inside an op that is listed is its work.
+    // Ops inside an op that is listed are its work.
     for (std::size_t i = 0; i < trace_.host.size(); ++i) {
       if (result_.owners[i] == kInterrupted) {
         result_.owners[i] = kNone;

@@ -13,10 +13,10 @@
 namespace roofprof::kineto {
 
 struct HostTree {
-  // By event: the index of the event around it, or kNone. Events are in the order in which they begin, what is around
-  // before what is inside.
+  // The index of the event around each event, or kNone. Events are in the order in which they begin, outer ones before
+  // those inside them.
   std::vector<std::int32_t> parents;
-  // By event: whether another op of the same name runs inside. Autocast, vmap and tensor subclasses dispatch an op
+  // True for an event that has another op of the same name inside. Autocast, vmap and tensor subclasses dispatch an op
   // again to do its work.
   std::vector<bool> dispatched_again;
 };
@@ -39,9 +39,9 @@ class CallCosts {
 };
 
 struct CountedOps {
-  // By event: the index of the op whose work it is, the event itself or one around it; kNone: nobody's.
+  // The index of the op whose work each event is: the event itself or one around it; kNone: nobody's.
   std::vector<std::int32_t> owners;
-  // By call: its cost if an op with that call counts; else `costed` is false.
+  // The cost of each call if an op with that call counts; else `costed` is false.
   std::vector<ops::Costed> costs;
 };
 

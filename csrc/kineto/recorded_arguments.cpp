@@ -14,7 +14,7 @@ namespace roofprof::kineto {
 
 namespace {
 
-// Arguments that are no tensor, by the names of their types.
+// The types of arguments that are not tensors.
 constexpr std::array<std::string_view, 12> kNoTensors = {"",       "Scalar", "ScalarList", "GenericList",
                                                          "Int",    "Bool",   "Double",     "Device",
                                                          "String", "None",   "Generator",  "Object"};
@@ -27,7 +27,7 @@ std::vector<std::string_view> items_of(std::string_view list) {
   return result;
 }
 
-// Empty where it is no list of numbers from 0 on.
+// Returns the numbers of a list; empty if it has anything but numbers from 0 on.
 std::optional<std::vector<std::int64_t>> numbers_of(std::string_view list) {
   std::vector<std::int64_t> result;
   JsonItems items(list);

@@ -44,7 +44,7 @@ std::vector<Sizes> sizes_in(std::string_view text) {
   return shapes;
 }
 
-// Where the arguments stand among the tensors; the output's gradient comes first in a backward op.
+// An op with the position of its input among the tensors: in a backward op the output's gradient comes first.
 struct ConvolutionOp {
   std::string_view name;
   std::size_t input = 0;

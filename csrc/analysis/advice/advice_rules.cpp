@@ -140,7 +140,7 @@ std::string say_optimizer_op_by_op(const AdviceCase& where, const NamedFigures& 
 
 std::optional<AdviceReason> outside_ops(const AdviceCase& where) {
   if (where.ops->op != kOutsideOps || where.data->device_timed || ran_compiled(*where.data)) return std::nullopt;
-  // Where most of it may be waiting for other ranks, the host's code is not what to look at.
+  // If most of it may be waiting for other ranks, the host's code is not the cause.
   const auto& collectives = where.data->collectives;
   if (collectives.exposed_in.empty() && 2 * collectives.exposed_ns.value_or(0) > time_of(where)) return std::nullopt;
   return AdviceReason{time_of(where), {}};
@@ -171,7 +171,7 @@ std::string say_casts(const AdviceCase& where, const NamedFigures&) {
              "tensors are converted from one type to another in each call: hold weights and inputs in the type ") +
          "that computes (" + (cpp ? "model->to(torch::kBFloat16)" : "model.to(torch.bfloat16)") +
          ") where its precision will do" +
-         (may_compile(*where.data) ? ", or fuse casts with the ops beside them (torch.compile)" : "");
+         (may_compile(*where.data) ? ", or fuse casts with neighbouring ops (torch.compile)" : "");
 }
 
 bool is_in_module(const AdviceCase& where, const OpBucket& bucket) {
@@ -188,8 +188,8 @@ double call_ns(const AdviceCase& where) {
 
 constexpr std::string_view kAttention = "aten::scaled_dot_product_attention";
 
-// Of the fused path softmax's backward is no op of its own. Without a backward its distance from what the rest of the
-// model reaches tells.
+// Decides whether an attention ran unfused: the fused path has no separate op for softmax's backward. Without a
+// backward it decides by how far the attention is behind the rest of the model.
 std::optional<AdviceReason> unfused_attention(const AdviceCase& where) {
   constexpr double kSlow = 10;
   constexpr double kOthers = 4;  // times as near to their roofs
@@ -243,7 +243,7 @@ std::string say_attention_op_by_op(const AdviceCase& where, const NamedFigures& 
 
 // ---- code that reaches no roof
 
-// Where all is far from the roofs, something else is slow: a machine that others use, or a model of short calls.
+// If everything is far from the roofs, something else is slow: a machine that others use, or a model of short calls.
 constexpr double kOthersReach = 20;
 constexpr double kLongCall = 20e3;        // ns, on the host
 constexpr double kLongDeviceCall = 10e3;  // ns
@@ -286,7 +286,7 @@ std::optional<AdviceReason> channels_first(const AdviceCase& where) {
 std::string say_channels_first(const AdviceCase& where, const NamedFigures& figures) {
   const std::string to = is_of_cpp(*where.data) ? "model->to and the input's in torch::MemoryFormat::ChannelsLast"
                                                 : "model and input .to(memory_format=torch.channels_last)";
-  // With one thread (docs/advice.md).
+  // Measured with one thread (docs/advice.md).
   return "on images in channels first, at " + percent_of_roof(figures) + ": try " + to +
          ", which made 13 networks of convolutions 1.0 to 1.8 times as fast";
 }
@@ -390,7 +390,7 @@ std::optional<AdviceReason> off_multiples(const AdviceCase& where) {
 std::string say_off_multiples(const AdviceCase& where, const NamedFigures& figures) {
   const auto size = static_cast<std::int64_t>(value_of(figures, "size"));
   const auto multiple = static_cast<std::int64_t>(value_of(figures, "multiple"));
-  return "a size of " + std::to_string(size) + " is no multiple of " + std::to_string(multiple) + ", which " +
+  return "a size of " + std::to_string(size) + " is not a multiple of " + std::to_string(multiple) + ", which " +
          std::string(name_of(where.bucket->dtype)) + " needs to fill the tensor cores: pad it to " +
          std::to_string((size + multiple - 1) / multiple * multiple);
 }
@@ -434,7 +434,7 @@ std::optional<AdviceReason> elementwise(const AdviceCase& where) {
 
 std::string say_elementwise(const AdviceCase& where, const NamedFigures& figures) {
   return under_the_ridge_text(figures) +
-         ", so the time is that of passes over memory: fuse them with the ops beside them" +
+         ", so the time is that of passes over memory: fuse them with neighbouring ops" +
          (may_compile(*where.data) ? " (torch.compile)" : "") + ", or work in place";
 }
 
@@ -468,8 +468,8 @@ bool are_weights_worth_a_cast(const ProfileData& data) {
   return macs / kMacsForEach >= weights;
 }
 
-// Where the arithmetic takes half of the op's time at the least, and a third of all: far from its roof something else
-// does, and types are changed for a whole model, whose other ops get casts between them.
+// Holds if the arithmetic takes at least half of the op's time and a third of all time. Far from its roof something
+// else takes the time; and a model changes its type as a whole, which puts casts between its other ops.
 std::optional<AdviceReason> lower_precision(const AdviceCase& where) {
   constexpr double kClearlyHigher = 1.5;
   constexpr double kMostOfOp = 0.5;
@@ -522,7 +522,7 @@ constexpr std::string_view kShuffleNet4 = "ShuffleNet V2 G4, arXiv:1807.11164";
 constexpr std::string_view kMeasured = "this report's %roof; docs/advice.md";
 constexpr std::string_view kRoofline = "Williams et al. 2009, doi:10.1145/1498765.1498785";
 
-// From the most special to the most general: the first that holds speaks.
+// The rules, from the most special to the most general; the first that holds makes the sentence.
 constexpr std::array<AdviceRule, 19> kRules = {{
     {"older-kernel", built_for_older, say_built_for_older, "this report's kernels (built for)"},
     {"idle-device", device_waits, say_device_waits, "this report's utilization", 0.05, false, "the device", false},
@@ -533,7 +533,7 @@ constexpr std::array<AdviceRule, 19> kRules = {{
      false},
     {"optimizer-op-by-op", optimizer_op_by_op, say_optimizer_op_by_op, "this report's ops of (optimizer)", 0.05, true,
      "the optimizer", false},
-    // Of calls on a host a tenth between ops is usual.
+    // In calls on a host, a tenth of the time between ops is usual.
     {"outside-ops", outside_ops, say_outside_ops, "this report's time outside ops", 0.2, false, "code outside ops"},
     {"casts", casts, say_casts, "this report's casts"},
     {"attention-op-by-op", attention_op_by_op, say_attention_op_by_op, "FlashAttention, arXiv:2205.14135"},
@@ -549,7 +549,7 @@ constexpr std::array<AdviceRule, 19> kRules = {{
     {"unequal-channels", unequal_channels, say_unequal_channels, kShuffleNet1},
     {"element-wise", elementwise, say_elementwise, kShuffleNet4},
     {"lower-precision", lower_precision, say_lower_precision, kMeasured},
-    // What cannot be helped by a change of code is said where it is most of the time.
+    // A change of code cannot help here, so the rule holds only for a large part of the time.
     {"compute-bound", at_the_compute_roof, say_at_the_compute_roof, kRoofline, 0.25},
 }};
 

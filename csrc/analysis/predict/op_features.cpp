@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 11> kInFp32 = {"pow",
                                                       "upsample_nearest2d",
                                                       "upsample_bilinear2d",
                                                       "upsample_bicubic2d"};
-// Likewise, but they read the narrow type themselves.
+// These are computed in fp32, too, but read the narrow type themselves.
 constexpr std::array<std::string_view, 6> kInFp32ByThemselves = {"softmax", "log_softmax", "sum",
                                                                  "prod",    "cumsum",      "linalg_vector_norm"};
 constexpr std::array<std::string_view, 6> kOfSeveral = {"add", "sub", "mul", "div", "addcmul", "maximum"};
@@ -48,8 +48,8 @@ bool AutocastFlow::first_was_wide(std::int64_t elements) const {
   return found != first_.end() && found->second;
 }
 
-// With weights only the first operand is looked at. Operands of other products come from views of what a product made,
-// or straight from the last op.
+// Of a product with weights, only the first operand matters. The operands of other products are views of a product's
+// result, or come straight from the last op.
 AutocastBytes AutocastFlow::product(OpClass op, const std::vector<std::int64_t>& sizes, double read, double write) {
   AutocastBytes bytes{read, write, 0};
   output_is_wide_ = false;
@@ -76,7 +76,7 @@ AutocastBytes AutocastFlow::in_fp32(std::string_view name, const std::vector<std
   return bytes;
 }
 
-// Of two tensors of the output's size the second is what a sum goes on from. One whose size nothing made is a
+// If two tensors have the output's size, the sum continues from the second. A tensor of a size that no op made is a
 // parameter.
 AutocastBytes AutocastFlow::promoted(const std::vector<std::int64_t>& sizes, bool in_place, bool is_sum, double read,
                                      double write) {
@@ -103,7 +103,7 @@ AutocastBytes AutocastFlow::promoted(const std::vector<std::int64_t>& sizes, boo
   if (is_sum) residual_[output_] = output_is_wide_;
   double counted = 0;
   for (const auto elements : sizes) counted += static_cast<double>(elements) * kHalf;
-  // What was counted may be less than the operands (x + x): only the ratio is taken over.
+  // The counted bytes may be fewer than those of the operands (x + x), so only the ratio is used.
   return {counted > 0 ? read * seen / counted : read, write * (output_is_wide_ ? 2 : 1), 0};
 }
 
@@ -198,14 +198,15 @@ bool permutes(std::string_view name) {
 
 bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes() == 0 && bucket.work.macs == 0; }
 
-// Which casts to a narrower type are of parameters: of what no op before has made, and the model was not given.
+// Finds the casts of parameters to a narrower type: casts of tensors that no op before has made, and that the model was
+// not given.
 class ParameterCasts {
  public:
   explicit ParameterCasts(const ProfileData& data) {
     for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
   }
 
-  // To be asked for every op in turn.
+  // Must be asked for every op in turn.
   bool casts_one(const OpBucket& bucket, const std::vector<Shape>& shapes) {
     const bool cast = plain_name(bucket.op) == "to_copy" && bucket.dtype == DType::fp32 &&
                       bucket.work.write_bytes < bucket.work.read_bytes;
@@ -259,8 +260,8 @@ class FeatureReader {
   }
 
  private:
-  // What is computed elementwise keeps the order of its input, so the ops that follow read it permuted as well. What
-  // copies, multiplies or normalises puts it in order.
+  // Returns whether the op reads permuted memory. An elementwise op keeps the order of its input, so the ops that
+  // follow read it permuted as well. An op that copies, multiplies or normalises puts it in order.
   bool reads_permuted(const OpFeatures& features, double output_elements) {
     const double elements = features.input_elements;
     if (std::exchange(permuted_, false)) permuted_elements_ = elements;
@@ -270,7 +271,8 @@ class FeatureReader {
     return permuted;
   }
 
-  // A fused attention writes its heads beside each other: putting them so afterwards copies nothing.
+  // Returns whether the op would put an attention's heads side by side. A fused attention writes them that way, so no
+  // copy is made.
   bool saved_by_attention(const OpBucket& bucket, const OpFeatures& features, const std::vector<Shape>& shapes) {
     const std::int64_t size = shapes.empty() ? 0 : elements_of(shapes.front());
     const auto attended = std::exchange(attended_, features.op == OpClass::attention ? size : 0);
@@ -290,8 +292,8 @@ bool can_fuse(const OpFeatures& features) {
          features.op == OpClass::reduction || features.op == OpClass::copy || features.op == OpClass::concatenation;
 }
 
-// What one op writes and the next one reads stays in registers, and the casts go with it. The chain's first op keeps
-// its launch.
+// Fuses chains of ops: what one op writes and the next one reads stays in registers, without casts. The chain's first
+// op keeps its launch.
 void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
   OpFeatures* before = nullptr;
   std::int64_t made = 0;

@@ -92,7 +92,7 @@ void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
 }  // namespace
 
 std::optional<double> peak_for(const TargetDevice& device, DType dtype) {
-  // What runs instead: a wider type takes its place, or a narrower one with the same units.
+  // The types whose peak stands in for that of a type without one: a wider type, or a narrower one with the same units.
   static constexpr std::array<std::array<DType, 4>, 6> kFallbackDtypes = {{
       {DType::fp16, DType::bf16, DType::tf32, DType::fp32},
       {DType::bf16, DType::fp32, DType::fp16, DType::tf32},
@@ -141,9 +141,9 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
 
 namespace {
 
-// Of a kernel's output, as large ones of matrix products are computed by one multiprocessor each.
+// The side of a tile of the output: in large matrix products one multiprocessor computes each tile.
 constexpr double kTile = 64;
-// Of a 3 x 3 kernel, which the exponent of depthwise convolutions is about.
+// The area of a 3 x 3 kernel, to which the exponent of depthwise convolutions refers.
 constexpr double kUsualArea = 9;
 constexpr double kAlignment = 8;
 // Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well; from twice
@@ -165,7 +165,8 @@ class CallTime {
       seconds = together(compute(), memory(op_.read_bytes, op_.write_bytes, bandwidth_share()) * slower);
     }
     if (op_.op == OpClass::interpolation && !op_.after_permutation) seconds += op_.planes * kind_.plane_seconds;
-    // What a view has permuted is put in order before it is multiplied; of two activations both come from such views.
+    // An operand that a view has permuted is copied into order before it is multiplied. If both are activations, both
+    // come from such views.
     if (op_.after_permutation && op_.op == OpClass::linear) seconds += copy(op_.element_bytes * op_.input_elements);
     if (op_.after_permutation && op_.op == OpClass::batched_matmul) seconds += copy(op_.read_bytes);
     seconds += copy(op_.cast_bytes / 3, 2);
@@ -236,7 +237,7 @@ class CallTime {
     return std::lerp(share, 1.0, is_of_vectors());
   }
 
-  // Of the operations in each type at its own peak.
+  // Returns the seconds of the operations, each type at its own peak.
   double at_peaks() const {
     double seconds = 0;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {

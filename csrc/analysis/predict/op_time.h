@@ -32,19 +32,20 @@ struct TargetDevice {
 TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters& parameters, double bandwidth_factor,
                            double peak_factor);
 
-// What arithmetic in a dtype runs at. Of a card whose published peaks lack it, that of the type that takes its place,
-// as what is published is all that it has; of other roofs, tf32's may be fp32's. Empty: not known.
+// Returns the rate of arithmetic in a dtype; empty: not known. If a card's published peaks lack the dtype, it is the
+// rate of the type that stands in for it, because nothing more is published. With other roofs, tf32 may have fp32's
+// rate.
 std::optional<double> peak_for(const TargetDevice& device, DType dtype);
 
 // ---- The time of one call of an op on a device: the formula of docs/prediction.md.
 
-// Seconds. Throws std::invalid_argument where the device has no peak for what the op computes.
+// Returns the seconds of one call. Throws std::invalid_argument if the device has no peak for what the op computes.
 double call_seconds(const OpFeatures& features, const TargetDevice& device);
 
-// Of these seconds, those that a call takes which does nothing.
+// Returns the part of these seconds that a call takes which does nothing.
 double floor_seconds(const OpFeatures& features, const TargetDevice& device);
 
-// Whether its arithmetic takes longer than its bytes, each at the device's best.
+// Returns whether the op's arithmetic takes longer than its bytes, each at the device's best.
 bool is_compute_bound(const OpFeatures& features, const TargetDevice& device);
 
 }  // namespace roofprof

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kNanoseconds = 1e9;
 
-// They tell of measured times and of this machine's roofs.
+// The codes of notes about measured times and about this machine's roofs.
 constexpr std::array<std::string_view, 16> kNotesOfRuns = {
     "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",  "machine-busy",
     "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs", "other-calls",
@@ -42,7 +42,7 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   }
 }
 
-// What a run left beside its work: it says nothing of another device.
+// Drops what a run left in addition to its work, because it says nothing about another device.
 void forget_run(ProfileData& data) {
   data.runs = {};
   data.device_timed = false;
@@ -71,7 +71,7 @@ void forget_run(ProfileData& data) {
 
 std::string factor_text(double value) { return short_text(value, 6); }
 
-// Of a region, those of all ops in it and in regions inside it.
+// Sets the times of regions: the sums over all ops in the region and in regions inside it.
 void set_region_times(ProfileData& data) {
   std::vector<std::int64_t> sums(data.regions.size() + 1);
   for (const auto& bucket : data.ops) {
@@ -85,7 +85,7 @@ void set_region_times(ProfileData& data) {
   }
 }
 
-// Each bucket's time, and each module's as the sum of its own.
+// Sets each bucket's time, and each module's as the sum over its buckets.
 void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device) {
   const auto seconds = op_seconds(features, device);
   std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> own;
@@ -140,7 +140,7 @@ void note_recurrent(ProfileData& data) {
            listed(ops) + " is predicted as if its steps could run at once: it takes longer where they are many", ops);
 }
 
-// Products whose type has no peak of its own.
+// Notes the products whose type has no peak.
 void note_peaks(ProfileData& data, const TargetDevice& device) {
   std::array<bool, kDTypeCount> seen{};
   for (const auto& bucket : data.ops) {

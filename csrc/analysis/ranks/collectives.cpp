@@ -5,8 +5,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "analysis/exposed.h"
 #include "analysis/derivations.h"
+#include "analysis/exposed.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"
 
@@ -119,7 +119,7 @@ void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, 
 
 namespace {
 
-// Whether no rank's call ends before all have called.
+// Returns whether no rank's call ends before all ranks have called.
 bool synchronizes(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:

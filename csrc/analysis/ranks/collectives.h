@@ -20,13 +20,13 @@ namespace roofprof {
 // The longest first, then those with most bytes.
 std::vector<Collective> collective_rows(const ProfileData& data);
 
-// Of rows with these modules, and of all: how long the collectives that they caused took, and how much of the rows' own
+// Adds to the rows, and to the total, how long the collectives that they caused took, and how much of the rows' own
 // time passed with communication exposed.
 void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
 
 // ---- The collectives of all ranks: sums, and how long each rank waited for the last one to call.
 
-// What is to be added to a rank's clock, to have the first rank's.
+// The time that must be added to a rank's clock to get the first rank's.
 struct ClockOffset {
   std::int64_t offset_ns = 0;
   std::int64_t error_ns = 0;  // at most so far off

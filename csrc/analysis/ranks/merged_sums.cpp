@@ -12,7 +12,7 @@ void keep_most(std::optional<std::int64_t>& most, const std::optional<std::int64
   if (value && (!most || *value > *most)) most = value;
 }
 
-// A region is a row of its own beside a module of the same path.
+// A region has another row than a module of the same path.
 std::string key_of(const Module& module) { return module.path + (module.type == kRegionType ? "\n" : ""); }
 
 }  // namespace
@@ -127,7 +127,8 @@ void add_counters(CounterValues& sum, const CounterValues& more) {
   }
 }
 
-// Of both samples together, from their sizes, means and deviations (Chan, Golub and LeVeque, 1979).
+// Returns the deviation of both samples together, from their sizes, means and deviations (Chan, Golub and LeVeque,
+// 1979).
 double deviation_of_both(const KernelBucket& a, const KernelBucket& b) {
   const auto count_a = static_cast<double>(a.instances), count_b = static_cast<double>(b.instances);
   if (count_a + count_b < 2) return 0;

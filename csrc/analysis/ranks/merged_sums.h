@@ -1,5 +1,5 @@
 #pragma once
-// Sums of figures that some ranks may not know.
+// Merges the profiles of several ranks: one tree for the modules and regions of all, and sums over ranks.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace roofprof {
 
-// Known where each of its parts is.
+// A sum that is known if each of its parts is.
 class KnownSum {
  public:
   void add(const std::optional<std::int64_t>& part) {
@@ -38,7 +38,7 @@ inline std::optional<std::int64_t> value_of_run(const std::vector<std::int64_t>&
 // ---- The modules and regions of all ranks, found by their paths: what one rank calls module 7 may be module 9
 // elsewhere.
 
-// Of one rank's profile: by its own index the index in the merged one.
+// Maps the indices of one rank's profile to those of the merged one.
 struct MergedIndices {
   std::vector<ModuleId> modules;
   std::vector<RegionId> regions;  // [0] is kNoRegion
@@ -49,7 +49,7 @@ struct MergedIndices {
 
 class MergedTree {
  public:
-  // New modules follow their parents, new regions the ones around them.
+  // Adds a rank's modules and regions: new modules follow their parents, new regions the ones around them.
   MergedIndices add(const ProfileData& data);
 
   // Parameters and buffers that several ranks have at one path are the same, or copies of each other: they count once.
@@ -58,7 +58,8 @@ class MergedTree {
   std::vector<RegionPath> regions() const;
 
  private:
-  // What a module has beside those below it, the most of any rank. Negative where modules below it share parameters.
+  // What a module has in addition to the modules below it: the most of any rank. Negative if modules below it share
+  // parameters.
   struct Own {
     std::int64_t params = 0;
     std::int64_t trainable_params = 0;
@@ -85,7 +86,7 @@ class MergedTree {
 
 class MergedSums {
  public:
-  // By the index of each of its ops the merged one.
+  // Adds a rank's sums. Returns the merged index of each of its ops.
   std::vector<std::int64_t> add(const ProfileData& data, const MergedIndices& indices);
   // Into a profile that has the merged modules and regions.
   void write(ProfileData& data) const;

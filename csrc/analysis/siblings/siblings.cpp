@@ -238,7 +238,7 @@ FoldingPlan plan_folding(const ProfileData& data) {
       plan.groups.emplace(first, std::move(group));
     }
   }
-  // What a module was folded into may have been folded after it: inner groups come after outer ones.
+  // The module that another was folded into may have been folded after it, because inner groups come after outer ones.
   for (auto& into : plan.into) {
     while (plan.into[index_of(into)] != into) into = plan.into[index_of(into)];
   }
@@ -302,7 +302,7 @@ void divide_figures(Figures& figures, std::int64_t by) {
 
 // The row of the sums becomes that of a member. `in_region`: how many compiled regions its share is one of.
 void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
-  if (members > 1) {  // those of one member, which are no mean
+  if (members > 1) {  // the figures of a single member are not a mean
     row.peak_memory.reset();
     row.kept_memory.reset();
   }
@@ -314,8 +314,8 @@ void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
 
 // ---- a slow one among equals
 
-// More than this is no noise, and large enough to be looked at: so many median deviations (five are 3.4 standard
-// deviations of times that scatter normally), and this ratio to the median. Both hold for up to half of the members.
+// A member stands out if it is more than this many median deviations from the median (five are 3.4 standard deviations
+// of times that scatter normally), and more than this ratio. Both limits work for up to half of the members.
 constexpr double kDeviations = 5;
 constexpr double kWorthNaming = 1.2;
 

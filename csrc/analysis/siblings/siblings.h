@@ -1,5 +1,5 @@
 #pragma once
-// Which siblings are equal, subtree by subtree.
+// Folds equal siblings into one line: finds which subtrees are equal, their mean, and which members stand out.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ std::string name_of_group(const ProfileData& data, const EqualSiblings& group);
 
 // ---- Equal siblings as one: the layers of a transformer, the experts of a layer.
 
-// What a module of a folded profile stands for.
+// The modules that a module of a folded profile represents.
 struct FoldedModule {
   std::vector<ModuleId> members;  // in the profile that was folded; one where nothing was
   std::int64_t count = 1;         // how many of them stand below one parent: "x80"
@@ -52,7 +52,7 @@ struct Folding {
 
 Folding fold_siblings(const std::shared_ptr<const ProfileData>& data);
 
-// How many modules the one of that path stands for.
+// Returns how many modules the one of that path represents.
 std::int64_t members_at(const Folding& folding, std::string_view path);
 
 // A line of the folded tree.
@@ -62,8 +62,8 @@ struct FoldedRow {
   std::int64_t count = 1;
 };
 
-// In the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; one that nothing is
-// folded into stays as it is there.
+// Returns the rows in the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; a row
+// that nothing is folded into stays unchanged.
 std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
                                    const ProfileData& data, const std::vector<RooflineRow>& rows);
 

@@ -119,7 +119,7 @@ std::optional<std::int64_t> enumerator(std::string_view text, Enumerators end) {
   return number && *number >= 0 && *number < static_cast<std::int64_t>(end) ? number : std::nullopt;
 }
 
-// Empty where the text is no value of that type.
+// Returns the text as a value of that type; empty if it does not have that type.
 std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& type);
 
 template <class Item, class Read>
@@ -334,7 +334,8 @@ c10::IValue value_of(const std::string& text) {
   return text.empty() ? c10::IValue() : c10::IValue(text);
 }
 
-// By a user's cost, of an operator that this torch does not have: arguments have no names, results are not known.
+// Returns the cost by a user's cost function, of an operator that this torch does not have. Its arguments have no
+// names, and its results are not known.
 ops::Costed own_cost(const RecordedCall& call) {
   observe::OpInfo info;
   info.name = call.op;
@@ -366,7 +367,7 @@ ops::Costed own_cost(const RecordedCall& call) {
                           observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
 }
 
-// Where torch refused the call: the arguments that were left out are why, if any were.
+// Says why torch refused the call: if arguments were left out, they are the reason.
 std::string why_refused(const c10::FunctionSchema& schema, const RecordedCall& call, std::string_view error) {
   const auto recorded = arguments_of(call);
   std::vector<std::string> missing;
@@ -392,7 +393,7 @@ bool is_free(const std::vector<c10::OperatorName>& overloads) {
   return info.kind == observe::OpKind::view || (info.cost != nullptr && ops::is_free(*info.cost));
 }
 
-// Meta kernels warn of what they are given, which is no code of the user's.
+// Drops warnings. Meta kernels warn of their arguments, which here do not come from the user's code.
 struct Silence final : c10::WarningHandler {
   void process(const c10::Warning& /*warning*/) override {}
 };

@@ -20,8 +20,8 @@ namespace roofprof::observe {
 // Returns the dtype in which work on tensors of this type is counted; for a complex type, that of its component.
 DType dtype_of(c10::ScalarType type);
 
-// Returns the value of a symbolic size (FakeTensor with a ShapeEnv) in this run, and adds no guard. Empty if the size has
-// none: it is unbacked, or the ragged size of a jagged nested tensor.
+// Returns the value of a symbolic size (FakeTensor with a ShapeEnv) in this run, and adds no guard. Empty if the size
+// has none: it is unbacked, or the ragged size of a jagged nested tensor.
 std::optional<std::int64_t> known_value(const c10::SymInt& size);
 
 // Sets the function that asks a symbolic size of Python's for its hint; the room that knows Python calls this. Before
@@ -38,7 +38,7 @@ inline std::int64_t bytes_of(const at::Tensor& tensor) {
 
 // ---- contents of special formats, which the tensor's own sizes do not show; nothing here allocates
 
-// For COO and the compressed formats: the number of stored values, and the bytes of the indices that say where they are.
+// The number of stored values of a COO or compressed tensor, and the bytes of the indices that say where they are.
 struct SparseContent {
   std::int64_t values = 0;
   std::int64_t index_bytes = 0;

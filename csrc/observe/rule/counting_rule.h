@@ -9,7 +9,8 @@
 
 namespace roofprof::observe {
 
-// What is seen inside a module's call or an autograd function's; it decides if work bypassed the dispatcher. A sum of:
+// The evidence that is seen inside a call of a module or an autograd function; it decides if work bypassed the
+// dispatcher. A sum of:
 using Evidence = std::uint8_t;
 inline constexpr Evidence kWorkSeen = 1;  // counted, or listed as uncosted
 inline constexpr Evidence kFreshMemory =

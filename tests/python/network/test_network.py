@@ -11,7 +11,7 @@ import pytest
 import roofprof
 from roofprof.cli import main
 from roofprof.roofs.network import links
-from roofprof.roofs.network.fit import Point, bus_factor, fit, spread
+from roofprof.roofs.network.measure import Point, bus_factor, fit, spread
 
 SIZES = [1 << exponent for exponent in range(10, 29)]
 

@@ -12,10 +12,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from roofprof import _C
-from roofprof.profiling.imported.calls import ModelCalls, calls_of
+from roofprof.latency.batches import arguments_of
+from roofprof.models.walk import has_forward_of_torch
+from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
@@ -24,6 +29,57 @@ from roofprof.roofs.published_peaks import published
 
 if TYPE_CHECKING:
     from torch.profiler import profile as TorchProfile  # noqa: N812
+
+
+class ModelCalls(NamedTuple):
+    """One call of a model, counted."""
+
+    report: Report
+    calls: list[tuple[str, int]]  # of modules: the path, and the index of the call around it or -1
+    # For each module the sizes of its own parameters, such as "32x16", and whether its forward is torch.nn's, which
+    # reads all of them.
+    parameters: dict[str, tuple[list[str], bool]]
+
+
+def calls_of(model: Callable[..., Any], inputs: Any) -> ModelCalls:
+    """Count one call of the model; return its report, the calls of its modules and their parameters.
+
+    Raises TypeError unless the model is a module, and whatever the model raises.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"the model of a trace is a torch.nn.Module, not a {type(model).__name__}")
+    paths = {id(module): path for path, module in model.named_modules()}
+    calls: list[tuple[str, int]] = []
+    open_calls: list[int] = []
+
+    def enter(module: torch.nn.Module, _: Any) -> None:
+        if id(module) not in paths:
+            return
+        if module is model and not open_calls:  # a call that torch refused on this device is made again with fakes
+            calls.clear()
+        calls.append((paths[id(module)], open_calls[-1] if open_calls else -1))
+        open_calls.append(len(calls) - 1)
+
+    def leave(module: torch.nn.Module, *_: Any) -> None:
+        if id(module) in paths and open_calls:
+            open_calls.pop()
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
+    args, kwargs = arguments_of(() if inputs is None else inputs)
+    try:
+        with torch.no_grad():
+            report = count(model, *args, **kwargs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    parameters = {path: (_own_parameters(part), has_forward_of_torch(part)) for path, part in model.named_modules()}
+    return ModelCalls(report, calls, parameters)
+
+
+def _own_parameters(module: torch.nn.Module) -> list[str]:
+    sizes = (tuple(parameter.shape) for parameter in module.parameters(recurse=False))
+    return ["x".join(map(str, shape)) for shape in sizes if shape]
+
 
 _PIECE = 1 << 20  # bytes that are read at a time
 _ALL_STEPS = 0, 2**63 - 1
@@ -40,14 +96,14 @@ def from_trace(
 
     trace: the file that ``export_chrome_trace`` wrote (JSON, also packed by gzip), or a ``torch.profiler.profile`` that
     has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md.
-    model, inputs: the model that was recorded and what it was called with, as ``roofprof.count`` takes it (a tuple of
-    arguments, or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters.
-    It is counted once; on the meta device that costs nothing.
-    device: whose roofs rows are held against: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the published
-    roofs of the device that the trace names.
+    model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
+    or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
+    counted once; on the meta device that costs nothing.
+    device: the device whose roofs limit the rows: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the
+    published roofs of the device that the trace names.
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
-    all that was recorded, in steps and outside.
-    Raises ValueError, one sentence, for what is no trace of torch.profiler, and OSError for a file that cannot be read.
+    everything that was recorded, in steps and outside.
+    Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
@@ -59,7 +115,7 @@ def from_trace(
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
-    """Return what ``torch.profiler.profile(on_trace_ready=...)`` calls: it writes the report of each trace to a file.
+    """Return a function for ``torch.profiler.profile(on_trace_ready=...)``, which writes each trace's report to a file.
 
     path: of the report's JSON; "{step}" in it stands for the step at which the trace was ready, "{rank}" for the rank
     in a distributed program (0 without one). Without "{step}" a later trace replaces the one before.
@@ -141,12 +197,12 @@ def _read(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Give the file's text; whether it is packed is told by how it begins."""
+    """Yield the file's text, unpacked if its first bytes are gzip's."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
-        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file, but a pipe or a device"
+        kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or a device"
         raise ValueError(f"{path}: it is {kind}; give the file that export_chrome_trace wrote")
     with open(handle, "rb") as file:  # noqa: PTH123
         packed = file.peek(2)[:2] == b"\x1f\x8b"
