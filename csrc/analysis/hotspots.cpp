@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "analysis/communication/exposed.h"
+#include "analysis/exposed.h"
 #include "analysis/derivations.h"
 #include "analysis/group.h"
 #include "analysis/rows.h"

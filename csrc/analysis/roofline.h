@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "analysis/communication/exposed.h"
+#include "analysis/exposed.h"
 #include "core/memory_time.h"
 #include "core/profile_data.h"
 

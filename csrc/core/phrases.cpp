@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/number_text.h"
-
 #include "core/utf8.h"
 
 namespace roofprof {

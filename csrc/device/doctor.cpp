@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/number_text.h"
 #include "core/phrases.h"
 #include "device/nvidia/driver.h"
 #include "device/nvidia/nvml.h"

@@ -131,7 +131,7 @@ class Comparison {
         if (other != name) {
           const auto& path = model_.modules[index_of(module)].path;
           return std::min(other, name) + " and " + std::max(other, name) + " of the trace both fit " +
-                 (path.empty() ? "the model" : "where the model calls " + path) + ", and cannot be told apart";
+                 (path.empty() ? "the model" : "where the model calls " + path) + ", and cannot be distinguished";
         }
         if (first_place(all.try_emplace(instance, module).first->second) != first_place(module)) {
           return name + " of the trace fits at several places of the model";

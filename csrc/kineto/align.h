@@ -1,5 +1,6 @@
 #pragma once
-// The calls of a trace beside those of the model that was recorded, so that instances get the names of attributes.
+// Matches the calls of a trace with those of the model that was recorded, so that the trace's instances of modules get
+// the names of the model's attributes.
 
 #include <cstdint>
 #include <string>
@@ -12,17 +13,18 @@
 
 namespace roofprof::kineto {
 
-// A call of a module; calls come in order of their begin, those around others first.
+// A call of a module. Calls are in the order in which they begin, outer calls before those inside them.
 struct ModuleCall {
-  std::int32_t module = 0;        // a number of the module, or of the instance in a trace
+  std::int32_t module = 0;        // the module's number, or in a trace the instance's
   std::int32_t around = kNone;    // index of the call that it is in
-  std::vector<std::int32_t> ops;  // in a trace: those that no module inside called; indices into `recorded`
+  std::vector<std::int32_t> ops;  // in a trace: the ops that no module inside called, as indices into `recorded`
 };
 
-// What ops of a module read of its parameters in a call of its own, as sizes: "32x16".
+// Sizes ("32x16") of the parameters that a module's ops read when the module is called.
 struct ModuleReads {
   std::vector<std::string> parameters;
-  // Of a module that does all its work in calls of one operator: that, and what it takes; "": any sizes.
+  // Set for a module that does all its work in calls of one operator: the operator, and the sizes that it takes ("":
+  // any).
   std::string op;
   std::vector<std::string> taken;
 };
@@ -31,7 +33,7 @@ struct ModuleReads {
 struct CalledModel {
   std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<ModuleCall> calls;
-  std::unordered_map<ModuleId, ModuleReads> reads;  // of what was seen; by the module's first place
+  std::unordered_map<ModuleId, ModuleReads> reads;  // by the first place of each module that was seen
 };
 
 // The calls of modules in a trace.
@@ -41,13 +43,13 @@ struct CalledInstances {
   std::vector<std::string> types;  // by instance: "Linear"
 };
 
-// By instance: its module.
+// Maps an instance to its module.
 using Alignment = std::unordered_map<std::int32_t, ModuleId>;
 
-// A call of the model's class fits where the calls inside are those of the model, class by class, and where ops read
-// parameters of the model's sizes; sizes of inputs may differ, as those of batches do. Each call that fits gives its
-// instances their modules, one instance to one module. One sentence says why there is none: the first difference,
-// several instances that fit, or a model that is a part of what was recorded.
+// Finds the modules of the trace's instances. A call of the model's class fits if the calls inside it are those of the
+// model, class by class, and if ops read parameters of the model's sizes; sizes of inputs may differ, as batches do.
+// Each call that fits gives its instances their modules, one instance to one module. If none fits, one sentence says
+// why: the first difference, several instances that fit, or a model that is a part of what was recorded.
 std::variant<Alignment, std::string> aligned(const CalledInstances& trace, const std::vector<RecordedCall>& recorded,
                                              const CalledModel& model);
 

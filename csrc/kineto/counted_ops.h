@@ -1,39 +1,53 @@
 #pragma once
-// Which of a trace's ops count: today's counting rule (observe/rule), on what was recorded.
+// Which of a trace's ops count, by today's counting rule (observe/rule), and what ran inside what on the host's
+// threads.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "kineto/host_tree.h"
 #include "kineto/trace.h"
 #include "observe/rule/counting_rule.h"
-#include "ops/costed.h"
+#include "ops/registry.h"
 
 namespace roofprof::kineto {
 
-// What is known of operators; torch answers it (kineto/costs), or a test.
+struct HostTree {
+  // The index of the event around each event, or kNone. Events are in the order in which they begin, outer ones before
+  // those inside them.
+  std::vector<std::int32_t> parents;
+  // True for an event that has another op of the same name inside. Autocast, vmap and tensor subclasses dispatch an op
+  // again to do its work.
+  std::vector<bool> dispatched_again;
+};
+
+// Sorts the events, and finds the tree. Clocks of different resolution make events cross the end of what is around
+// them: these are taken to end there.
+HostTree host_tree(std::vector<HostEvent>& events);
+
+// Answers what is known of operators: kineto/importer asks torch, a test has its own answers.
 class CallCosts {
  public:
   virtual ~CallCosts() = default;
-  // Of a name that is no operator here, the class of one without a cost.
+  // Returns the operator's class; for a name that this torch does not have, that of an operator without a cost.
   virtual observe::OpClass class_of(const RecordedCall& call) = 0;
-  // Of a call whose class is `counted` or `view`.
+  // Returns the cost of a call whose class is `counted` or `view`.
   virtual ops::Costed cost_of(const RecordedCall& call) = 0;
-  // Arguments whose values the cost reads and the trace does not have: their defaults were taken.
+  // Returns the arguments whose defaults were taken, because the cost reads their values and the trace does not have
+  // them.
   virtual std::string assumed(const RecordedCall& /*call*/) { return {}; }
 };
 
 struct CountedOps {
-  // By event: the op whose work it is, itself or one around it; kNone: nobody's. Index of the event.
+  // The index of the op whose work each event is: the event itself or one around it; kNone: nobody's.
   std::vector<std::int32_t> owners;
-  // By call: its cost, where an op with that call counts; else costed is false.
+  // The cost of each call if an op with that call counts; else `costed` is false.
   std::vector<ops::Costed> costs;
 };
 
-// The outermost op with a cost counts, and what it dispatches does not; an op without one is listed where nothing that
-// counts explains it. Ops that are no operators (Triton's kernels, functions of autograd's) are listed where they
-// launched something themselves.
+// Decides which ops count. The outermost op with a cost does, and what it dispatches does not. An op without a cost is
+// listed if nothing that counts explains it. Ops that are not operators (Triton's kernels, autograd's functions) are
+// listed if they launched something themselves.
 CountedOps counted_ops(const Trace& trace, const HostTree& tree, CallCosts& known);
 
 }  // namespace roofprof::kineto

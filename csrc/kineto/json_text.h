@@ -1,5 +1,6 @@
 #pragma once
-// JSON as profilers write it: names may hold bytes that are no UTF-8, or control characters. The text is balanced.
+// Reads JSON as profilers write it: names may hold control characters and bytes that are not UTF-8. Brackets must
+// match.
 
 #include <cstdint>
 #include <optional>
@@ -8,11 +9,11 @@
 
 namespace roofprof::kineto {
 
-// The members of an object, one after the other, as they stand in its text.
+// Goes through the members of an object, one after the other, as its text has them.
 class JsonMembers {
  public:
   explicit JsonMembers(std::string_view object);
-  // False at the end, and where the text is no object any more.
+  // Goes to the next member. Returns false at the end, and where the text stops being an object.
   bool next();
   std::string_view key() const { return key_; }      // without quotes, escapes as they are
   std::string_view value() const { return value_; }  // with its quotes or brackets
@@ -24,7 +25,7 @@ class JsonMembers {
   std::string_view value_;
 };
 
-// The items of an array.
+// Goes through the items of an array.
 class JsonItems {
  public:
   explicit JsonItems(std::string_view array);
@@ -37,13 +38,13 @@ class JsonItems {
   std::string_view value_;
 };
 
-// What stands between the quotes; other values as they are.
+// Returns the text between the quotes; any other value unchanged.
 std::string_view unquoted(std::string_view value);
-// The same without escapes, in UTF-8.
+// Returns the same without escapes, in UTF-8.
 std::string decoded(std::string_view value);
-// Numbers, also those that stand in quotes.
+// Return a number, also one in quotes.
 std::optional<std::int64_t> integer(std::string_view value);
-// From microseconds with a fraction to nanoseconds, exactly.
+// Returns exact nanoseconds for microseconds with a fraction.
 std::optional<std::int64_t> nanoseconds(std::string_view value);
 
 }  // namespace roofprof::kineto

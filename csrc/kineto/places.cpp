@@ -87,7 +87,7 @@ class ModuleTree {
     make_rows(trace, parents, alignment);
   }
 
-  // Empty where the call has no row of its own.
+  // Returns the call's row; empty if it has none.
   std::optional<ModuleId> row_of(std::uint32_t name) const {
     const auto known = instances_.find(name);
     if (known == instances_.end()) return std::nullopt;
@@ -131,7 +131,7 @@ class ModuleTree {
         rows_.push_back(kModel);
         continue;
       }
-      // Beside a given model stands what is not the model's: its wrapper, a loss.
+      // If the model was given, the trace's other modules (its wrapper, a loss) are outside of it.
       const auto root = alignment.empty() ? kModel : kOutside;
       const auto parent = parents[i] == kNone ? root : rows_[at(parents[i])];
       const auto& above = modules[index_of(parent)].path;
@@ -201,8 +201,8 @@ class Walk {
     return threads_[event.thread];
   }
 
-  // The thread that did most is the program's, and all of the window is its time. Of other threads that are none of
-  // autograd's there is no saying when they worked but by their events.
+  // Gives threads the rest of their time. The thread that did most is the program's main thread, and the whole window
+  // is its time. When other threads worked, except autograd's, only their events show.
   void give_rest_of_threads(std::int64_t window_ns) {
     const Thread* main = nullptr;
     for (const auto& thread : threads_) {

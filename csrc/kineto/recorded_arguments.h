@@ -1,5 +1,5 @@
 #pragma once
-// The arguments of a recorded call, one by one.
+// The arguments of a recorded call, one by one, and the element types that traces leave out.
 
 #include <cstdint>
 #include <string>
@@ -24,7 +24,13 @@ struct RecordedArgument {
   bool operator==(const RecordedArgument&) const = default;
 };
 
-// In the schema's order. Sizes below 0 and lists that do not fit each other make the argument `absent`.
+// Returns the arguments in the schema's order. Sizes below 0 and lists that do not fit each other make an argument
+// `absent`.
 std::vector<RecordedArgument> arguments_of(const RecordedCall& call);
+
+// Fills RecordedCall::list_type, the element type of tensors in lists, which traces leave out. It is the type of the
+// nearest op on the thread that takes a tensor of the same sizes as one in the list, or else the floating type that
+// most arguments of the trace have.
+void find_list_types(Trace& trace);
 
 }  // namespace roofprof::kineto

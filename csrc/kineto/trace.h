@@ -1,5 +1,5 @@
 #pragma once
-// What a trace of torch.profiler says, as it stands there: the host's events, the device's, and the calls of operators.
+// The contents of a trace of torch.profiler: the host's events, the device's, and the calls of operators.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace roofprof::kineto {
 
-// Of indices: there is none.
+// An index of nothing.
 inline constexpr std::int32_t kNone = -1;
 constexpr std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-// One distinct call of an operator, by what the trace says of its arguments: JSON texts, lists in the schema's order.
+// One distinct call of an operator. Its arguments are the trace's JSON texts, lists in the schema's order.
 struct RecordedCall {
   std::string op;  // "aten::conv2d", without overload
   bool described = false;
@@ -45,7 +45,7 @@ struct HostEvent {
   bool of_backward = false;  // an op that has the number of the thread that its forward ran on
 };
 
-// What a trace says of a device.
+// The properties of a device that a trace has.
 struct DeviceProperties {
   std::string name;                // "NVIDIA H100 80GB HBM3"; empty where the driver says nothing
   std::string compute_capability;  // "9.0"; of NVIDIA's

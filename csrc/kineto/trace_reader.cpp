@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::size_t kLongestValue = std::size_t{64} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-// So much of another file tells what it is.
+// The bytes of another file that an error shows: enough to see what it is.
 constexpr std::size_t kToldByBytes = 16;
 constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 constexpr std::string_view kRecomputeFrame = "recompute_fn";
 
-// Of Kineto's categories, those of today and those of 2021.
+// Kineto's categories of events, those of today and those of 2021.
 enum class Category : std::uint8_t { other, op, range, frame, launch, kernel, copy, fill, counter_range };
 
 constexpr std::array<std::pair<std::string_view, Category>, 22> kCategories = {{
@@ -492,7 +492,7 @@ std::uint32_t TraceReader::Names::number_of(std::string_view quoted, std::vector
     if (const auto known = escaped.find(name); known != escaped.end()) id = known->second;
   } else {
     const auto plain = as_written.find(name);
-    // What reads like it as it stands may itself be an escaped one of another meaning.
+    // The same text as written may belong to a name with escapes, which means something else.
     if (plain != as_written.end() && names[plain->second] == name) id = plain->second;
     id = escaped.try_emplace(name, id).first->second;
   }

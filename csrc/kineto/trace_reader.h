@@ -1,6 +1,6 @@
 #pragma once
-// Reads the JSON that torch.profiler writes (Kineto's Chrome traces, 2021 to today), piece by piece: what is kept is
-// small, whatever the size of the file.
+// Reads the JSON that torch.profiler writes (Kineto's Chrome traces, 2021 to today), piece by piece, so that memory
+// stays small whatever the size of the file.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace roofprof::kineto {
 
-// One sentence: what the text is in place of a trace, and what to do.
+// Says in one sentence why the text is not a trace, and what to do.
 class TraceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,9 +22,10 @@ class TraceError : public std::runtime_error {
 
 class TraceReader {
  public:
-  // The next piece of the text, of any length. Throws TraceError as soon as it is clear that it is no trace.
+  // Takes the next piece of the text, of any length. Throws TraceError as soon as the text cannot be a trace.
   void feed(std::string_view piece);
-  // After the last piece. Throws TraceError where the text is cut off or holds nothing that a profile is made of.
+  // Returns the trace, after the last piece. Throws TraceError if the text is cut off or holds nothing that a profile
+  // is made of.
   Trace finish();
   std::int64_t events() const { return trace_.events; }
 
@@ -36,10 +37,10 @@ class TraceReader {
   template <class Value>
   using ByText = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
 
-  // Names by what they say: one may be escaped here and plain there.
+  // Numbers of names. The same name may be written with escapes in one place and without in another.
   struct Names {
     ByText<std::uint32_t> as_written;
-    ByText<std::uint32_t> escaped;  // by what they say, those that say something else than what is written
+    ByText<std::uint32_t> escaped;  // by the name without escapes, if that differs from the text as written
     std::uint32_t number_of(std::string_view quoted, std::vector<std::string>& names);
   };
 
@@ -59,8 +60,8 @@ class TraceReader {
   bool events_seen_ = false;  // there is a list of events
   bool of_torch_ = false;     // an event of a kind that torch.profiler writes
   std::string key_;
-  std::string rest_;  // of what was fed: not yet a whole value
-  // Of rest_: how far it was looked at, and what is open there.
+  std::string rest_;  // the end of what was fed, which is not yet a whole value
+  // How far rest_ was scanned, and what is open at that point.
   std::size_t looked_ = 0;
   std::size_t depth_ = 0;
   bool in_string_ = false;

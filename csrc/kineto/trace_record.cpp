@@ -10,7 +10,7 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
-#include "kineto/list_types.h"
+#include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
 namespace roofprof::kineto {
@@ -121,7 +121,7 @@ class Strays {
   std::int64_t sum_ns_ = 0;
 };
 
-// What launched each record: the index of the host's event; kNone: none is known.
+// Finds what launched each record: the index of the host's event; kNone: not known.
 class Launchers {
  public:
   explicit Launchers(const std::vector<HostEvent>& host) {
@@ -351,7 +351,7 @@ class Import {
     number_graphs();
   }
 
-  // One launch of a graph runs many kernels: they are told apart by their order.
+  // Numbers the kernels that one launch of a graph runs: their order distinguishes them.
   void number_graphs() {
     auto& records = trace_.device.records;
     std::unordered_map<std::uint64_t, std::int64_t> of_launch;
@@ -424,7 +424,7 @@ class Import {
     if (trace_.device.records.empty() && !launched_.empty()) {
       add_note(notes_, "trace-lacks",
                trace_.counter_ranges > 0
-                   ? "the trace has ranges of hardware counters in place of kernels, so there are no device times"
+                   ? "the trace has ranges of hardware counters instead of kernels, so device times are not known"
                    : "the trace has launches but no kernels, so the times are the host's: record with "
                      "ProfilerActivity.CUDA");
     }
@@ -470,7 +470,7 @@ class Import {
     pass_.regions = std::move(places_.region_clocks);
     pass_.unknown_backward_nodes = places_.unknown_backward_nodes;
     if (on_device) {
-      // What was launched before keeps the device busy until it ends.
+      // Work that was launched before the window keeps the device busy until it ends.
       trace_.device.start_ns = std::max(window_.begin_ns, spill_end_ns_);
       for (const auto& record : trace_.device.records) {
         trace_.device.start_ns = std::min(trace_.device.start_ns, record.start_ns);

@@ -1,5 +1,5 @@
 #pragma once
-// From a trace to what a profile is made of.
+// Makes of a trace the record that a profile is made of.
 
 #include <cstdint>
 #include <limits>
@@ -15,12 +15,12 @@
 
 namespace roofprof::kineto {
 
-// Of ProfilerStep's numbers, the first and the last.
+// The first and the last of ProfilerStep's numbers.
 using StepRange = std::pair<std::int64_t, std::int64_t>;
 inline constexpr StepRange kAllSteps = {0, std::numeric_limits<std::int64_t>::max()};
 
-// Without roofs. `steps`: only what ran in these, and what it launched; empty: all of the trace. `model`: the one that
-// was recorded; null: not known. Throws TraceError where the trace has none of the steps.
+// Returns the record, without roofs. `steps`: only code that ran in these, and what it launched; empty: all of the
+// trace. `model`: the one that was recorded; null: not known. Throws TraceError if the trace has none of the steps.
 RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps = {},
                        const CalledModel* model = nullptr);
 

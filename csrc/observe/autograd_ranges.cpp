@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "observe/rule/evidence.h"
+#include "observe/rule/counting_rule.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {

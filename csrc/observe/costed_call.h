@@ -2,7 +2,7 @@
 // Computes the cost of a call of an operator, once for each bucket.
 
 #include "observe/operators/op_info.h"
-#include "ops/costed.h"
+#include "ops/registry.h"
 #include "roofprof/op_call.h"
 
 namespace roofprof::observe {

@@ -9,8 +9,7 @@
 #include <algorithm>
 
 #include "core/phrases.h"
-#include "observe/operators/script_operators.h"
-#include "observe/operators/tensor_bytes.h"
+#include "observe/operators/tensor_format.h"
 #include "observe/script/script_calls.h"
 #include "observe/script/script_places.h"
 #include "observe/session.h"

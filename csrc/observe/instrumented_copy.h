@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/profile_data.h"
-#include "observe/modules/call_shapes.h"
+#include "observe/modules/calls.h"
 
 namespace roofprof::observe {
 

@@ -1,8 +1,8 @@
 #include "observe/module_calls.h"
 
 #include "observe/interception.h"
-#include "observe/operators/output_blocks.h"
-#include "observe/operators/record_values.h"
+#include "observe/operators/op_signature.h"
+#include "observe/operators/operands.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "observe/modules/call_shapes.h"
+#include "observe/modules/calls.h"
 #include "observe/own_calls.h"
 
 namespace at {

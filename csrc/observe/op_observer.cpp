@@ -7,13 +7,12 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
-#include "observe/memory/op_memory.h"
+#include "observe/memory/allocations.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/operands.h"
-#include "observe/operators/record_values.h"
-#include "observe/operators/symbolic_size.h"
+#include "observe/operators/tensor_format.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/rule/counting_rule.h"

@@ -11,18 +11,17 @@
 #include <vector>
 
 #include "observe/bucket_table.h"
-#include "observe/collectives/observed_work.h"
+#include "observe/collectives/collective_log.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"
-#include "observe/modules/call_shapes.h"
+#include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
-#include "observe/modules/scope_kind.h"
 #include "observe/numpy_exchange.h"
 #include "observe/operators/op_signature.h"
 #include "observe/regions.h"
 #include "observe/reuse/reuse_log.h"
 #include "observe/rule/counting_rule.h"
-#include "observe/script/script_frame.h"
+#include "observe/script/script_places.h"
 #include "observe/sequence_ring.h"
 
 namespace at {
@@ -68,7 +67,7 @@ struct RunningOp {
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
   bool described = true;                             // false: a tensor of it could not be read
-  bool watched = false;                              // it reads storages that are watched (memory/storage_watch.h)
+  bool watched = false;                              // it reads storages that are watched (StorageWatch)
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
   std::uint32_t event = 0;                           // its id, where events are kept

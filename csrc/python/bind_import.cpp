@@ -1,4 +1,4 @@
-// Traces of torch.profiler, read piece by piece.
+// Binds the reader of torch.profiler's traces, which takes them piece by piece.
 
 #include <pybind11/stl.h>
 
@@ -26,7 +26,7 @@ namespace {
 // The path of a module, and the index of the call around it.
 using Call = std::pair<std::string, std::int32_t>;
 
-// By a module's path: the sizes of its own parameters, "32x16", and whether all of them are read when it is called.
+// Maps a module's path to the sizes of its own parameters ("32x16"), and to whether a call reads all of them.
 using Parameters = std::map<std::string, std::pair<std::vector<std::string>, bool>>;
 
 std::vector<std::string> items_of(std::string_view list) {
@@ -39,7 +39,7 @@ std::vector<std::string> items_of(std::string_view list) {
   return items;
 }
 
-// The sizes that a call takes, without those that are no parameter's, which come before them.
+// Returns the sizes that a call takes, with "" for the inputs that are not parameters; these come first.
 std::vector<std::string> parameters_in(std::vector<std::string> sizes, std::vector<std::string> parameters) {
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     const auto known = std::ranges::find(parameters, *size);
@@ -83,7 +83,8 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& co
   return reads;
 }
 
-// Modules that the count has no row for are left out, with what they called taken for their caller's.
+// Returns the model and its calls. Modules without a row in the count are left out, and their calls become their
+// caller's.
 kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls, const Parameters& parameters) {
   kineto::CalledModel model;
   model.modules = counted.data().modules;

@@ -11,10 +11,8 @@
 #include "bindings.h"
 #include "module_hooks.h"
 #include "observe/instrumented_copy.h"
-#include "observe/operators/packed_weight.h"
-#include "observe/operators/tensor_bytes.h"
+#include "observe/operators/tensor_format.h"
 #include "observe/script/script_tree.h"
-#include "observe/script/script_values.h"
 
 namespace py = pybind11;
 

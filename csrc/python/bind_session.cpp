@@ -1,4 +1,4 @@
-// Observation: Session with its hooks.
+// Binds observation: the hooks of a session, and what Python code marks (regions and declared work).
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
@@ -6,10 +6,10 @@
 
 #include "bindings.h"
 #include "fingerprint.h"
-#include "hooks/interrupts.h"
-#include "hooks/outer_calls.h"
+#include "hooks.h"
 #include "machine/cpu/environment.h"
 #include "module_hooks.h"
+#include "observe/declared_work.h"
 #include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
@@ -19,6 +19,34 @@
 namespace py = pybind11;
 
 namespace roofprof::python {
+namespace {
+
+void bind_scopes(py::module_& module) {
+  // `token` is the object that closes the region.
+  module.def(
+      "open_region", [](std::string_view name, const py::object& token) { observe::open_region(name, token.ptr()); },
+      py::arg("name"), py::arg("token"));
+  module.def("check_name", &observe::check_name, py::arg("name"));
+  module.def("is_region_open", &observe::is_region_open, py::arg("name"));
+  module.def(
+      "close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
+
+  module.def(
+      "declare_work",
+      [](std::string_view name, const py::dict& counts) { return observe::declare_work(name, read_work(counts)); },
+      py::arg("name"), py::arg("counts"));
+  module.def(
+      "open_work",
+      [](std::string_view name, const py::dict& counts, const py::object& token) {
+        observe::open_work(name, read_work(counts), token.ptr());
+      },
+      py::arg("name"), py::arg("counts"), py::arg("token"));
+  module.def(
+      "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
+}
+
+}  // namespace
+
 void bind_session(py::module_& module) {
   py::class_<Fingerprint>(module, "Fingerprint")
       .def(py::init<py::handle>(), py::arg("module"))
@@ -102,6 +130,7 @@ void bind_session(py::module_& module) {
       .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
 
   module.def("cpu_environment", &cpu_environment);
+  bind_scopes(module);
 }
 
 }  // namespace roofprof::python

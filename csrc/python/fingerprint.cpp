@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "plain_access.h"
+#include "tensor_walk.h"
 
 namespace py = pybind11;
 

@@ -1,12 +1,42 @@
 #include "read_data.h"
 
+#include <pybind11/stl.h>
+
 #include <string>
 
-#include "read_value.h"
+#include "core/members.h"
 
 namespace py = pybind11;
 
 namespace roofprof::python {
+namespace {
+
+// Reads the value of a key, which must exist.
+template <class Value>
+void read(const py::dict& from, std::string_view key, Value& to) {
+  const py::str name(key.data(), key.size());
+  if (!from.contains(name)) throw py::key_error(std::string(key));
+  const py::object value = from[name];
+  try {
+    to = value.template cast<Value>();
+  } catch (const py::cast_error&) {
+    if (py::isinstance<py::str>(value) && PyUnicode_AsUTF8AndSize(value.ptr(), nullptr) == nullptr) {
+      PyErr_Clear();
+      throw py::value_error("'" + std::string(key) + "' is " + std::string(py::repr(value)) +
+                            ", which has half of a character (a surrogate): give it another name");
+    }
+    throw py::type_error("'" + std::string(key) + "' has the wrong type");
+  }
+}
+
+template <class Struct>
+Struct read_members(const py::dict& from) {
+  Struct result;
+  for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) { read(from, name, result.*member); });
+  return result;
+}
+
+}  // namespace
 
 Work read_work(const py::dict& from) {
   Work work;

@@ -8,7 +8,7 @@
 //   (TensorSnapshot);
 // - the grad mode, and autocast's cache, which is cleared (AmbientState);
 // - random numbers: the generators of the CPU and of all CUDA devices (AmbientState);
-// - containers: of TorchScript all attributes and arguments, however deep (observe/script/script_values.h); C++'s
+// - containers: of TorchScript all attributes and arguments, however deep (observe/script/script_tree.h); C++'s
 //   arguments are copied for each call (roofprof/detail/call.h).
 // Python adds, in roofprof/calls/arguments.py and state.py: dicts, lists, sets, deques and attributes of the user's
 // objects, however deep, numpy's arrays, the generators of random and numpy, and generators among the user's values.

@@ -126,7 +126,7 @@ class _Magic:
             self._running = False
         report = self._keep(window, arguments)
         if report is None:
-            from roofprof.profiling.script.sentences import why_nothing
+            from roofprof.profiling.script.window import why_nothing
 
             say(why_nothing(window, arguments.skip))
         else:
@@ -184,7 +184,7 @@ class _Magic:
         return report
 
     def _show(self, report: Report, window: Window, arguments: argparse.Namespace) -> None:
-        from roofprof.profiling.script.sentences import named
+        from roofprof.profiling.script.window import named
         from roofprof.render.plots.notebook import html
 
         requested = arguments.skip is not None or arguments.steps is not None

@@ -45,10 +45,10 @@ std::map<ModuleAndOp, const KernelBucket*> older_kernels(const ProfileData& data
   return older;
 }
 
-// Code around the model is the user's own: few rules speak of it.
+// Returns whether the row is the model's. Code around the model is the user's, and few rules apply to it.
 bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
 
-// The device as a whole, where it waited: no module is told apart by that.
+// Returns a row for the device as a whole if it waited; its idle time belongs to no module.
 std::optional<GroupRow> idle_device(const Figures& total) {
   if (!total.idle_ns || *total.idle_ns <= 0) return std::nullopt;
   GroupRow row;
@@ -114,7 +114,7 @@ std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, c
     return found == map.end() ? nullptr : found->second;
   };
 
-  // Each case is spoken of once, by the first rule that holds for it.
+  // Each case gets one sentence, from the first rule that holds for it.
   std::map<const AdviceRule*, std::vector<Held>> held;
   for (const auto& row : cases) {
     const AdviceCase where{&folded, &row, found_in(buckets, row), found_in(older, row), &total};

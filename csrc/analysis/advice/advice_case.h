@@ -1,16 +1,65 @@
 #pragma once
-// What the rules of advice ask of the calls that they may hold for.
+// Answers what the rules of advice ask about the calls that they may hold for: sizes in shapes, figures as sentences
+// write them, facts about the calls.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "analysis/advice/advice_rules.h"
-#include "analysis/advice/op_sizes.h"
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+struct ConvolutionSizes {
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t groups = 1;
+  std::int64_t weights = 0;
+  bool pointwise = false;  // 1x1
+
+  bool depthwise() const { return groups > 1 && groups == in_channels; }
+};
+
+// Returns the sizes of a convolution; empty for other ops, and if the convolution may be a transposed one.
+std::optional<ConvolutionSizes> convolution_sizes(const OpBucket& bucket);
+
+// rows x inner times the weight's inner x columns.
+struct LinearSizes {
+  std::int64_t rows = 0;
+  std::int64_t inner = 0;
+  std::int64_t columns = 0;
+
+  std::int64_t weights() const { return saturating_multiply(inner, columns); }
+};
+
+// Returns the sizes of linear and addmm, whose second factor is a weight; empty for other ops.
+std::optional<LinearSizes> linear_sizes(const OpBucket& bucket);
+
+}  // namespace roofprof
+
+// ---- The figures that call for an advice, as its sentence writes them.
+
+namespace roofprof::sentences {
+
+// Returns a number with three significant digits: "0.123", "8.10", "2.05M".
+std::string number(double value);
+// Returns the figure of that name; 0 if there is none.
+double value_of(const NamedFigures& figures, std::string_view name);
+std::string text_of(const NamedFigures& figures, std::string_view name);
+// "12.3% of the roof"
+std::string percent_of_roof(const NamedFigures& figures);
+// "12 us", "1.20 ms"
+std::string text_of_microseconds(double us);
+
+}  // namespace roofprof::sentences
+
+// ---- What the rules of advice ask of the calls that they may hold for.
 
 namespace roofprof::cases {
 
-// What is reached by ordinary code is a tenth at least, once a call is long against the start of an op or a kernel.
+// Ordinary code reaches at least a tenth of the roof, once a call is long compared with the start of an op or a kernel.
 inline constexpr double kFarFromRoof = 10;  // percent
 
 bool is_bound(const AdviceCase& where, BoundKind kind);
@@ -18,16 +67,16 @@ double of_roof(const AdviceCase& where);  // 0-100; 100 where it is not known
 std::int64_t time_of(const AdviceCase& where);
 std::int64_t wasted_in(const AdviceCase& where);
 std::int64_t part_of(std::int64_t ns, double part);
-// FLOPs per byte above which the arithmetic bounds the op.
+// Returns the FLOPs per byte above which the arithmetic bounds the op.
 std::optional<double> ridge_of(const AdviceCase& where);
-// Its intensity, where that lies under the ridge.
+// Returns the op's intensity, if it is below the ridge.
 std::optional<NamedFigures> under_the_ridge(const AdviceCase& where);
 std::string under_the_ridge_text(const NamedFigures& figures);
 std::optional<ConvolutionSizes> convolution(const AdviceCase& where);
 bool ran_on_cpu(const AdviceCase& where);
 bool ran_compiled(const ProfileData& data);
 bool is_of_cpp(const ProfileData& data);
-// torch.compile is something to try: nothing was compiled, and the program is Python's.
+// Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
 bool may_compile(const ProfileData& data);
 
 }  // namespace roofprof::cases

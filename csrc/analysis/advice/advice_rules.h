@@ -15,7 +15,7 @@ namespace roofprof {
 
 using NamedFigures = std::vector<std::pair<std::string, double>>;
 
-// The calls of one op in one module (of equal siblings, in all of them), which a rule may hold for.
+// The calls of one op in one module, or in all of its equal siblings, which a rule may hold for.
 struct AdviceCase {
   const ProfileData* data = nullptr;
   const GroupRow* ops = nullptr;        // with the sums of these calls; its op may be "(outside ops)"
@@ -24,21 +24,21 @@ struct AdviceCase {
   const Figures* total = nullptr;
 };
 
-// Why a rule holds, and how much of the time it speaks of.
+// Why a rule holds, and how much time it is about.
 struct AdviceReason {
   std::int64_t at_stake_ns = 0;
   NamedFigures figures;
 };
 
-// Below a twentieth of the time, halving what a rule speaks of gains less than times usually scatter from run to run.
-// A sentence is about the ops and the modules that stand before it: "aten::conv2d in stem and 3 more modules".
+// A rule with its sentence. Halving less than a twentieth of the time gains less than times usually scatter from run to
+// run. The ops and modules that a sentence is about precede it: "aten::conv2d in stem and 3 more modules".
 struct AdviceRule {
   std::string_view name;
   std::optional<AdviceReason> (*reason)(const AdviceCase&);
   std::string (*sentence)(const AdviceCase& largest, const NamedFigures& figures);
   std::string_view source;
-  double least_share = 0.05;    // of the total's time: less is not spoken of
-  bool around_model = false;    // it holds for what ran outside of the model too
+  double least_share = 0.05;    // share of the total's time below which the rule is silent
+  bool around_model = false;    // it also holds for code outside of the model
   std::string_view about = {};  // what stands before its sentence; empty: the ops that it holds for
   bool names_modules = true;
 };

@@ -11,7 +11,7 @@ namespace roofprof {
 
 namespace {
 
-// Of what a family of costs has together; names below are exceptions.
+// Returns the class of a family of costs; class_of() has the exceptions by name.
 OpClass class_of_family(std::string_view family) {
   static const std::unordered_map<std::string_view, OpClass> kClasses = {{"matmul", OpClass::batched_matmul},
                                                                          {"attention", OpClass::attention},
@@ -131,7 +131,7 @@ OpClass class_of(const OpBucket& bucket, const std::vector<Shape>& shapes) {
   if (family == "attention") {
     return !shapes.empty() && shapes[0].size() != 4 ? OpClass::unfused_attention : OpClass::attention;
   }
-  // With weights, as libtorch's Linear computes it.
+  // A product with a matrix, as libtorch's Linear computes it, is one with weights.
   if (plain_name(bucket.op) == "matmul" && shapes.size() > 1 && shapes[1].size() == 2) return OpClass::linear;
   const auto named = classes_by_name().find(plain_name(bucket.op));
   return named != classes_by_name().end() ? named->second : class_of_family(family);

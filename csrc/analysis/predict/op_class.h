@@ -1,5 +1,6 @@
 #pragma once
-// Which kind of kernel an op is run by, told from its name and shapes. Efficiency goes by class.
+// Classes of ops by the kind of kernel that runs them, found from name and shapes. The prediction has one efficiency
+// for each class.
 
 #include <array>
 #include <cstddef>
@@ -39,20 +40,21 @@ inline constexpr std::array<std::string_view, kOpClassCount> kOpClassNames = {
     "reduction", "pooling",        "interpolation",  "concatenation",     "copy",           "other"};
 
 constexpr bool is_convolution(OpClass op) { return op >= OpClass::conv_pointwise && op <= OpClass::conv_depthwise; }
-// Those that tensor cores compute.
+// Returns whether tensor cores compute the class.
 constexpr bool is_contraction(OpClass op) { return op <= OpClass::conv_grouped && op != OpClass::unfused_attention; }
 
 using Shape = std::vector<std::int64_t>;
-// Of "1x3x224x224, 64x3x7x7"; scalars ("") and what is no shape ("other shapes") are left out.
+// Returns the shapes in a text such as "1x3x224x224, 64x3x7x7". Scalars ("") and other words ("other shapes") are left
+// out.
 std::vector<Shape> shapes_of(std::string_view text);
 std::int64_t elements_of(const Shape& shape);
 
-// Without its namespace, the mark of its in-place form and the words before and after that name a variant of it:
-// "relu" of "aten::relu_", "conv2d" of "aten::_conv2d_backward".
+// Returns the op's name without namespace, in-place mark and the words that name a variant: "relu" for "aten::relu_",
+// "conv2d" for "aten::_conv2d_backward".
 std::string_view plain_name(std::string_view op);
 
-// What is multiplied, or read and the weights: without the bias that addmm and baddbmm begin with, and without the
-// gradient that a convolution's backward begins with.
+// Returns the shapes of the operands: without the bias that addmm and baddbmm begin with, and without the gradient that
+// a convolution's backward begins with.
 std::vector<Shape> operands_of(const OpBucket& bucket, std::vector<Shape> shapes);
 
 bool is_transposed(std::string_view op);  // a convolution whose weights are input x output

@@ -1,13 +1,155 @@
 #include "analysis/predict/op_features.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 
-#include "analysis/predict/autocast.h"
 #include "analysis/predict/scaling.h"
 
 namespace roofprof {
+
+namespace {
+
+constexpr double kHalf = 2;  // bytes of an element
+constexpr double kWide = 4;
+
+template <class Names>
+bool names(const Names& list, std::string_view name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
+// torch's list of what autocast computes in fp32 (aten/src/ATen/autocast_mode.h), of what models call.
+constexpr std::array<std::string_view, 11> kInFp32 = {"pow",
+                                                      "exp",
+                                                      "log",
+                                                      "rsqrt",
+                                                      "reciprocal",
+                                                      "softplus",
+                                                      "norm",
+                                                      "cdist",
+                                                      "upsample_nearest2d",
+                                                      "upsample_bilinear2d",
+                                                      "upsample_bicubic2d"};
+// These are computed in fp32, too, but read the narrow type themselves.
+constexpr std::array<std::string_view, 6> kInFp32ByThemselves = {"softmax", "log_softmax", "sum",
+                                                                 "prod",    "cumsum",      "linalg_vector_norm"};
+constexpr std::array<std::string_view, 6> kOfSeveral = {"add", "sub", "mul", "div", "addcmul", "maximum"};
+
+}  // namespace
+
+std::optional<bool> AutocastFlow::is_wide(std::int64_t elements) const {
+  const auto found = latest_.find(elements);
+  return found == latest_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool AutocastFlow::first_was_wide(std::int64_t elements) const {
+  const auto found = first_.find(elements);
+  return found != first_.end() && found->second;
+}
+
+// Of a product with weights, only the first operand matters. The operands of other products are views of a product's
+// result, or come straight from the last op.
+AutocastBytes AutocastFlow::product(OpClass op, const std::vector<std::int64_t>& sizes, double read, double write) {
+  AutocastBytes bytes{read, write, 0};
+  output_is_wide_ = false;
+  const bool with_weights = op == OpClass::linear || is_convolution(op);
+  for (const auto elements : sizes) {
+    const bool wide = with_weights ? is_wide(elements).value_or(false) : last_.elements == elements && last_.wide;
+    if (wide) bytes.casts += (kWide + kHalf) * static_cast<double>(elements);
+    if (wide || with_weights) break;
+  }
+  return bytes;
+}
+
+AutocastBytes AutocastFlow::in_fp32(std::string_view name, const std::vector<std::int64_t>& sizes, double read,
+                                    double write) {
+  output_is_wide_ = true;
+  const auto input = sizes.empty() ? 0 : sizes.front();
+  AutocastBytes bytes{2 * read, 2 * write, 0};
+  if (is_wide(input).value_or(false)) return bytes;
+  if (names(kInFp32ByThemselves, name)) {
+    bytes.read = read;
+  } else {
+    bytes.casts = (kHalf + kWide) * static_cast<double>(input);
+  }
+  return bytes;
+}
+
+// If two tensors have the output's size, the sum continues from the second. A tensor of a size that no op made is a
+// parameter.
+AutocastBytes AutocastFlow::promoted(const std::vector<std::int64_t>& sizes, bool in_place, bool is_sum, double read,
+                                     double write) {
+  const auto largest = *std::ranges::max_element(sizes);
+  bool any_wide = false;
+  bool first = true;
+  double seen = 0;
+  std::vector<bool> wide;
+  for (const auto elements : sizes) {
+    bool is = false;
+    if (elements != largest) {
+      is = is_wide(elements).value_or(true);
+    } else if (std::exchange(first, false)) {
+      is = is_wide(elements).value_or(first_was_wide(elements));
+    } else {
+      const auto sum = residual_.find(elements);
+      is = sum == residual_.end() ? first_was_wide(elements) : sum->second;
+    }
+    wide.push_back(is);
+    any_wide = any_wide || is;
+    seen += static_cast<double>(elements) * (is ? kWide : kHalf);
+  }
+  output_is_wide_ = in_place ? wide.front() : any_wide;
+  if (is_sum) residual_[output_] = output_is_wide_;
+  double counted = 0;
+  for (const auto elements : sizes) counted += static_cast<double>(elements) * kHalf;
+  // The counted bytes may be fewer than those of the operands (x + x), so only the ratio is used.
+  return {counted > 0 ? read * seen / counted : read, write * (output_is_wide_ ? 2 : 1), 0};
+}
+
+AutocastBytes AutocastFlow::concatenated(const std::vector<std::int64_t>& sizes, double read, double write) {
+  const auto wide = [&](std::int64_t elements) { return is_wide(elements).value_or(false); };
+  output_is_wide_ = std::ranges::any_of(sizes, wide);
+  double seen = 0;
+  double counted = 0;
+  for (const auto elements : sizes) {
+    seen += static_cast<double>(elements) * (wide(elements) ? kWide : kHalf);
+    counted += static_cast<double>(elements) * kHalf;
+  }
+  return {counted > 0 ? read * seen / counted : read, write * (output_is_wide_ ? 2 : 1), 0};
+}
+
+AutocastBytes AutocastFlow::next(const OpBucket& bucket, OpClass op, const std::vector<Shape>& shapes, double read,
+                                 double write) {
+  const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
+  output_ = bucket.work.output_elements / calls;
+  AutocastBytes bytes{read, write, 0};
+  if (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16) {
+    std::vector<std::int64_t> sizes;
+    for (const auto& shape : shapes) sizes.push_back(elements_of(shape));
+    const auto name = plain_name(bucket.op);
+    const bool first_is_wide = !sizes.empty() && is_wide(sizes.front()).value_or(false);
+    if (is_contraction(op) || op == OpClass::conv_depthwise || op == OpClass::unfused_attention) {
+      bytes = product(op, sizes, read, write);
+    } else if (op == OpClass::row_norm) {
+      output_is_wide_ = false;
+      if (first_is_wide) bytes.casts = (kWide + kHalf) * static_cast<double>(sizes.front());
+    } else if (names(kInFp32, name) || names(kInFp32ByThemselves, name)) {
+      bytes = in_fp32(name, sizes, read, write);
+    } else if (op == OpClass::concatenation && sizes.size() > 1) {
+      bytes = concatenated(sizes, read, write);
+    } else if (names(kOfSeveral, name) && sizes.size() > 1) {
+      bytes = promoted(sizes, bucket.op.ends_with('_'), name == "add", read, write);
+    } else {
+      output_is_wide_ = first_is_wide;
+      if (first_is_wide) bytes = {2 * read, 2 * write, 0};
+    }
+    latest_[output_] = output_is_wide_;
+    first_.emplace(output_, output_is_wide_);
+  }
+  last_ = {output_, output_is_wide_};
+  return bytes;
+}
 
 namespace {
 
@@ -56,14 +198,15 @@ bool permutes(std::string_view name) {
 
 bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes() == 0 && bucket.work.macs == 0; }
 
-// Which casts to a narrower type are of parameters: of what no op before has made, and the model was not given.
+// Finds the casts of parameters to a narrower type: casts of tensors that no op before has made, and that the model was
+// not given.
 class ParameterCasts {
  public:
   explicit ParameterCasts(const ProfileData& data) {
     for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
   }
 
-  // To be asked for every op in turn.
+  // Must be asked for every op in turn.
   bool casts_one(const OpBucket& bucket, const std::vector<Shape>& shapes) {
     const bool cast = plain_name(bucket.op) == "to_copy" && bucket.dtype == DType::fp32 &&
                       bucket.work.write_bytes < bucket.work.read_bytes;
@@ -117,8 +260,8 @@ class FeatureReader {
   }
 
  private:
-  // What is computed elementwise keeps the order of its input, so the ops that follow read it permuted as well. What
-  // copies, multiplies or normalises puts it in order.
+  // Returns whether the op reads permuted memory. An elementwise op keeps the order of its input, so the ops that
+  // follow read it permuted as well. An op that copies, multiplies or normalises puts it in order.
   bool reads_permuted(const OpFeatures& features, double output_elements) {
     const double elements = features.input_elements;
     if (std::exchange(permuted_, false)) permuted_elements_ = elements;
@@ -128,7 +271,8 @@ class FeatureReader {
     return permuted;
   }
 
-  // A fused attention writes its heads beside each other: putting them so afterwards copies nothing.
+  // Returns whether the op would put an attention's heads side by side. A fused attention writes them that way, so no
+  // copy is made.
   bool saved_by_attention(const OpBucket& bucket, const OpFeatures& features, const std::vector<Shape>& shapes) {
     const std::int64_t size = shapes.empty() ? 0 : elements_of(shapes.front());
     const auto attended = std::exchange(attended_, features.op == OpClass::attention ? size : 0);
@@ -148,8 +292,8 @@ bool can_fuse(const OpFeatures& features) {
          features.op == OpClass::reduction || features.op == OpClass::copy || features.op == OpClass::concatenation;
 }
 
-// What one op writes and the next one reads stays in registers, and the casts go with it. The chain's first op keeps
-// its launch.
+// Fuses chains of ops: what one op writes and the next one reads stays in registers, without casts. The chain's first
+// op keeps its launch.
 void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
   OpFeatures* before = nullptr;
   std::int64_t made = 0;

@@ -9,7 +9,7 @@ namespace roofprof {
 
 namespace {
 
-// In the order of the enumeration, so that a class is found by its number.
+// Sorts the classes in the order of the enumeration, so that a class is found by its number.
 void put_in_order(KindParameters& kind, std::string_view name) {
   std::vector<ClassParameters> ordered;
   for (const auto known : kOpClassNames) {

@@ -11,41 +11,42 @@
 
 namespace roofprof {
 
-// Of one class of ops, against what the device achieves at its best.
+// The parameters of one class of ops, relative to what the device achieves at its best.
 struct ClassParameters {
   std::string name;         // as kOpClassNames has it
   double of_peak = 1;       // share of the peak rate that large, well-shaped ops reach; 0: arithmetic takes no time
-  double of_bandwidth = 1;  // share of the bandwidth, likewise
+  double of_bandwidth = 1;  // share of the bandwidth that such ops reach
   // Times of 80% of whole models are between low and high times the predicted one, each class by its share.
   double low = 1;
   double high = 1;
 };
 
-// Half of the efficiency is lost where a contraction's inner dimension (width: the number of outputs per row) is this
-// many elements.
+// The sizes at which half of the efficiency is lost: elements of a contraction's inner dimension (depth), and outputs
+// per row (width).
 struct HalfSizes {
   double depth = 0;
   double width = 0;
 };
 
-// For a kind of device, "gpu" or "cpu".
+// The parameters of a kind of device, "gpu" or "cpu".
 struct KindParameters {
   std::vector<ClassParameters> classes;
   HalfSizes product;  // of matrix products and attention
   HalfSizes convolution;
-  double unaligned = 1;           // share of the peak where depth or width is no multiple of 8 elements (16-bit types)
+  double unaligned = 1;           // share of the peak if depth or width is not a multiple of 8 elements (16-bit types)
   double depthwise_exponent = 0;  // time per FLOP of a depthwise kernel goes with (its area / 9) to this power
   double overlap = 2;      // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
   double cache_share = 0;  // of the last cache; a tensor of b bytes misses it with b / (b + share x size)
   double permuted = 1;     // what a view has permuted is read so many times slower where no product is made of it
   double op_floor = 0;     // seconds that the smallest op takes
-  double convolution_floor = 0;  // likewise: its weights are cast and reordered, too
-  double plane_seconds = 0;      // interpolation: a thread goes through all planes of an output pixel, so long for each
+  double convolution_floor =
+      0;                     // seconds that the smallest convolution takes, whose weights are cast and reordered, too
+  double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
   // An attention that no fused kernel takes is computed in fp32, its scores moved so many times (bytes per score).
   double bytes_per_score = 0;
 };
 
-// What large kernels achieve of the published peaks, by compute capability.
+// The shares of the published peaks that large kernels achieve on cards of one compute capability.
 struct AchievedShare {
   std::string compute_capability;
   double dram = 1;                 // of the published bandwidth
@@ -63,7 +64,8 @@ struct PredictionParameters {
 
   // The class's own; found once for all.
   static const PredictionParameters& shipped();
-  // Throws JsonError for a text that is no such file, std::invalid_argument for one that lacks a class.
+  // Returns the parameters in the text of such a file. Throws JsonError if the text is not one, std::invalid_argument
+  // if it lacks a class.
   static PredictionParameters parsed(std::string_view text);
 };
 

@@ -13,7 +13,6 @@
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/scaling.h"
 #include "core/note_codes.h"
-#include "core/number_text.h"
 #include "core/phrases.h"
 
 namespace roofprof {
@@ -22,7 +21,7 @@ namespace {
 
 constexpr double kNanoseconds = 1e9;
 
-// They tell of measured times and of this machine's roofs.
+// The codes of notes about measured times and about this machine's roofs.
 constexpr std::array<std::string_view, 16> kNotesOfRuns = {
     "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",  "machine-busy",
     "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs", "other-calls",
@@ -43,7 +42,7 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   }
 }
 
-// What a run left beside its work: it says nothing of another device.
+// Drops what a run left in addition to its work, because it says nothing about another device.
 void forget_run(ProfileData& data) {
   data.runs = {};
   data.device_timed = false;
@@ -72,7 +71,7 @@ void forget_run(ProfileData& data) {
 
 std::string factor_text(double value) { return short_text(value, 6); }
 
-// Of a region, those of all ops in it and in regions inside it.
+// Sets the times of regions: the sums over all ops in the region and in regions inside it.
 void set_region_times(ProfileData& data) {
   std::vector<std::int64_t> sums(data.regions.size() + 1);
   for (const auto& bucket : data.ops) {
@@ -86,7 +85,7 @@ void set_region_times(ProfileData& data) {
   }
 }
 
-// Each bucket's time, and each module's as the sum of its own.
+// Sets each bucket's time, and each module's as the sum over its buckets.
 void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device) {
   const auto seconds = op_seconds(features, device);
   std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> own;
@@ -141,7 +140,7 @@ void note_recurrent(ProfileData& data) {
            listed(ops) + " is predicted as if its steps could run at once: it takes longer where they are many", ops);
 }
 
-// Products whose type has no peak of its own.
+// Notes the products whose type has no peak.
 void note_peaks(ProfileData& data, const TargetDevice& device) {
   std::array<bool, kDTypeCount> seen{};
   for (const auto& bucket : data.ops) {
@@ -239,6 +238,47 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   note_recurrent(result);
   note_memory(result, ceilings);
   return result;
+}
+
+Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) : options_(options) {
+  const ProfileData changed = prepared(data, options);
+  const auto how = feature_options(changed, options, true);
+  on_gpu_ = features_of(changed, how);
+  on_cpu_ = features_of(changed, feature_options(changed, options, false));
+  const Module& model = changed.modules.at(index_of(kModel));
+  batch_ = batch_of(changed);
+  steps_ = std::max<std::int64_t>(data.runs.steps, 1);
+  weight_bytes_ = model.param_bytes + model.buffer_bytes;
+  activation_bytes_ = changed.peak_memory;
+  words_ = options_in_words(changed, options, how);
+}
+
+const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {
+  return device.is_gpu ? on_gpu_ : on_cpu_;
+}
+
+std::array<double, kOpClassCount> Predictor::class_seconds(const Ceilings& ceilings,
+                                                           const PredictionParameters& parameters) const {
+  const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  std::array<double, kOpClassCount> seconds{};
+  for (const auto& op : features_for(device)) {
+    seconds[static_cast<std::size_t>(op.op)] += op.calls * call_seconds(op, device);
+  }
+  return seconds;
+}
+
+PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParameters& parameters) const {
+  const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  PredictedTotal total;
+  for (const auto& op : features_for(device)) {
+    const double seconds = op.calls * call_seconds(op, device);
+    const auto& of_class = parameters_of(*device.parameters, op.op);
+    total.seconds += seconds;
+    total.low += seconds * of_class.low;
+    total.high += seconds * of_class.high;
+    if (is_compute_bound(op, device)) total.compute_bound += seconds;
+  }
+  return total;
 }
 
 }  // namespace roofprof

@@ -1,13 +1,16 @@
 #pragma once
-// A profile of another device, from a profile or a count: each op's time there with its interval, everything else as it
-// was. Figures follow as they do from measured times.
+// Makes the profile of another device from a profile or a count: it has each op's predicted time with its interval, and
+// everything else unchanged. Figures follow as they do from measured times.
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/predict/op_features.h"
+#include "analysis/predict/op_time.h"
 #include "analysis/predict/parameters.h"
-#include "analysis/predict/target_device.h"
 #include "core/profile_data.h"
 #include "roofprof/prediction.h"
 
@@ -24,5 +27,43 @@ ProfileData prepared(const ProfileData& data, const PredictionOptions& options);
 std::string options_in_words(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how);
 // ... the seconds of each op in one run, all its calls together; 0 for those that nothing is known of.
 std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device);
+
+struct PredictedTotal {
+  double seconds = 0;
+  double low = 0;  // the interval of 80%
+  double high = 0;
+  double compute_bound = 0;  // of `seconds`, those of ops whose arithmetic takes longer than their bytes
+};
+
+// Predicts totals for many devices in turn, or for many trials of the parameters: it reads the profile once.
+class Predictor {
+ public:
+  // Throws as `predicted` does.
+  Predictor(const ProfileData& data, const PredictionOptions& options);
+
+  std::int64_t batch() const { return batch_; }  // 0: not known
+  std::int64_t steps() const { return steps_; }  // of a block; 1: none were marked
+  std::int64_t weight_bytes() const { return weight_bytes_; }
+  std::optional<std::int64_t> activation_bytes() const { return activation_bytes_; }  // the peak, without the weights
+  const std::string& words() const { return words_; }                                 // the options, for a GPU
+
+  // Returns the seconds of each op class, in the order of kOpClassNames.
+  std::array<double, kOpClassCount> class_seconds(const Ceilings& ceilings,
+                                                  const PredictionParameters& parameters) const;
+  PredictedTotal total(const Ceilings& ceilings, const PredictionParameters& parameters) const;
+
+ private:
+  const std::vector<OpFeatures>& features_for(const TargetDevice& device) const;
+
+  PredictionOptions options_;
+  std::int64_t batch_ = 0;
+  std::int64_t steps_ = 1;
+  std::int64_t weight_bytes_ = 0;
+  std::optional<std::int64_t> activation_bytes_;
+  std::string words_;
+  // The features on a GPU, and on a CPU, where autocast adds nothing.
+  std::vector<OpFeatures> on_gpu_;
+  std::vector<OpFeatures> on_cpu_;
+};
 
 }  // namespace roofprof

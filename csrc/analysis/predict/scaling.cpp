@@ -20,7 +20,7 @@ std::int64_t times(std::int64_t count, double factor) {
   return scaled < static_cast<double>(kSaturated) ? std::llround(scaled) : kSaturated;
 }
 
-// Of the shapes that an op's key has, written back.
+// Returns shapes as the text that an op's key has.
 std::string text_of(const std::vector<Shape>& shapes) {
   std::string text;
   for (const auto& shape : shapes) {
@@ -30,10 +30,11 @@ std::string text_of(const std::vector<Shape>& shapes) {
   return text;
 }
 
-// By their numbers of elements: what ops before have made, or the model was given.
+// The numbers of elements of tensors that earlier ops made, or that the model was given.
 using Made = std::unordered_set<std::int64_t>;
 
-// Which operands are weights: they stay as they are with any batch. Where the place does not tell, nothing made them.
+// Returns whether an operand is a weight, which is the same with any batch. If its position does not say so, it is a
+// weight if no op made it.
 bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes,
                const Made& made) {
   if (is_convolution(op) || op == OpClass::row_norm) return operand > 0;
@@ -176,7 +177,7 @@ void set_batch(ProfileData& data, std::int64_t batch) {
   const std::int64_t counted = batch_of(data);
   if (counted <= 0) {
     throw std::invalid_argument(
-        "the batch that was counted is not known, as the model's inputs are no tensors or do not agree in their "
+        "the batch that was counted is not known, because the model's inputs are not tensors or do not agree in their "
         "leading "
         "dimension: count it with the batch that is wanted");
   }

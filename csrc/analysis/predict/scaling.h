@@ -1,5 +1,5 @@
 #pragma once
-// What was counted, as it would have been counted in another precision or with another batch.
+// Changes a count to what it would have been in another precision or with another batch.
 
 #include <cstdint>
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace roofprof {
 
-// Of an element; empty for integers.
+// Returns the bytes of an element; empty for integers.
 std::optional<double> bytes_of(DType dtype);
 
-// Floating-point work and bytes of fp64, fp32, tf32, fp16 and bf16 in that type; integers stay.
-// Throws std::invalid_argument for a type that is no floating-point one.
+// Moves floating-point work and bytes of fp64, fp32, tf32, fp16 and bf16 to that type; integers stay. Throws
+// std::invalid_argument unless it is a floating-point type.
 void set_precision(ProfileData& data, DType precision);
 
-// The leading dimension in which the model's inputs agree; 0: not known.
+// Returns the leading dimension in which the model's inputs agree; 0: not known.
 std::int64_t batch_of(const ProfileData& data);
 
-// Everything but weights in proportion. Throws std::invalid_argument where the batch that was counted is not known, and
-// for what holds more than a forward: gradients of weights have no batch.
+// Scales everything but weights in proportion. Throws std::invalid_argument where the batch that was counted is not
+// known, and for what holds more than a forward: gradients of weights have no batch.
 void set_batch(ProfileData& data, std::int64_t batch);
 
 }  // namespace roofprof

@@ -1,8 +1,10 @@
 #pragma once
-// Of a merged profile: the times of rows over ranks, and which rank is slow.
+// Figures of a merged profile: times of rows over ranks, which rank is slow, and the line of one rank in the table of
+// ranks.
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/profile_data.h"
@@ -33,9 +35,25 @@ struct LateRank {
 // The one that waits least, where the others wait longer than it by more than half the spread of the steps.
 std::optional<LateRank> late_rank(const ProfileData& data);
 
-// Of those whose time in computing ops exceeds the median rank's by more than half the spread of the steps; without
-// steps to tell that spread by there is none. Waiting for others is no computing: in a step that ends with a collective
-// all ranks take equally long.
+// Returns the slowest of the ranks whose time in computing ops exceeds the median rank's by more than half the spread
+// of the steps; empty without steps, from which that spread is known. Waiting for others does not count as computing:
+// in a step that ends with a collective all ranks take equally long.
 std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<RooflineRow>& rows);
+
+// ---- What the table of ranks keeps of one rank's profile.
+
+// The environment's whole number of that name, such as "rank"; empty where it has none.
+std::optional<std::int64_t> number_in(const Environment& environment, std::string_view name);
+std::string text_in(const Environment& environment, std::string_view name);
+
+// `total` is the row of everything in `data`.
+Rank rank_line(const ProfileData& data, const RooflineRow& total, std::int64_t rank);
+
+// "0, 3-5": of numbers in order.
+std::string listed_ranks(const std::vector<std::int64_t>& ranks);
+
+// Returns the largest relative difference between two machines' roofs: 0.04 is 4%. Empty if the devices, dtypes or
+// levels differ.
+std::optional<double> distance_of_roofs(const Ceilings& first, const Ceilings& other);
 
 }  // namespace roofprof

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "analysis/ranks/merged_sums.h"
-#include "analysis/ranks/merged_tree.h"
-#include "analysis/ranks/rank_line.h"
+#include "analysis/ranks/rank_figures.h"
 #include "analysis/rows.h"
 #include "core/median.h"
 #include "core/phrases.h"
@@ -16,7 +15,7 @@ namespace roofprof {
 
 namespace {
 
-// A note of one rank is kept once for all that have it. Of one kind so many texts.
+// The number of texts that are kept of one code. A note that several ranks have is kept once.
 constexpr std::ptrdiff_t kTextsOfACode = 10;
 
 std::string kind_of_report(const ProfileData& data) {
@@ -56,13 +55,13 @@ struct RankMerger::Merged {
     }
   };
 
-  // Which ranks have which value of something that should be the same everywhere.
+  // Collects which ranks have which value of something that should be the same everywhere.
   struct Values {
     std::string what;
     std::map<std::string, std::vector<std::int64_t>> ranks;
   };
 
-  ProfileData first;  // what is said of all: the environment, roofs, kind
+  ProfileData first;  // for what holds for all: the environment, roofs, kind
   std::string first_name;
   MergedTree tree;
   MergedSums sums;
@@ -222,7 +221,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
                              const std::string& host, const std::optional<ClockOffset>& clock) {
   const std::int64_t rank = given_rank >= 0 ? given_rank : number_in(data.environment, "rank").value_or(-1);
   merged_->check(data, name, rank);
-  check_consistent(data);  // whoever reads a file has not yet
+  check_consistent(data);  // reading a file does not check it
   const auto rows = join_rows(data);
   const auto total = join_total(data, rows);
 
@@ -261,7 +260,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
 }
 
 std::vector<std::int64_t> RankMerger::typical_ranks() const {
-  // By what each computed; where that is not known, by its time.
+  // Sorts ranks by what each computed; if that is not known, by its time.
   const auto& ranks = merged_->ranks;
   const bool computed = std::ranges::all_of(ranks, [](const Rank& rank) { return rank.compute_ns.has_value(); });
   std::vector<std::pair<std::int64_t, std::int64_t>> by_time;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/ranks/merged_collectives.h"
+#include "analysis/ranks/collectives.h"
 #include "core/profile_data.h"
 
 namespace roofprof {
@@ -28,12 +28,12 @@ class RankMerger {
   std::int64_t add(const ProfileData& data, const std::string& name, std::int64_t rank = -1,
                    const std::string& host = "", const std::optional<ClockOffset>& clock = std::nullopt);
 
-  // Of those added so far the slowest rank and the median one: whoever has their reports still is to give them to
-  // keep(), as JSON. Those of the others are not kept.
+  // Returns the slowest and the median rank of those added so far. The caller must give their reports to keep(), as
+  // JSON; those of other ranks are not kept.
   std::vector<std::int64_t> typical_ranks() const;
   void keep(std::int64_t rank, std::string json);
 
-  // How many there are to be, beside what the environments tell: those that did not come are named.
+  // Sets the number of ranks, in addition to what the environments say; a note names those that did not come.
   void expect(std::int64_t world_size);
 
   // Throws std::invalid_argument where nothing was added. The merger is empty afterwards.

@@ -1,9 +1,11 @@
 #pragma once
-// Equal siblings as one: the layers of a transformer, the experts of a layer.
+// Folds equal siblings into one line: finds which subtrees are equal, their mean, and which members stand out.
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +13,31 @@
 
 namespace roofprof {
 
-// What a module of a folded profile stands for.
+// Fewer equal siblings stay lines of their own: two say as much as one of them with a mark.
+inline constexpr std::size_t kFewestFolded = 3;
+
+using EqualSiblings = std::vector<ModuleId>;
+
+struct FoldingPlan {
+  std::vector<ModuleId> into;                // by id: the module that it is folded into; itself where it is not
+  std::map<ModuleId, EqualSiblings> groups;  // by their first member, which the others are folded into
+};
+
+// Equal are siblings of one type whose subtrees have equal types, names, shapes, work, calls and parameters, and of
+// which the same is known; times may differ. Their names must be numbered alike ("0", "1"; "conv1", "conv2"): other
+// names say what a module is for. Modules without others below them must follow each other, since they are the steps
+// of something; of blocks others may lie between.
+FoldingPlan plan_folding(const ProfileData& data);
+
+// The last part of a module's path, as its parent has it.
+std::string_view own_name(const ProfileData& data, ModuleId id);
+
+// "0-3, 5"; of more than three pieces the first two and the last: "0, 2, ..., 78".
+std::string name_of_group(const ProfileData& data, const EqualSiblings& group);
+
+// ---- Equal siblings as one: the layers of a transformer, the experts of a layer.
+
+// The modules that a module of a folded profile represents.
 struct FoldedModule {
   std::vector<ModuleId> members;  // in the profile that was folded; one where nothing was
   std::int64_t count = 1;         // how many of them stand below one parent: "x80"
@@ -26,7 +52,7 @@ struct Folding {
 
 Folding fold_siblings(const std::shared_ptr<const ProfileData>& data);
 
-// How many modules the one of that path stands for.
+// Returns how many modules the one of that path represents.
 std::int64_t members_at(const Folding& folding, std::string_view path);
 
 // A line of the folded tree.
@@ -36,8 +62,8 @@ struct FoldedRow {
   std::int64_t count = 1;
 };
 
-// In the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; one that nothing is
-// folded into stays as it is there.
+// Returns the rows in the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; a row
+// that nothing is folded into stays unchanged.
 std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
                                    const ProfileData& data, const std::vector<RooflineRow>& rows);
 

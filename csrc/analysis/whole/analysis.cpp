@@ -10,7 +10,7 @@
 #include "analysis/hotspots.h"
 #include "analysis/kernel_rows.h"
 #include "analysis/language_model.h"
-#include "analysis/ranks/collective_rows.h"
+#include "analysis/ranks/collectives.h"
 #include "analysis/region_rows.h"
 #include "analysis/rows.h"
 

@@ -111,7 +111,7 @@ std::string read_whole_file(const std::string& path, std::int64_t largest) {
   struct stat about{};
   if (::fstat(file.number(), &about) != 0) fail_to_read(path, last_error());
   if (S_ISDIR(about.st_mode)) fail_to_read(path, "it is a folder");
-  if (!S_ISREG(about.st_mode)) fail_to_read(path, "it is no regular file, but a pipe or a device");
+  if (!S_ISREG(about.st_mode)) fail_to_read(path, "it is not a regular file but a pipe or a device");
   const auto refuse_size = [&](const std::string& size) {
     fail_to_read(path, "it has " + size + " bytes, and no file of roofprof has more than " + std::to_string(largest));
   };

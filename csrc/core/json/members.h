@@ -35,7 +35,7 @@ template <class Value>
 inline constexpr bool is_optional = false;
 template <class Item>
 inline constexpr bool is_optional<std::optional<Item>> = true;
-// Where it is written it has a value: its default has none.
+// An optional struct that is written has a value, because an empty one is the default.
 template <class Value>
 inline constexpr bool is_optional_struct = false;
 template <HasMembers Item>

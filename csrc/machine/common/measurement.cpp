@@ -4,7 +4,6 @@
 #include <ctime>
 #include <string_view>
 
-#include "core/number_text.h"
 #include "core/phrases.h"
 
 namespace roofprof {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/number_text.h"
+#include "core/phrases.h"
 #include "machine/common/measurement.h"
 #include "machine/cpu/torch_threads.h"
 

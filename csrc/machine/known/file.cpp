@@ -5,7 +5,7 @@
 
 #include "core/json/file.h"
 #include "core/json/members.h"
-#include "core/possible_roofs.h"
+#include "core/roofs.h"
 #include "core/utf8.h"
 
 namespace roofprof {

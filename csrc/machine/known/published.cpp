@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/json/reader.h"
-#include "core/number_text.h"
 #include "core/phrases.h"
 
 namespace roofprof {

@@ -2,6 +2,7 @@
 // The collectives of one pass: which were called, and when each began and ended. Calls end on threads of their backend,
 // perhaps after the pass.
 
+#include <ATen/record_function.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <atomic>
@@ -101,5 +102,20 @@ class CollectiveLog {
   std::vector<std::pair<Id, c10::weak_intrusive_ptr<c10d::Work>>> polled_;
   std::vector<std::int64_t> numbers_;  // given so far, by group
 };
+
+// ---- c10d's operators, as the dispatcher shows them, say which group a collective is of and when it ends
+
+// A collective that an op begins. c10d's own operator may be nested in a functional one, which is the one that counts.
+struct RunningCollective {
+  std::int64_t group = -1;  // -1: c10d's operator was not seen yet
+  CollectiveLog::Id call = CollectiveLog::kNone;
+  const void* record = nullptr;  // of c10d's operator
+};
+
+// Begins a collective where `fn` is c10d's op, which takes a group; else does nothing.
+void begin_collective(CollectiveLog& log, const at::RecordFunction& fn, RunningCollective& running, Ticks now);
+// Follows the collective's Work, which reports its end, when the op has returned.
+void follow_collective(const std::shared_ptr<CollectiveLog>& log, const at::RecordFunction& fn,
+                       const RunningCollective& running);
 
 }  // namespace roofprof::observe

@@ -1,12 +1,13 @@
 #pragma once
-// Who allocates memory meanwhile: torch's allocators of the CPU and of the meta device, with a note taken of each block
-// that they give and get back. They are put back when nobody listens any more; blocks that live on are freed as ever.
+// Listens to torch's allocators of the CPU and of the meta device, and notes each block that they give and get back. The
+// original allocators return when nobody listens any more; blocks that live on are freed as ever.
 //
 // The meta device allocates nothing: there, a token stands for the block of each storage, fake tensors' included. What
 // an op makes for itself there and drops before it ends is left out: shape functions often compute by other ops than
 // the kernels that they stand for. Of other devices, whose allocators cannot be listened to, storages are watched
-// (storage_watch.h), and so they are on the CPU where its allocator may not be replaced; sizes between ops, again.
+// (StorageWatch), and so they are on the CPU where its allocator may not be replaced; sizes between ops, again.
 
+#include <ATen/record_function.h>
 #include <c10/core/Device.h>
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "observe/memory/memory_ledger.h"
-#include "observe/memory/storage_watch.h"
+#include "observe/operators/op_info.h"
 
 namespace roofprof::observe {
 
@@ -90,5 +91,16 @@ class Allocations {
   std::map<const void*, Unfinished> unfinished_;            // blocks of the meta device of ops that run
   bool meta_unsized_ = false;
 };
+
+// ---- what ops report to the Allocations of a pass that measures memory; `thread` identifies the thread
+
+// Reports the inputs of an op that starts and counts as a whole. Returns true if it reads tensors of a watched device:
+// then tell_inside must report the ops inside it, too.
+bool tell_inputs(Allocations& memory, const at::RecordFunction& fn, const OpInfo& op);
+// Reports the results of an op that ended inside such an op.
+void tell_inside(Allocations& memory, const void* thread, const at::RecordFunction& fn);
+// Reports the results of an op that ended and is not part of another op's work, though an op around it may still run.
+// The memory that the op made for itself is dropped by now. `fn` is null where its results are not known.
+void tell_results(Allocations& memory, const void* thread, const at::RecordFunction* fn, const OpInfo& op);
 
 }  // namespace roofprof::observe

@@ -2,9 +2,13 @@
 // Records the memory that was allocated while modules ran: blocks by their addresses, nested calls, and for each call
 // its peak and what it left behind. It does bookkeeping alone: allocations.h knows who allocates, and on which thread.
 
+#include <c10/core/Storage.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -59,6 +63,44 @@ class MemoryLedger {
   std::unordered_map<const void*, Block> blocks_;
   std::vector<Call> open_;  // of all threads
   std::map<ModuleId, Calls> ended_;
+};
+
+// Keeps a ledger of devices whose allocators cannot be listened to: it holds weak references to the storages that ops
+// made, and looks which of them are gone. A weak reference keeps neither a storage's memory nor its owners alive.
+
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+// Not thread-safe: allocations.h locks.
+class StorageWatch {
+ public:
+  // Notes that an op reads the storage: if it is not known yet, it was there before, and stays out of the ledger.
+  void was_read(const WeakStorage& storage);
+  // Notes that an op that ended returned the storage, or made it for itself: unless it was there before, it is in the
+  // ledger from now on.
+  void was_given(const WeakStorage& storage);
+  // Takes storages that are no longer held out of the ledger.
+  void look();
+
+  MemoryLedger& ledger() { return ledger_; }
+  const MemoryLedger& ledger() const { return ledger_; }
+  // Returns the devices of the storages that were made.
+  const std::set<std::string>& devices() const { return devices_; }
+  // Returns true where the size or the place of a storage that was made is not known.
+  bool unknown() const { return unknown_; }
+
+ private:
+  struct Made {
+    WeakStorage storage;
+    const void* block = nullptr;
+  };
+
+  MemoryLedger ledger_;
+  // Keyed by address: no other storage has the same one while a reference exists. `before_` keeps a reference to each
+  // parameter and input until the pass ends.
+  std::unordered_map<const c10::StorageImpl*, Made> made_;
+  std::unordered_map<const c10::StorageImpl*, WeakStorage> before_;
+  std::set<std::string> devices_;
+  bool unknown_ = false;
 };
 
 }  // namespace roofprof::observe

@@ -1,5 +1,6 @@
 #pragma once
-// Finds the rows of the model's tree that an object (a Python module, a torch::nn module) has.
+// A model's modules as rows with their objects, and the index that finds the rows of an object (a Python module, a
+// torch::nn module).
 
 #include <optional>
 #include <unordered_map>
@@ -8,6 +9,32 @@
 #include "core/profile_data.h"
 
 namespace roofprof::observe {
+
+struct ModelTree {
+  std::vector<Module> modules;       // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::vector<const void*> objects;  // the object of each module; null where there is none
+
+  // Returns the three rows that every tree begins with; the caller fills in the model's.
+  static ModelTree with_roots() {
+    ModelTree tree{std::vector<Module>(3), std::vector<const void*>(3)};
+    tree.modules[kOutside].path = "(outside)";
+    tree.modules[kOptimizer].path = "(optimizer)";
+    tree.modules[kOutside].has_forward = tree.modules[kOptimizer].has_forward = false;
+    return tree;
+  }
+
+  ModuleId add(Module module, const void* object) {
+    modules.push_back(std::move(module));
+    objects.push_back(object);
+    return static_cast<ModuleId>(modules.size() - 1);
+  }
+
+  // Returns the path of a child of that name.
+  std::string path_below(ModuleId parent, const std::string& name) const {
+    const auto& path = modules[static_cast<std::size_t>(parent)].path;
+    return path.empty() ? name : path + "." + name;
+  }
+};
 
 // A call at a place, or, where it is not certain at which of several, at one of them.
 struct PlacedCall {

@@ -1,16 +1,19 @@
 #pragma once
-// Sizes of a module's parameters and buffers, whatever kind of module it is.
+// Sums the sizes of a module's parameters and buffers, and knows which module owns a parameter.
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
+#include <unordered_map>
 #include <unordered_set>
 
 #include "core/profile_data.h"
-#include "observe/operators/tensor_bytes.h"
+#include "observe/operators/op_info.h"
+#include "observe/operators/tensor_format.h"
 
 namespace roofprof::observe {
 
-// Fills in the sizes of a subtree: each tensor once, under however many names it stands there.
+// Adds the sizes of a subtree to `row`. A tensor counts once, even if it stands there under several names.
 template <class Parameters, class Buffers>
 void add_sizes(const Parameters& parameters, const Buffers& buffers, Module& row) {
   std::unordered_set<const void*> seen;
@@ -25,5 +28,29 @@ void add_sizes(const Parameters& parameters, const Buffers& buffers, Module& row
   }
   for (const at::Tensor& buffer : buffers) row.buffer_bytes += is_first(buffer) ? bytes_of(buffer) : 0;
 }
+
+// Knows which module owns a parameter. Where a module's calls are not seen, the ops that take its parameters are its own.
+class ParameterOwners {
+ public:
+  // `module` is null where the owner's calls are seen. A tensor that several modules registered has no owner.
+  void add_parameter(const at::Tensor& tensor, const void* module) { add(tensor, {module, true}); }
+  void add_buffer(const at::Tensor& tensor, const void* module) { add(tensor, {module, false}); }
+  // Returns true where no op can have an owner.
+  bool empty() const;
+
+  // Returns the only module that registered a tensor among these inputs, views of parameters included. Null if no module
+  // or several did, or if the op writes a parameter, as optimizers and initialisations do.
+  const void* owner_of(const OpInfo& op, c10::ArrayRef<const c10::IValue> inputs) const;
+
+ private:
+  struct Owner {
+    const void* module = nullptr;
+    bool is_parameter = false;
+  };
+  void add(const at::Tensor& tensor, Owner owner);
+  const Owner* find(const at::Tensor& tensor) const;
+
+  std::unordered_map<const void*, Owner> owners_;  // by TensorImpl
+};
 
 }  // namespace roofprof::observe

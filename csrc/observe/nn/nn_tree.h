@@ -1,10 +1,12 @@
 #pragma once
-// The tree of a torch::nn model.
+// The tree of a torch::nn model, and what attributes ops to its modules.
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "observe/modules/model_tree.h"
+#include "core/run_record.h"
+#include "observe/modules/module_index.h"
 
 namespace torch::nn {
 class Module;
@@ -22,5 +24,27 @@ bool is_container(const torch::nn::Module& module);
 
 // Returns the name that people and Python use: "torch::nn::Conv2dImpl" is "Conv2d".
 std::string type_name(std::string_view qualified);
+
+class Session;
+
+// Attributes the ops of a torch::nn model to its modules.
+//
+// Calls are seen of the classes that libroofprof_nn intercepts and of modules that say ROOFPROF_SCOPE(*this). Of the
+// others (custom modules; all, where nothing is intercepted) an op that takes a module's own parameters belongs to it,
+// and any other op to the innermost frame that is open.
+class NnAttribution {
+ public:
+  // Takes a tree that tree_of made, while its modules live.
+  explicit NnAttribution(const ModelTree& tree);
+
+  // Must be called before the session's first pass.
+  void attach(const ModelTree& tree, Session& session) const;
+
+  // Returns how the calls of each module become known.
+  TorchNn sights() const;
+
+ private:
+  std::vector<CallSight> sights_;  // by module
+};
 
 }  // namespace roofprof::observe

@@ -15,7 +15,7 @@
 #include "core/collective_kinds.h"
 #include "core/forks.h"
 #include "core/profile_data.h"
-#include "observe/operators/packed_weight.h"
+#include "observe/operators/tensor_format.h"
 
 namespace roofprof::observe {
 namespace {

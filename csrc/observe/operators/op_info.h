@@ -23,7 +23,7 @@ namespace roofprof::observe {
 // `no`: the entry is an op.
 enum class Unobserved : std::uint8_t { no, function, module, numpy, script };
 
-// Another one for each operator, from 1 on.
+// Returns a new number for each operator, from 1 on.
 std::uint32_t next_op_number();
 
 struct OpInfo : OpClass {
@@ -35,7 +35,7 @@ struct OpInfo : OpClass {
     bool written = false;
   };
 
-  const std::uint32_t number = next_op_number();  // what names it in a pass
+  const std::uint32_t number = next_op_number();  // names it in a pass
   std::string name;                               // "aten::conv2d"
   std::string overload;                           // "padding", "" for the default one
   ops::Trait trait = ops::Trait::none;
@@ -46,9 +46,9 @@ struct OpInfo : OpClass {
   bool communicates = false;  // a collective, or a wait for one
   // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
   c10::DispatchKeySet wrapped_by;
-  Evidence evidence = 0;  // that a call of it gives
+  Evidence evidence = 0;  // what a call of it shows
   Unobserved unobserved = Unobserved::no;
-  // Learned: the most records that a call of it had inside.
+  // The most records that were seen inside a call of it so far.
   std::atomic<int> nested{0};
   std::vector<Slot> slots;
   std::vector<ops::Argument> arguments;  // by position, without their values
@@ -69,9 +69,9 @@ OpInfo* named_op(std::string_view name, Unobserved unobserved);
 // operators dispatch all their work or have costs for it.
 bool is_of_extension(std::string_view name);
 
-// The operator of what torch.compile compiled.
+// Returns the operator of code that torch.compile compiled.
 OpInfo* compiled_region();
-// The operator of calls of AOTInductor packages.
+// Returns the operator of calls of AOTInductor packages.
 OpInfo* compiled_package();
 // Returns whether a range of that name is such a call; torch opens it in Python and C++ alike.
 bool runs_package(const char* range);

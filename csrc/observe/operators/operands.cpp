@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "observe/operators/record_values.h"
 #include "observe/operators/tensor_format.h"
 
 namespace roofprof::observe {

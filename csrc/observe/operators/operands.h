@@ -1,6 +1,7 @@
 #pragma once
-// The memory that an op's tensors are in.
+// Reads the inputs and results of an operator's call from its RecordFunction, and the memory that they are in.
 
+#include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
 #include <vector>
@@ -9,6 +10,60 @@
 #include "observe/reuse/reuse_log.h"
 
 namespace roofprof::observe {
+
+// A boxed call (TorchScript's interpreter) reports the whole stack, so the values of its callers lie below its own.
+template <typename Value>
+c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
+  return stack.size() > count ? stack.slice(stack.size() - count) : stack;
+}
+
+inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return top_of_stack(fn.inputs(), op.arguments.size());
+}
+
+// Returns the results of a call that ended.
+inline c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
+  return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
+}
+
+// Returns the tensor that a value is; null where it is not a tensor, or an undefined one.
+inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
+  if (!value.isTensor()) return nullptr;
+  const at::TensorImpl* impl = value.unsafeToTensorImpl();
+  return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
+}
+
+// Calls visit(value that is a defined tensor, position in the list) for each tensor of a slot. A None in a list takes a
+// position, too. A dict counts as the list of its values, in its order.
+template <typename Visit>
+void for_each_tensor_value(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
+  if (tensor_in(value) != nullptr) {
+    visit(value, position);
+    return;
+  }
+  position = 0;
+  if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor_value(item, visit, position++);
+  } else if (value.isGenericDict()) {
+    for (const auto& item : value.toGenericDict()) for_each_tensor_value(item.value(), visit, position++);
+  } else if (value.isTuple()) {
+    for (const c10::IValue& item : value.toTupleRef().elements()) for_each_tensor_value(item, visit, position++);
+  }
+}
+
+// Calls visit(tensor impl, position) for each of these values.
+template <typename Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  for_each_tensor_value(
+      value, [&](const c10::IValue& tensor, std::size_t position) { visit(*tensor.unsafeToTensorImpl(), position); });
+}
+
+// Returns the first result if it is a defined tensor, else null.
+inline const at::Tensor* first_result(const at::RecordFunction& fn, const OpInfo& op) {
+  const auto results = results_of(fn, op);
+  if (results.empty() || !results[0].isTensor() || !results[0].toTensor().defined()) return nullptr;
+  return &results[0].toTensor();
+}
 
 // Adds the tensors that an op takes (when it begins) and those that it made (when it ended). Leaves out tensors without
 // memory (meta and fake ones) and those whose memory strides do not describe (sparse, nested and packed ones).

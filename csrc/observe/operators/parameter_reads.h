@@ -30,7 +30,7 @@ class ParameterReads {
       return;
     }
   }
-  // The modules that registered those that were read; of a tied one all.
+  // Returns the modules that registered a parameter that was read; all of them where several share it.
   std::vector<ModuleId> owners_of_read() const;
 
  private:

@@ -1,4 +1,4 @@
-// Ceilings: of files, given, published. csrc/python/bind_roofs.cpp has what measures them.
+// Ceilings: of files, given, published. csrc/python/bind_machine.cpp has what measures them.
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
@@ -7,7 +7,7 @@
 
 #include "core/collective_kinds.h"
 #include "core/json/members.h"
-#include "core/possible_roofs.h"
+#include "core/roofs.h"
 #include "machine/known/file.h"
 #include "machine/known/given.h"
 #include "machine/known/published.h"
@@ -39,31 +39,12 @@ Ceilings from_dict(const py::dict& from) {
 }  // namespace
 
 void bind_ceilings(py::module_& module) {
-  py::class_<Provenance>(module, "Provenance")
-      .def_readonly("source", &Provenance::source)
-      .def_readonly("method", &Provenance::method)
-      .def_readonly("date", &Provenance::date)
-      .def_readonly("spread", &Provenance::spread);
-  py::class_<ComputeCeiling>(module, "ComputeCeiling")
-      .def_property_readonly("dtype", [](const ComputeCeiling& self) { return std::string(name_of(self.dtype)); })
-      .def_readonly("operations_per_second", &ComputeCeiling::operations_per_second)
-      .def_readonly("provenance", &ComputeCeiling::provenance);
-  py::class_<MemoryCeiling>(module, "MemoryCeiling")
-      .def_readonly("level", &MemoryCeiling::level)
-      .def_readonly("bytes_per_second", &MemoryCeiling::bytes_per_second)
-      .def_readonly("capacity_bytes", &MemoryCeiling::capacity_bytes)
-      .def_readonly("provenance", &MemoryCeiling::provenance);
-  py::class_<BandwidthPoint>(module, "BandwidthPoint")
-      .def_readonly("working_set_bytes", &BandwidthPoint::working_set_bytes)
-      .def_readonly("read", &BandwidthPoint::read)
-      .def_readonly("triad", &BandwidthPoint::triad)
-      .def_readonly("copy", &BandwidthPoint::copy)
-      .def_readonly("write", &BandwidthPoint::write)
-      .def_readonly("update", &BandwidthPoint::update)
-      .def_readonly("spread", &BandwidthPoint::spread);
-  py::class_<BandwidthCurve>(module, "BandwidthCurve")
-      .def_readonly("points", &BandwidthCurve::points)
-      .def_readonly("provenance", &BandwidthCurve::provenance);
+  bind_struct<Provenance>(module, "Provenance");
+  bind_struct<ComputeCeiling>(module, "ComputeCeiling");
+  bind_struct<MemoryCeiling>(module, "MemoryCeiling");
+  bind_struct<BandwidthPoint>(module, "BandwidthPoint");
+  bind_struct<BandwidthCurve>(module, "BandwidthCurve");
+  // Its latency keeps its name and its nanoseconds.
   py::class_<NetworkCeiling>(module, "NetworkCeiling")
       .def_readonly("collective", &NetworkCeiling::collective)
       .def_readonly("backend", &NetworkCeiling::backend)
@@ -71,21 +52,9 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("latency_ns", &NetworkCeiling::latency_ns)
       .def_readonly("bytes_per_second", &NetworkCeiling::bytes_per_second)
       .def_readonly("provenance", &NetworkCeiling::provenance);
-  py::class_<CardFacts>(module, "CardFacts")
-      .def_readonly("compute_capability", &CardFacts::compute_capability)
-      .def_readonly("multiprocessors", &CardFacts::multiprocessors)
-      .def_readonly("l2_bytes", &CardFacts::l2_bytes)
-      .def_readonly("memory_bytes", &CardFacts::memory_bytes)
-      .def_readonly("tdp_watts", &CardFacts::tdp_watts);
-  py::class_<Ceilings>(module, "Ceilings")
+  bind_struct<CardFacts>(module, "CardFacts");
+  bind_struct<Ceilings>(module, "Ceilings")
       .def(py::init<>())
-      .def_readonly("device", &Ceilings::device)
-      .def_readonly("compute", &Ceilings::compute)
-      .def_readonly("memory", &Ceilings::memory)
-      .def_readonly("curve", &Ceilings::curve)
-      .def_readonly("network", &Ceilings::network)
-      .def_readonly("facts", &Ceilings::facts)
-      .def_readonly("busy_share", &Ceilings::busy_share)
       .def(
           "bandwidth",
           [](const Ceilings& self, std::int64_t read, std::int64_t write, std::int64_t updated) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/predict/predictor.h"
+#include "analysis/predict/prediction.h"
 #include "python/report/bindings.h"
 #include "roofprof/report.h"
 
@@ -75,7 +75,8 @@ void bind_prediction(py::module_& module) {
         return report.predict(ceilings, options);
       },
       py::arg("report"), py::arg("ceilings"), py::arg("options"));
-  module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
+  module.def(
+      "prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
 
 }  // namespace roofprof::python

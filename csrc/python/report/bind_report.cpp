@@ -1,14 +1,16 @@
-// Binds reports: their coverage, their printers, and their sources.
+// Binds reports: their parts, their printers, and their sources.
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "analysis/ranks/rank_merger.h"
 #include "analysis/run_times.h"
 #include "analysis/whole/analysis.h"
+#include "core/note_codes.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
 #include "python/report/bindings.h"
@@ -20,31 +22,49 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
+Note note_of(const std::string& code, std::string text, std::vector<std::string> where) {
+  const std::size_t index = index_of_note(code);
+  if (index == kNoteKinds.size()) throw std::invalid_argument("there is no note with the code '" + code + "'");
+  return make_note(kNoteKinds[index], std::move(text), std::move(where));
+}
+
+// Binds notes: data that still reads as its sentence where a string is looked for.
+void bind_notes(py::module_& module) {
+  bind_struct<Note>(module, "Note")
+      .def(py::init(&note_of), py::arg("code"), py::arg("text"), py::arg("where") = std::vector<std::string>())
+      .def("__str__", [](const Note& self) { return self.text; })
+      .def("__repr__", repr_of(+[](const Note& self) { return "<Note " + self.code + ": " + self.text + ">"; }))
+      .def("__contains__",
+           [](const Note& self, const std::string& part) { return self.text.find(part) != std::string::npos; })
+      .def(
+          "__eq__", [](const Note& self, const Note& other) { return self == other; }, py::is_operator())
+      .def(
+          "__eq__", [](const Note& self, const std::string& text) { return self.text == text; }, py::is_operator())
+      .def("__hash__", [](const Note& self) { return py::hash(py::str(self.text)); });
+  // Returns level and meaning by code.
+  module.def("note_kinds", [] {
+    py::dict kinds;
+    for (const auto& kind : kNoteKinds) {
+      kinds[py::str(std::string(kind.code))] =
+          py::make_tuple(std::string(name_of(kind.level)), std::string(kind.meaning));
+    }
+    return kinds;
+  });
+}
+
 void bind_coverage(py::module_& module) {
-  py::class_<UncostedOp>(module, "UncostedOp")
-      .def_readonly("op", &UncostedOp::op)
-      .def_readonly("calls", &UncostedOp::calls)
-      .def_readonly("percent_of_time", &UncostedOp::percent_of_time)
-      .def_readonly("modules", &UncostedOp::modules)
-      .def_readonly("module_count", &UncostedOp::module_count)
-      .def("__repr__", repr_of(+[](const UncostedOp& self) {
-             return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
-                    counted(self.module_count, "module") + ">";
-           }));
-  py::class_<Coverage>(module, "Coverage")
-      .def_readonly("uncosted", &Coverage::uncosted)
-      .def_readonly("uncosted_ops", &Coverage::uncosted_ops)
-      .def_readonly("uncalled_modules", &Coverage::uncalled_modules)
-      .def_readonly("unattributed_kernels", &Coverage::unattributed_kernels)
-      .def_readonly("dropped_records", &Coverage::dropped_records)
-      .def_readonly("unobserved", &Coverage::unobserved)
-      .def_readonly("notes", &Coverage::notes)
-      .def("__repr__", repr_of(+[](const Coverage& self) {
-             return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
-                    std::to_string(self.unobserved.size()) + " unobserved, " +
-                    counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
-                    counted(std::ssize(self.notes), "note") + ">";
-           }));
+  bind_struct<UncostedOp>(
+      module, "UncostedOp", +[](const UncostedOp& self) {
+        return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
+               counted(self.module_count, "module") + ">";
+      });
+  bind_struct<Coverage>(
+      module, "Coverage", +[](const Coverage& self) {
+        return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
+               std::to_string(self.unobserved.size()) + " unobserved, " +
+               counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
+               counted(std::ssize(self.notes), "note") + ">";
+      });
 }
 
 void bind_advice(py::module_& module) {
@@ -80,83 +100,23 @@ void bind_siblings(py::module_& module) {
 }
 
 void bind_steps(py::module_& module) {
-  const auto seconds = [](double StepStatistics::* member) {
-    return [member](const StepStatistics& self) { return self.*member * 1e-9; };
-  };
-  py::class_<StepStatistics>(module, "StepStatistics")
-      .def_readonly("count", &StepStatistics::count)
-      .def_property_readonly("mean", seconds(&StepStatistics::mean_ns))
-      .def_property_readonly("median", seconds(&StepStatistics::median_ns))
-      .def_readonly("spread", &StepStatistics::spread)
-      .def_property_readonly("slowest",
-                             [](const StepStatistics& self) { return static_cast<double>(self.slowest_ns) * 1e-9; })
-      .def_readonly("slowest_index", &StepStatistics::slowest_index)
-      .def("__repr__", repr_of(+[](const StepStatistics& self) {
-             return "<StepStatistics of " + counted(self.count, "step") + ">";
-           }));
+  bind_struct<StepStatistics>(
+      module, "StepStatistics",
+      +[](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
 }
 
 void bind_language_model(py::module_& module) {
-  py::class_<TokenPhase>(module, "TokenPhase")
-      .def_readonly("name", &TokenPhase::name)
-      .def_readonly("calls", &TokenPhase::calls)
-      .def_readonly("sequences", &TokenPhase::sequences)
-      .def_readonly("tokens", &TokenPhase::tokens)
-      .def_readonly("least_context", &TokenPhase::least_context)
-      .def_readonly("most_context", &TokenPhase::most_context)
-      .def_readonly("weight_bytes", &TokenPhase::weight_bytes)
-      .def_readonly("cache_bytes", &TokenPhase::cache_bytes)
-      .def_readonly("macs", &TokenPhase::macs)
-      .def_readonly("flops", &TokenPhase::flops)
-      .def_readonly("bytes", &TokenPhase::bytes)
-      .def_readonly("intensity", &TokenPhase::intensity)
-      .def_readonly("flops_per_token", &TokenPhase::flops_per_token)
-      .def_property_readonly("time",
-                             [](const TokenPhase& self) {
-                               return self.time_ns ? std::optional(static_cast<double>(*self.time_ns) * 1e-9)
-                                                   : std::nullopt;
-                             })
-      .def_readonly("tokens_per_second", &TokenPhase::tokens_per_second)
-      .def("__repr__", repr_of(+[](const TokenPhase& self) {
-             return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " +
-                    counted(self.tokens, "token") + ">";
-           }));
-}
-
-// A time's getter: seconds, None where it is not known.
-template <class Struct>
-auto seconds_of(std::optional<std::int64_t> Struct::* member) {
-  return [member](const Struct& self) {
-    return self.*member ? std::optional(static_cast<double>(*(self.*member)) * 1e-9) : std::nullopt;
-  };
+  bind_struct<TokenPhase>(
+      module, "TokenPhase", +[](const TokenPhase& self) {
+        return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " + counted(self.tokens, "token") +
+               ">";
+      });
 }
 
 void bind_ranks(py::module_& module) {
-  py::class_<Rank>(module, "Rank")
-      .def_readonly("rank", &Rank::rank)
-      .def_readonly("host", &Rank::host)
-      .def_readonly("device", &Rank::device)
-      .def_readonly("model", &Rank::model)
-      .def_readonly("partial", &Rank::partial)
-      .def_readonly("steps", &Rank::steps)
-      .def_property_readonly("wall", seconds_of<Rank>(&Rank::wall_ns))
-      .def_property_readonly("step", seconds_of<Rank>(&Rank::step_ns))
-      .def_readonly("step_spread", &Rank::step_spread)
-      .def_property_readonly("time", seconds_of<Rank>(&Rank::time_ns))
-      .def_property_readonly("compute", seconds_of<Rank>(&Rank::compute_ns))
-      .def_property_readonly("communication", seconds_of<Rank>(&Rank::communication_ns))
-      .def_property_readonly("exposed", seconds_of<Rank>(&Rank::exposed_ns))
-      .def_property_readonly("waiting", seconds_of<Rank>(&Rank::waiting_ns))
-      .def_property_readonly("idle", seconds_of<Rank>(&Rank::idle_ns))
-      .def_property_readonly("lower_bound", seconds_of<Rank>(&Rank::lower_bound_ns))
-      .def_readonly("percent_of_roof", &Rank::percent_of_roof)
-      .def_readonly("peak_memory", &Rank::peak_memory)
-      .def_readonly("macs", &Rank::macs)
-      .def_readonly("flops", &Rank::flops)
-      .def_readonly("bytes", &Rank::bytes)
-      .def("__repr__", repr_of(+[](const Rank& self) {
-             return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">";
-           }));
+  bind_struct<Rank>(
+      module, "Rank",
+      +[](const Rank& self) { return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">"; });
   py::class_<Collective>(module, "Collective")
       .def_readonly("name", &Collective::name)
       .def_readonly("op", &Collective::op)
@@ -206,6 +166,50 @@ void bind_ranks(py::module_& module) {
            [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
+template <class Value>
+py::object plain_value(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return py::str(std::string(names_of_enum<Value>.at(static_cast<std::size_t>(value))));
+  } else {
+    return py::cast(value);
+  }
+}
+
+template <class Row>
+py::dict event_columns_of(const std::vector<Row>& rows) {
+  py::dict columns;
+  for_each_member(Of<Row>{}, [&](std::string_view name, auto member, Written) {
+    py::list column(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) column[i] = plain_value(rows[i].*member);
+    columns[py::str(name.data(), name.size())] = column;
+  });
+  return columns;
+}
+
+// Returns the events of a report's run as lists by column, for roofprof/render/traces; None where the report keeps
+// none.
+py::object events_of(const Report& report) {
+  const auto& data = report.data();
+  if (!data.events.kept) return py::none();
+  py::list modules;
+  for (const auto& module : data.modules) modules.append(py::make_tuple(module.path, module.type, module.parent));
+  py::list regions;
+  for (const auto& region : data.regions) regions.append(region.name);
+  py::list ops;
+  for (const auto& op : data.ops) {
+    ops.append(py::make_tuple(op.shapes, std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
+  }
+  py::dict events;
+  events["names"] = data.events.names;
+  events["host"] = event_columns_of(data.events.host);
+  events["device"] = event_columns_of(data.events.device);
+  events["left_out"] = data.events.left_out;
+  events["modules"] = modules;
+  events["regions"] = regions;
+  events["ops"] = ops;
+  return events;
+}
+
 // Returns the accessor of a report that is kept alive; a report that is a temporary has another one.
 template <class Value>
 auto kept(const Value& (Report::*accessor)() const&) {
@@ -215,13 +219,16 @@ auto kept(const Value& (Report::*accessor)() const&) {
 }  // namespace
 
 void bind_report(py::module_& module) {
+  bind_notes(module);
   bind_ranks(module);
   bind_coverage(module);
   bind_advice(module);
   bind_siblings(module);
   bind_steps(module);
   bind_language_model(module);
-  module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
+  module.def("events_of", &events_of, py::arg("report"));
+  module.def(
+      "report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
       // Makes the report of a call that did nothing: its tables refuse the same arguments as those of every report.
       .def(py::init([] {

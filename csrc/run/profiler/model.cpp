@@ -8,7 +8,6 @@
 
 #include "core/phrases.h"
 #include "observe/instrumented_copy.h"
-#include "observe/nn/nn_attribution.h"
 #include "observe/nn/nn_tree.h"
 #include "observe/script/script_places.h"
 #include "observe/script/script_tree.h"

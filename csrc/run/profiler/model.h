@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/run_record.h"
-#include "observe/modules/model_tree.h"
+#include "observe/modules/module_index.h"
 #include "observe/session.h"
 #include "roofprof/profiler.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "observe/script/script_values.h"
+#include "observe/script/script_tree.h"
 #include "run/profiler/model.h"
 #include "run/state_snapshot.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/run_record.h"
 #include "machine/known/given.h"
-#include "observe/modules/model_tree.h"
+#include "observe/modules/module_index.h"
 #include "roofprof/profiler.h"
 #include "run/observed_run.h"
 #include "run/profiler/model.h"

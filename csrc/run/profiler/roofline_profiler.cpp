@@ -9,7 +9,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "core/possible_roofs.h"
+#include "core/roofs.h"
 #include "machine/known/given.h"
 #include "observe/module_calls.h"
 #include "run/profiler/profiler_run.h"

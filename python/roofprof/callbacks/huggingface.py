@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow, training_goes_on
+from roofprof.callbacks._shared import StepWindow, scalars, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:

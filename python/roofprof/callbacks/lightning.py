@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import Report
-from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow, training_goes_on
+from roofprof.callbacks._shared import StepWindow, scalars, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")

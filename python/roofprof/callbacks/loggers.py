@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._scalars import module_table, scalars
+from roofprof.callbacks._shared import module_table, scalars
 
 _TAKEN = (
     "log_report takes a TensorBoard SummaryWriter, the module mlflow or a run of it, a W&B run, or a logger of "

@@ -75,8 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.csv = arguments.csv and of_rank(arguments.csv, rank)
     check_output(arguments, [*files_of(arguments.script), *files_of_environment()])
     from roofprof.profiling.script.program import run_program
-    from roofprof.profiling.script.sentences import named, why_nothing
-    from roofprof.profiling.script.window import Window
+    from roofprof.profiling.script.window import Window, named, why_nothing
 
     written = _Written(arguments, rank)
     window = Window(

@@ -104,22 +104,55 @@ def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def global_hooks(
+    before: Callable[..., None] | None,
+    after: Callable[..., None],
+    *,
+    with_kwargs: bool = False,
+    always_call: bool = False,
+) -> Iterator[None]:
+    """Call ``before(module, args)`` and ``after(module, args, output)`` around each call of any module.
+
+    with_kwargs: ``after`` gets the keyword arguments before the output; always_call: also after a call that raised.
+    """
+    handles = [nn_module.register_module_forward_hook(after, with_kwargs=with_kwargs, always_call=always_call)]
+    if before is not None:
+        handles.append(nn_module.register_module_forward_pre_hook(before))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        # torch keeps these of a hook that is removed.
+        nn_module._global_forward_hooks_with_kwargs.pop(handles[0].id, None)
+        nn_module._global_forward_hooks_always_called.pop(handles[0].id, None)
+
+
 def after_each_call(
     model: torch.nn.Module, see: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
-) -> Iterator[None]:
-    """Call ``see(module, args, kwargs, output)`` after each call of the model's modules, by global hooks."""
+) -> contextlib.AbstractContextManager[None]:
+    """Call ``see(module, args, kwargs, output)`` after each call of the model's modules."""
     members = {id(module) for module in model.modules()}
 
     def after(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if id(module) in members:
             see(module, args, kwargs, output)
 
-    handle = nn_module.register_module_forward_hook(after, with_kwargs=True)
+    return global_hooks(None, after, with_kwargs=True)
+
+
+@contextlib.contextmanager
+def attributes(module: torch.nn.Module, **values: Any) -> Iterator[dict[str, Any]]:
+    """Give the module these attributes; afterwards it has its own again. Yields all that it has."""
+    own = vars(module)
+    before = {name: own[name] for name in values if name in own}
+    own.update(values)
     try:
-        yield
+        yield own
     finally:
-        handle.remove()
-        nn_module._global_forward_hooks_with_kwargs.pop(handle.id, None)
+        for name in values:
+            own.pop(name, None)
+        own.update(before)
 
 
 def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:

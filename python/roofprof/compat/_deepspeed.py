@@ -10,11 +10,9 @@ from typing import Any
 from torch import nn
 
 import roofprof
-from roofprof.compat import _per_element as each
+from roofprof.compat import _figures as each
 from roofprof.compat._call import log_gaps
-from roofprof.compat._forward_clocks import ForwardClocks
-from roofprof.compat._module_figures import ModuleFigures, printed
-from roofprof.compat._per_element import Observed
+from roofprof.compat._figures import ForwardClocks, ModuleFigures, Observed, printed
 
 # ---- the convention of DeepSpeed's profiler, which calflops took over, as data: FLOPs of one operator in one module
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as nn_module
 from torch.nn.parameter import is_lazy
 
 import roofprof
-from roofprof.compat._call import named_places, path_in_report
+from roofprof.compat._call import global_hooks, named_places, path_in_report
 
 # ---- the lines of torchinfo's summary in their order: each call of a module, and the containers around them
 
@@ -36,8 +35,7 @@ class Calls:
         self._lines: list[tuple[str, LayerInfo]] = []
         self._seen: set[int] = set()
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> contextlib.AbstractContextManager[None]:
         """Add a line for each call that begins in here."""
 
         def before(module: nn.Module, _: Any) -> None:
@@ -58,17 +56,7 @@ class Calls:
                     self._fill(line, args or (kwargs[0] if kwargs else ()), output)
                     return
 
-        handles = [
-            nn_module.register_module_forward_pre_hook(before),
-            nn_module.register_module_forward_hook(after, with_kwargs=True, always_call=True),
-        ]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-            nn_module._global_forward_hooks_with_kwargs.pop(handles[1].id, None)
-            nn_module._global_forward_hooks_always_called.pop(handles[1].id, None)
+        return global_hooks(before, after, with_kwargs=True, always_call=True)
 
     def _path(self, module: nn.Module) -> str:
         """Return the path of a module; if it has several, the one below the running module, else the last one."""

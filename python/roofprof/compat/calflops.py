@@ -1,26 +1,8 @@
 """calflops' ``calculate_flops`` on roofprof's observer: ``from roofprof.compat.calflops import calculate_flops``.
 
-The convention is DeepSpeed's, which calflops took over (:mod:`roofprof.compat._deepspeed` is the table): of
-one forward, 2 FLOPs for a multiply-accumulate, 1 for each bias of a convolution, and a weight for each element of
-norms, activations, poolings, interpolations, additions and multiplications. Parameters are those that are trained.
-
-These results differ, as do those in :mod:`roofprof.compat.deepspeed`:
-
-=================================================  ==================================  =================================
-what the model does                                calflops                            here
-=================================================  ==================================  =================================
-``x @ y``, ``torch.bmm``, ``torch.mm``             0; ``torch.matmul`` is counted      the MACs that are done
-``scaled_dot_product_attention``                   0                                   its MACs
-transposed convolutions with groups                divided by the groups twice         the MACs that are done
-their bias                                         at positions of a convolution       1 for each output element
-an interpolation                                   1 for each input element, or        1 for each output element
-                                                   height x width of a given size
-sums of shapes that broadcast                      lined up at their first dimension   1 for each output element
-a module in two places                             all its calls in each               once for each call
-inputs that are not tensors                        refused                             as the model takes them
-a language model without a tokenizer               refused                             ``input_shape`` of tokens
-the model's mode, the lists in ``args``            changed                             as they were
-=================================================  ==================================  =================================
+The convention is DeepSpeed's, which calflops took over: of one forward, 2 FLOPs for a multiply-accumulate, 1 for each
+bias of a convolution, and a weight for each element of norms, activations, poolings, interpolations, additions and
+multiplications. Parameters are those that are trained. docs/compat.md lists what differs.
 """
 
 from __future__ import annotations
@@ -57,7 +39,7 @@ from roofprof.compat._deepspeed import (
     share,
     titled,
 )
-from roofprof.compat._module_figures import ModuleFigures, printed, trainable_parameters
+from roofprof.compat._figures import ModuleFigures, printed, trainable_parameters
 
 __all__ = [
     "bytes_to_string",

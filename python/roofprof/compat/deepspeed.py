@@ -1,39 +1,10 @@
 """DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer.
 
-``from roofprof.compat.deepspeed import FlopsProfiler`` in place of ``deepspeed.profiling.flops_profiler``. The
-convention is DeepSpeed's (:mod:`roofprof.compat._deepspeed` is the table): of the forward alone, 2 flops for
-a multiply-accumulate, 1 for each bias of a convolution, none for a linear layer's, and for each element
-
-=================================================  =====================================================================
-norms                                              5, 4 without a weight; BatchNorm in eval mode 2 and 1
-ReLU and its kin, SiLU, GELU, softmax, poolings    1 for each input element
-interpolation, additions, multiplications          1 for each output element
-everything else                                    its MACs alone
-=================================================  =====================================================================
-
-Differences:
-
-================================================  ==================================  ==================================
-what the model does                               deepspeed                           here
-================================================  ==================================  ==================================
-``x + y``, ``x * y``, in place too                0; ``torch.add(x, y)`` is counted   1 for each output element
-ReLU6 as a module                                 0; ``F.relu6(x)`` is counted        1 for each element
-a bias in ``torch.addmm``                         1 for each element of the bias      1 for each output element
-einsum                                            NumPy's estimate, no MACs           the MACs that are done
-``@`` of batches that broadcast                   one operand's batch only            the MACs that are done
-an interpolation to a given ``size``              height x width, without channels    1 for each output element
-``padding="same"`` with an even kernel            one position too few                the real output
-LSTM, GRU, RNN                                    no MACs, no latency                 their MACs and latency
-packed sequences                                  refused                             their real steps
-code that did ``from functional import relu``     0                                   counted
-forwards that the backward runs again             counted again                       left out: one forward counts
-modules of an ignored type                        their parent's; RNNs are dropped    their parent's
-"params of model" without an engine               0                                   this model's
-a compiled model                                  is compiled again with its hooks    runs as the eager model
-figures between start and stop                    attributes on every module          nothing on the model
-================================================  ==================================  ==================================
-
-Dropout layers count nothing, as in DeepSpeed; the multiplication of a functional dropout counts as any other.
+``from roofprof.compat.deepspeed import FlopsProfiler`` replaces ``deepspeed.profiling.flops_profiler``. The convention
+is DeepSpeed's: flops of the forward alone, 2 for a multiply-accumulate, 1 for each bias of a convolution and none for a
+linear layer's. For each element norms count 5 (4 without a weight; BatchNorm in eval mode 2 and 1), and activations,
+softmax, poolings, interpolations, additions and multiplications 1. Dropout layers count nothing, as in DeepSpeed; the
+multiplication of a functional dropout counts as any other. docs/compat.md lists what differs.
 """
 
 from __future__ import annotations

@@ -1,57 +1,31 @@
 """ptflops' ``get_model_complexity_info`` on roofprof's observer: ``from roofprof.compat.ptflops import ...``.
 
-The convention is ptflops': what it calls MACs are multiply-accumulates, 1 for each bias, and in its backend "pytorch"
-(:mod:`roofprof.compat._ptflops` is the table) for each element
-
-=================================================  =====================================================================
-BatchNorm, InstanceNorm, GroupNorm                 2, 1 without a weight; LayerNorm 1
-ReLU and its kin, SiLU, GELU, softmax, poolings    1 for each input element
-interpolation, additions, multiplications          1 for each output element
-everything else                                    its MACs alone
-=================================================  =====================================================================
-
-The backend "aten" counts below autograd: multiply-accumulates, and the biases of convolutions and ``addmm``.
-
-Differences:
-
-=================================================  ==================================  =================================
-what the model does                                ptflops                             here
-=================================================  ==================================  =================================
-ReLU, pooling, Upsample as modules                 twice, unless ``count_functional``  once
-                                                   is switched off
-MultiheadAttention with weights                    its products and softmax twice      once
-``x + y``, ``x * y``, in place too                 0; ``torch.add(x, y)`` is counted   1 for each output element
-``torch.add`` of shapes that broadcast             lined up at their first dimension   1 for each output element
-``x @ y``, einsum, functional linear, conv, norm   0                                   counted as the modules
-fused attention                                    0 in both backends, but for         its MACs
-                                                   MultiheadAttention's own rule
-subclasses of the layers that it knows             0                                   as what they do
-a module in two places                             twice for each call                 once for each call
-packed sequences, unbatched recurrent inputs       refused, wrong                      their real steps
-a deformable convolution's mask                    1 for each sample                   0
-a batch from ``input_constructor``                 modules divided by its size, the    all divided by its size
-                                                   functional part not; "aten": not    ("aten": not)
-a model that raises                                printed, and (None, None)           its exception comes through
-the model's mode                                   left in eval mode                   each module's own comes back
-=================================================  ==================================  =================================
+The convention is ptflops': what it calls MACs are multiply-accumulates and 1 for each bias. Its backend "pytorch" also
+counts for each element 2 of BatchNorm, InstanceNorm and GroupNorm (1 without a weight), 1 of LayerNorm, and 1 of
+activations, softmax, poolings, interpolations, additions and multiplications. The backend "aten" counts below autograd:
+multiply-accumulates, and the biases of convolutions and ``addmm``. docs/compat.md lists what differs.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any, TextIO
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import roofprof
-from roofprof.compat import _ptflops as convention
+from roofprof.compat import _figures as each
 from roofprof.compat._call import (
     after_each_call,
+    attributes,
     evaluating,
     input_of_shape,
     log_gaps,
@@ -59,10 +33,171 @@ from roofprof.compat._call import (
     unfused,
     warn_once,
 )
-from roofprof.compat._module_figures import ModuleFigures, printed, trainable_parameters
-from roofprof.compat._ptflops import AtenCounts, AtenRule
+from roofprof.compat._figures import ModuleFigures, Observed, printed, trainable_parameters
 
 __all__ = ["FLOPS_BACKEND", "flops_to_string", "get_model_complexity_info", "params_to_string"]
+
+# ---- the convention of ptflops, as data: the MACs, in its words, of one operator in one module
+
+
+def _module_macs(op: Observed) -> int:
+    """Return the convention's MACs of all calls of an operator in a module: the backend "pytorch"."""
+    name = op.operator.removesuffix("_")
+    if name in _MACS_BY_OPERATOR:
+        return int(_MACS_BY_OPERATOR[name](op))
+    if "upsample" in name:
+        return each.per_output(op)
+    if "deform_conv" in name:
+        return _deformable(op)
+    return _with_bias(op) if "conv" in name else op.figures.macs
+
+
+def _aten_macs(op: Observed) -> int:
+    """Return the convention's MACs of an operator below autograd: the backend "aten"."""
+    return _with_bias(op) if "convolution" in op.operator or op.operator == "aten::addmm" else op.figures.macs
+
+
+def _with_bias(op: Observed) -> int:
+    """Return 1 for each MAC and each bias: roofprof's FLOPs are 2 for each MAC and 1 for each bias."""
+    return max(op.figures.macs, op.figures.flops - op.figures.macs)
+
+
+def _product_and_sum(op: Observed) -> int:
+    return op.figures.macs + each.per_output(op)
+
+
+def _affine_norm(op: Observed) -> int:
+    return op.figures.input_elements * (2 if each.is_affine(op) else 1)
+
+
+def _attention(op: Observed) -> int:
+    """Return the MACs; in a module with known heads' size also the scaled queries and the softmax's elements."""
+    head_size = getattr(op.module, "head_dim", 0)
+    if not isinstance(head_size, int) or head_size < 1:
+        return op.figures.macs
+    return op.figures.macs + each.per_input(op) + op.figures.macs // (2 * head_size)
+
+
+def _recurrent(op: Observed) -> int:
+    units, gates, others, bias = each.recurrence(op)
+    return op.figures.macs + units * (others + (2 * gates if bias else 0))
+
+
+_PER_SAMPLE = 20 + 4  # a bilinear interpolation, and the coordinates
+
+
+def _deformable(op: Observed) -> int:
+    """Return the MACs, the biases, and the interpolation of each kernel element at each position."""
+    channels, kernel = (getattr(op.module, name, 0) for name in ("out_channels", "kernel_size"))
+    if not channels:
+        return op.figures.macs
+    elements = math.prod(kernel if isinstance(kernel, tuple) else (kernel, kernel))
+    biases = 0 if getattr(op.module, "bias", None) is None else op.figures.output_elements
+    return op.figures.macs + biases + _PER_SAMPLE * elements * (op.figures.output_elements // channels)
+
+
+_MACS_BY_OPERATOR = each.by_operator(
+    (each.per_input, [*each.ACTIVATIONS, *each.POOLINGS, *each.LAYER_NORMS]),
+    (_affine_norm, [*each.BATCH_NORMS, *each.GROUP_NORMS]),
+    (each.relu6, ["hardtanh"]),
+    (each.elementwise, ["add", "mul"]),
+    (_with_bias, ["linear"]),
+    (_product_and_sum, ["addmm", "baddbmm"]),
+    (_attention, ["scaled_dot_product_attention"]),
+    (_recurrent, each.RECURRENT),
+    (each.nothing, ["embedding"]),
+)
+
+
+# ---- ptflops' backend "aten": figures by operator below autograd, in the modules directly below the model
+
+_AtenRule = Callable[[Any, tuple[Any, ...]], int]  # f(inputs, outputs)
+
+_GLOBAL = "Global"
+
+
+class _AtenCounts:
+    """One call. custom: by operator a function of its inputs and outputs; ignored: operators that count nothing."""
+
+    def __init__(self, custom: Mapping[Any, _AtenRule], ignored: Collection[Any]) -> None:
+        self._custom = dict(custom)
+        self._ignored = {_name(operator): str(operator) for operator in ignored}
+        self._by_module: dict[str, Counter[str]] = defaultdict(Counter)
+        self._zero: dict[str, None] = {}
+        self._left_out: dict[str, None] = {}
+
+    @property
+    def total(self) -> int:
+        """Return the MACs of the whole model."""
+        return sum(self._by_module[_GLOBAL].values())
+
+    def count(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Count one call in eval mode."""
+        # The mode decomposes operators, as ptflops' own does, so that the observer sees the operators below autograd.
+        mode = _Dispatch(self._custom)
+        with evaluating(model), unfused(), mode:
+            report = roofprof.count(model, *args, **kwargs)
+        log_gaps(report, logging.getLogger("roofprof.compat.ptflops"))
+        # The rules by the user's own functions count for the model alone: the observer's rows have no arguments.
+        replaced = {_name(operator) for operator in self._custom}
+        for group in report.group("module", "op"):
+            path, operator = group.keys
+            short = operator.replace("::", ".")
+            if operator in self._ignored:
+                self._left_out[short] = None
+            elif operator not in replaced:
+                amount = _aten_macs(Observed(operator, group, None))
+                self._add(path, short, amount)
+                if not amount:
+                    self._zero[short] = None
+        for operator, amount in mode.counted.items():
+            if _name(operator) not in self._ignored:
+                self._by_module[_GLOBAL][operator] += amount
+
+    def _add(self, path: str, operator: str, amount: int) -> None:
+        if amount:
+            self._by_module[_GLOBAL][operator] += amount
+            if path and not path.startswith("("):
+                self._by_module[path.partition(".")[0]][operator] += amount
+
+    def text(self, to_string: Callable[[int], str], *, per_layer: bool) -> str:
+        """Return a line for each ignored operator and, where requested, the total and each module's operators."""
+        lines = [f"Warning: {operator} operation is ignored" for operator in self._left_out]
+        if per_layer:
+            lines.append(f"Total:{to_string(self.total)}")
+            for module, counts in self._by_module.items():
+                lines += [f"Module:  {module}", *(f"{name}: {to_string(value)}" for name, value in counts.items()), ""]
+        return _lines(lines)
+
+    def zero_text(self) -> str:
+        """Return a line for each operator that counts nothing."""
+        return _lines(f"Warning: {operator} operation is treated as a zero-op" for operator in self._zero)
+
+
+class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Does each operator, and asks the user's functions about theirs."""
+
+    def __init__(self, rules: Mapping[Any, _AtenRule]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._rules = rules
+        self.counted: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        rule = self._rules.get(func._overloadpacket)
+        if rule is not None:
+            self.counted[str(func._overloadpacket)] += rule(args, out if isinstance(out, tuple) else (out,))
+        return out
+
+
+def _name(operator: Any) -> str:
+    """Return the name "aten::convolution" for ``torch.ops.aten.convolution``."""
+    return str(operator).replace(".", "::", 1)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
 
 _CONVENTION = (
     'ptflops\' MACs are multiply-accumulates with 1 for each bias, and in its backend "pytorch" for each element of '
@@ -118,7 +253,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
     units: dict[str, Any] = {"units": flops_units, "precision": output_precision}
     custom = dict(custom_modules_hooks or {})
     if kind is FLOPS_BACKEND.ATEN:
-        counts = AtenCounts(_aten_rules(custom), ignore_modules)
+        counts = _AtenCounts(_aten_rules(custom), ignore_modules)
         counts.count(model, args, kwargs)
         macs = counts.total
         out.write(counts.zero_text() if verbose else "")
@@ -188,26 +323,19 @@ def _counted(
     watching: AbstractContextManager[None] = after_each_call(model, see) if custom else nullcontext()
     with evaluating(model), watching, unfused():
         report = roofprof.count(model, *args, **kwargs)
-    figures.add(report, convention.macs)
+    figures.add(report, _module_macs)
     log_gaps(report, logging.getLogger(__name__))
     return figures
 
 
 def _count_of(rule: Callable[..., None], module: nn.Module, inputs: tuple[Any, ...], output: Any) -> int:
     """Return the number that a custom rule adds to ``module.__flops__``, an attribute for as long as the rule runs."""
-    names = ("__flops__", "__params__")
-    before = {name: vars(module)[name] for name in names if name in vars(module)}
-    vars(module).update(__flops__=0, __params__=trainable_parameters(module))
-    try:
+    with attributes(module, __flops__=0, __params__=trainable_parameters(module)) as own:
         rule(module, inputs, output)
-        return int(vars(module)["__flops__"])
-    finally:
-        for name in names:
-            vars(module).pop(name, None)
-        vars(module).update(before)
+        return int(own["__flops__"])
 
 
-def _aten_rules(custom: Mapping[Any, Any]) -> dict[Any, AtenRule]:
+def _aten_rules(custom: Mapping[Any, Any]) -> dict[Any, _AtenRule]:
     modules = [kind.__name__ for kind in custom if isinstance(kind, type)]
     if modules:
         raise TypeError(f'the backend "aten" has rules by operator, not by module: {modules[0]}; use "pytorch"')

@@ -1,28 +1,8 @@
 """torchinfo's ``summary`` on roofprof's observer: ``from roofprof.compat.torchinfo import summary``.
 
-The convention is torchinfo's: a line for each call of a module, and as mult-adds its multiply-accumulates, one more for
-each bias that is added, and for norms and other layers without products one for each parameter and sample. It differs:
-
-==============================================  ==================================  =============================
-what the model does                             torchinfo                           here
-==============================================  ==================================  =============================
-attention, ``@``, functional calls              0                                   their MACs, in their module's line
-linear layer on three dimensions or more        its parameters x batch              the MACs that are done
-transposed convolution                          as if by its output's positions     the MACs that are done
-embedding                                       its whole table x batch             0
-recurrent cell                                  parameters x batch x hidden         the MACs that are done
-tied parameters                                 once for each layer                 once
-bytes of parameters of a container itself       left out                            counted
-input bytes                                     with Python's overhead              the tensors' data
-outputs: a dataclass, None, anything            TypeError                           its first tensor, or none
-TorchScript modules                             lines without figures               work and, where known, shapes
-the model raises                                RuntimeError around it              its own exception
-device                                          the model stays there               it is where it was
-unit of the total                               "(Units.GIGABYTES)"                 "(G)"
-mode "train"                                    statistics and modes are lost       the model is left as it was
-==============================================  ==================================  =============================
-
-The work of a module that is called several times is shared among its lines by the sizes of their outputs.
+The convention is torchinfo's: a line for each call of a module. Mult-adds are its multiply-accumulates, one more for
+each bias that is added, and for norms and other layers without products one for each parameter and sample. If a module
+is called several times, its lines share the work by the sizes of their outputs. docs/compat.md lists what differs.
 """
 
 from __future__ import annotations

@@ -1,43 +1,23 @@
 """torchsummary's ``summary`` on roofprof's observer: ``from roofprof.compat.torchsummary import summary``.
 
-The summary has a line for each call of a module, as the calls end, with its outputs and its own parameters; the sizes
-in MB are MiB, and "Forward/backward pass size" is twice the outputs of all lines. It differs where torchsummary is
-wrong:
-
-==============================================  ==================================  ==================================
-what the model does                             torchsummary                        here
-==============================================  ==================================  ==================================
-parameters other than weight and bias (LSTM)    left out                            counted
-parameters of the model itself, of others that  left out                            in the totals
-have no line
-a module that is called twice, tied parameters  in the totals each time             once
-a module in two places                          two lines for each call             one
-several inputs, a tuple of outputs              sizes multiplied with each other    added
-dtypes other than float32                       4 bytes an element                  their own sizes
-outputs: a dict, a dataclass, None              AttributeError                      the sizes of their tensors
-a model that is one layer                       AttributeError                      one line
-BatchNorm in training mode                      its statistics move on              the model is left as it was
-TorchScript modules                             an error, or one line               a line for each module
-device "cuda" where there is none, or where     the CPU; an error                   the call runs where the model is
-the model is not
-==============================================  ==================================  ==================================
+The summary has a line for each call of a module, as the calls end, with its outputs and its own parameters. The sizes
+in MB are MiB, and "Forward/backward pass size" is twice the outputs of all lines. docs/compat.md lists what differs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as nn_module
 
 import roofprof
 from roofprof.compat._call import (
+    global_hooks,
     keywords,
     named_places,
     positional,
@@ -154,7 +134,7 @@ def _called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             one = isinstance(output, torch.Tensor)
             lines.append(Line(module, shapes, one, sum(tensor.nbytes for tensor in tensors)))
 
-    with _hooked(after), undone(model, args, kwargs), unfused(), torch.no_grad():
+    with global_hooks(None, after), undone(model, args, kwargs), unfused(), torch.no_grad():
         report = roofprof.count(model, *args, **kwargs)
     called = {id(line.module) for line in lines}
     for row in report.rows:  # inside TorchScript no hook is called
@@ -175,15 +155,6 @@ def _has_line(path: str, module: nn.Module) -> bool:
     kind = getattr(module, "original_name", type(module).__name__)
     is_container = isinstance(module, (nn.Sequential, nn.ModuleList)) or kind in {"Sequential", "ModuleList"}
     return is_leaf if not path else not is_container
-
-
-@contextlib.contextmanager
-def _hooked(after: Any) -> Iterator[None]:
-    handle = nn_module.register_module_forward_hook(after)
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def _text(lines: list[Line], batch_size: int, totals: tuple[int, int], sizes: dict[str, float]) -> str:

@@ -8,8 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from roofprof import _C
-from roofprof.state.module_tables import tensors_of_modules
-from roofprof.state.state_roots import Contents, used_by
+from roofprof.state.state_roots import Contents, tensors_of_modules, used_by
 
 
 class Location(NamedTuple):

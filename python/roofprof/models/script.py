@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
-from roofprof.state.forks import lock_of_process
+from roofprof.state.shared_change import lock_of_process
 
 if TYPE_CHECKING:
     from roofprof.models.tree import ModelTree

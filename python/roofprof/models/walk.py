@@ -13,7 +13,7 @@ from roofprof.models import exported, script
 from roofprof.models.compiled import compiled_places, original
 from roofprof.models.location import Location, location_of
 from roofprof.models.tree import ModelTree, Tensors, packed_in, sizes_of
-from roofprof.state.module_tables import own_tables
+from roofprof.state.state_roots import own_tables
 
 
 def model_tree(model: object) -> ModelTree:

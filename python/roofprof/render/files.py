@@ -60,7 +60,7 @@ def _content(file: BinaryIO, largest: int) -> bytes:
     if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if not stat.S_ISREG(about.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
+        raise OSError(errno.EINVAL, "it is not a regular file but a pipe or a device")
     content = file.read(largest + 1) if about.st_size <= largest else b""
     size = max(about.st_size, len(content))
     if size > largest:

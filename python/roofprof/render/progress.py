@@ -8,7 +8,7 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from roofprof.state.forks import lock_of_process
+from roofprof.state.shared_change import lock_of_process
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,6 +1,6 @@
 // Numbers as text: as printf has them in the C locale, whatever the program's.
 
-#include "core/number_text.h"
+#include "core/phrases.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,6 @@
 #include <string>
 
 #include "commas.h"
-#include "core/phrases.h"
 
 namespace roofprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/possible_roofs.h"
+#include "core/roofs.h"
 
 #include <gtest/gtest.h>
 

@@ -179,7 +179,7 @@ TEST(Align, DifferentModulesAreNeverOne) {
   Recorded trace;
   forward(trace, instances_of_net(trace));
   forward(trace, instances_of_net(trace));
-  EXPECT_EQ(sentence(trace, Net()), "Net_0 and Net_1 of the trace both fit the model, and cannot be told apart");
+  EXPECT_EQ(sentence(trace, Net()), "Net_0 and Net_1 of the trace both fit the model, and cannot be distinguished");
   Recorded routed;  // one Net that calls another Linear the second time
   auto instances = instances_of_net(routed);
   forward(routed, instances);

@@ -1,6 +1,6 @@
 // What ran inside what, on a thread whose events have whole microseconds or nanoseconds.
 
-#include "kineto/host_tree.h"
+#include "kineto/counted_ops.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kineto/list_types.h"
 #include "kineto/trace_builder.h"
 
 namespace roofprof::kineto {

@@ -203,7 +203,7 @@ TEST_F(CeilingsCache, APipeInTheFolderIsPassedOverWithANote) {
   EXPECT_TRUE(again.is_new);
   EXPECT_EQ(again.roofs.ceilings, some_roofs());
   ASSERT_EQ(again.roofs.notes.size(), 3U);
-  EXPECT_NE(again.roofs.notes[0].find("no regular file"), std::string::npos) << again.roofs.notes[0];
+  EXPECT_NE(again.roofs.notes[0].find("not a regular file"), std::string::npos) << again.roofs.notes[0];
   EXPECT_NE(again.roofs.notes[1].find("not kept"), std::string::npos) << again.roofs.notes[1];
   EXPECT_TRUE(fs::is_fifo(file));
 }

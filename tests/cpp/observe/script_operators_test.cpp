@@ -1,6 +1,6 @@
 // Every operator that TorchScript has for itself is costed, known to need no cost, or named when it is met.
 
-#include "observe/operators/script_operators.h"
+#include "observe/script/script_calls.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "ops/call_builder.h"
-#include "ops/nested.h"
+#include "ops/registry.h"
 
 namespace roofprof::ops::testing {
 namespace {

@@ -13,7 +13,7 @@ from given_roofs import roofs
 from trackers import FORWARD_MACS, Classifier, tensorboard_events
 
 import roofprof
-from roofprof.callbacks._scalars import FIGURES, PREFIX, scalars
+from roofprof.callbacks._shared import FIGURES, PREFIX, scalars
 from roofprof.callbacks.loggers import log_report
 
 X = torch.rand(4, 6)

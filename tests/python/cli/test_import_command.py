@@ -379,7 +379,7 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
     Path("folder").mkdir()
     assert refused(run, "folder") == "folder: it is a folder; give the file that export_chrome_trace wrote\n"
     os.mkfifo("pipe")
-    assert "no regular file, but a pipe" in refused(run, "pipe")
+    assert "not a regular file but a pipe" in refused(run, "pipe")
     imported(run, "t.json.gz")
     assert refused(run, "r.json") == "r.json: it is a report of roofprof, no trace: `roofprof show` prints it\n"
 

@@ -75,7 +75,7 @@ def test_what_is_no_file_is_refused(reader, make, folder, capsys):
 
 def test_devices_are_not_read():
     for read in (read_whole, Report.from_json, Budget.load):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             read("/dev/zero")
 
 

@@ -12,7 +12,7 @@ import roofprof
 from roofprof import _report
 from roofprof.cli import main
 from roofprof.roofs.network import links
-from roofprof.roofs.network.fit import Point, fit, spread
+from roofprof.roofs.network.measure import Point, fit, spread
 
 SIZES = [1 << exponent for exponent in range(10, 29)]
 

@@ -11,7 +11,7 @@ import torch
 from given_roofs import profiler
 from torch import nn
 
-from roofprof.callbacks._step_window import StepWindow
+from roofprof.callbacks._shared import StepWindow
 from roofprof.cli import main
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class Stop(BaseException):
-    """Ends the program where it stands, without an error."""
+    """Ends the program at once, without an error."""
 
 
 def run_program(
@@ -23,8 +23,8 @@ def run_program(
 ) -> int:
     """Run the file, or the module as ``python -m`` does, and return its exit code once its threads have ended, too.
 
-    ended: is told when its main code has ended, and what it raised, before that is printed as Python prints it.
-    Raises OSError where the file cannot be read.
+    ended: called with the error that the main code raised, or None, before Python prints it.
+    Raises OSError if the file cannot be read.
     """
     main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
     threads = set(threading.enumerate())
@@ -50,7 +50,7 @@ def run_program(
 
 
 def _main_module() -> types.ModuleType:
-    """Return a module as the one that Python runs programs in."""
+    """Return a module like the one in which Python runs programs."""
     program = types.ModuleType("__main__")
     program.__dict__.update({"__builtins__": builtins, "__spec__": None, "__cached__": None})
     if sys.version_info < (3, 14):  # later they are made when they are asked for
@@ -63,7 +63,7 @@ def _wait_for_others_than(threads: set[threading.Thread]) -> None:
     if all(each.daemon or each in threads for each in threading.enumerate()):
         return
     try:
-        # The interpreter's own: it also lets go of executors' threads, and ends the main thread for who waits for that.
+        # The interpreter's function also lets executors' threads go, and marks the main thread as ended.
         threading._shutdown()  # type: ignore[attr-defined]
     except KeyboardInterrupt:
         sys.stderr.write("roofprof: interrupted while the program's threads were waited for\n")
@@ -91,7 +91,7 @@ def _exit_code(ended: Callable[[BaseException | None], None], program: Callable[
 
 
 def _of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Without the frames that ran it."""
+    """Return the traceback without the frames that ran the program."""
     ours = {__file__, runpy.__file__, "<frozen runpy>"}
     while trace is not None and traceback.extract_tb(trace, limit=1)[0].filename in ours:
         trace = trace.tb_next

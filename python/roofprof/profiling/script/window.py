@@ -1,43 +1,105 @@
-"""Which calls of which module are profiled, while a program runs that knows nothing of it."""
+"""Chooses the calls of a module that are profiled while a program runs that knows nothing of roofprof."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
+import re
 import sys
 import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from roofprof import _C
 from roofprof._C import Note
+from roofprof.models.compiled import Compilations
+from roofprof.models.hooks import ModuleHooks, unwarned
 from roofprof.profiling import scopes
 from roofprof.profiling.profiler import RooflineProfiler
 from roofprof.profiling.scopes import Region
-from roofprof.profiling.script.names import Names
-from roofprof.profiling.script.outer_calls import outer_calls
 from roofprof.profiling.script.program import Stop
 from roofprof.report.report import Report
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Without a wish, so many calls warm up. They are profiled one by one, so that a program with fewer has a report.
+
+class Names:
+    """Finds the module that a name means: a variable, a class, or "Class[2]".
+
+    variables: the program's; None: those of ``__main__``.
+    """
+
+    def __init__(self, variables: Mapping[str, Any] | None) -> None:
+        self._variables = variables
+        self._places: dict[str, list[weakref.ref[torch.nn.Module]]] = {}  # by class, as they were first called
+
+    def is_named(self, module: torch.nn.Module, name: str) -> bool:
+        """Return whether the module, which is called now, has that name."""
+        if found := re.fullmatch(r"(\w+)\[(\d+)\]", name):
+            return type(module).__name__ == found[1] and self._place(module) == int(found[2])
+        return type(module).__name__ == name or self._variable(name) is module
+
+    def _variable(self, name: str) -> object:
+        """Return the program's value of a dotted name; None if there is none."""
+        first, *rest = name.split(".")
+        variables = vars(sys.modules["__main__"]) if self._variables is None else self._variables
+        value = variables.get(first)
+        for part in rest:
+            value = getattr(value, part, None)
+        return value
+
+    def _place(self, module: torch.nn.Module) -> int:
+        """Return the module's place among the called objects of its class, in the order of their first calls."""
+        places = self._places.setdefault(type(module).__name__, [])
+        for place, known in enumerate(places):
+            if known() is module:
+                return place
+        places.append(weakref.ref(module))
+        return len(places) - 1
+
+
+@contextlib.contextmanager
+def outer_calls(
+    begin: Callable[[torch.nn.Module], bool],
+    end: Callable[[torch.nn.Module], None],
+    missed: Callable[[torch.nn.Module], None],
+) -> Iterator[None]:
+    """Ask ``begin(module)`` before each outer call whether to take it, and call ``end(module)`` after those taken.
+
+    Calls inside a call that is taken are not reported. torch's compiler does not see the hooks; for a call that it
+    compiles as a whole, ``missed(module)`` is called instead.
+    """
+    calls = _C.OuterCalls(begin, end)
+    compilations = Compilations(missed=missed)
+    hooks = ModuleHooks(calls.enter_hook, calls.leave_hook)
+    with contextlib.ExitStack() as made:
+        made.callback(calls.forget)
+        made.callback(hooks.remove)
+        hooks.register()
+        made.enter_context(unwarned())
+        made.enter_context(compilations.watched())
+        made.enter_context(compilations.kept_from(hooks))
+        yield
+
+
+# The number of calls that warm up by default. They are profiled one by one, so that a program with fewer has a report.
 WARM_UP = 3
-# Where calls of another phase come in between, so many windows begin; the longest is taken.
+# The number of windows that begin if calls of another phase interrupt them; the longest is taken.
 MOST_TRIES = 3
 
 TRAIN, EVAL = "train", "eval"
 
 
 def phase_of(module: torch.nn.Module) -> str:
-    """What a call of the module that begins now is for: training computes gradients, in training mode."""
+    """Return the phase of a call that begins now: TRAIN computes gradients, in training mode."""
     return TRAIN if module.training and torch.is_grad_enabled() else EVAL
 
 
@@ -60,7 +122,7 @@ class Seen:
 
 
 class Worth(NamedTuple):
-    """What makes one window better than another: warm, of training, longer."""
+    """Compares windows: a better one is warm, is of training, or is longer."""
 
     is_warm: bool
     trains: bool
@@ -78,7 +140,7 @@ class Taken:
         self._report: Report | None = None
 
     def report(self) -> Report:
-        """Return its report. The first call makes it; then nothing here holds the model any more."""
+        """Return the window's report. The first call makes it; after that nothing here holds the model."""
         if self._profiler is not None:
             self._report, self._profiler = self._profiler.report(), None
         assert self._report is not None
@@ -89,13 +151,15 @@ class Window:
     """Profiles the module that takes most, or the named one, from one of its calls up to a later one.
 
     name: of a variable of the program's, of a class, or "Class[2]" for the third object of that class that is called;
-    None: the module with parameters and the most time in calls that are inside of no other module's. skip: calls before
-    the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step lasts from one call to
-    the next. phase: of its calls, TRAIN or EVAL; None: of one phase, TRAIN if the program trains. complete: called once
-    there is a report to write, perhaps again with a better one. stop: end the program after the window. whole: calls of
-    all phases; where no calls are skipped the window begins with the module's first, and begins anew only where another
-    module has taken more time before either was called WARM_UP times. variables: the program's; None: those of
-    `__main__`.
+        None: the module with parameters that takes most time in calls from outside of all other modules.
+    skip: calls before the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step
+        lasts from one call to the next.
+    phase: of its calls, TRAIN or EVAL; None: of one phase, TRAIN if the program trains.
+    complete: called when there is a report to write, perhaps again with a better one. stop: end the program after the
+        window.
+    whole: take calls of all phases. If no calls are skipped, the window begins with the module's first call, and begins
+        again only if another module has taken more time before either was called WARM_UP times.
+    variables: the program's; None: those of `__main__`.
     """
 
     def __init__(
@@ -137,7 +201,7 @@ class Window:
         self._done = False
 
     def __enter__(self) -> Self:
-        """From here on, calls of modules are noticed."""
+        """Begin to notice calls of modules."""
         self._undo.callback(setattr, RooflineProfiler, "_begin", RooflineProfiler._begin)
         begin_of_any = RooflineProfiler._begin
 
@@ -154,17 +218,17 @@ class Window:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """The program ended."""
+        """End the window with the program."""
         self.end(error)
 
     def end_of_thread(self, error: BaseException | None) -> None:
-        """The code of the calling thread has ended. Others may call modules yet."""
+        """End the window if it is the calling thread's, whose code has ended. Other threads may still call modules."""
         with self._lock:
             if self._is_open and threading.get_ident() == self._thread:
                 self.end(error)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Close what is open, and leave nothing behind."""
+        """Close the open block, and leave nothing behind."""
         with self._lock:
             self._done = True
             self._undo.close()
@@ -173,26 +237,26 @@ class Window:
 
     @property
     def is_ours(self) -> bool:
-        """This process began the window: a child has a copy, of which it shall do nothing."""
+        """True in the process that began the window; a forked child has a copy, which must do nothing."""
         return os.getpid() == self._process
 
     def report(self) -> Report | None:
-        """Of the window; None where nothing was called in it."""
+        """Return the window's report; None if nothing was called in it."""
         return None if self._best is None else self._best.report()
 
     @property
     def profiled(self) -> int:
-        """Steps in the report."""
+        """The number of steps in the report."""
         return 0 if self._best is None else self._best.worth.steps
 
     @property
     def profiled_phase(self) -> str | None:
-        """Of all its calls; None: of any."""
+        """The phase of all calls in the report; None: they are of any phase."""
         return None if self._best is None else self._best.phase
 
     @property
     def calls(self) -> int:
-        """Of the profiled module from outside of others, with those before and after the window."""
+        """The number of calls of the profiled module from outside of others, also those before and after the window."""
         return sum(seen.calls for seen in self.seen.values() if self._is_profiled(seen))
 
     def others(self) -> list[Seen]:
@@ -225,7 +289,7 @@ class Window:
         seen.seconds += time.perf_counter() - begin
 
     def _call_is_one(self, module: torch.nn.Module) -> bool:
-        """Whether it is one from outside, or by the name that was given."""
+        """Return whether the call matters: the window is open to calls, and the module has the given name, if any."""
         if self._done or not self.is_ours:
             return False
         if self.name is not None and not self._names.is_named(module, self.name):
@@ -243,7 +307,7 @@ class Window:
         return seen
 
     def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
-        """A call begins, and with it perhaps the window, a step of it, or what comes after."""
+        """Handle a call that begins: it may begin the window or a step, or end the window."""
         if self._is_open and threading.get_ident() != self._thread:
             return
         phase = None if self._whole else phase_of(module)
@@ -261,7 +325,7 @@ class Window:
             self.model = seen
         if not goes_on or self._warms_up:
             self._open(module, phase)
-            self._warms_up = warms_up and not self._whole  # if so, it begins anew with the next call
+            self._warms_up = warms_up and not self._whole  # if so, it begins again with the next call
         elif self._left > 1:
             self._left -= 1
             self._step()
@@ -271,14 +335,14 @@ class Window:
                 raise Stop
 
     def _phases(self) -> set[str | None]:
-        """Those of which there is no window yet."""
+        """Return the phases that have no window yet."""
         requested = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
         return {phase for phase in requested if self._tries[phase] < MOST_TRIES}
 
     def _is_wanted(self, seen: Seen) -> bool:
         if self.model is not None:
             return self.model is seen
-        # Without parameters are losses, and what prepares inputs.
+        # Losses, and modules that prepare inputs, have no parameters.
         wanted = [one for one in self.seen.values() if one.has_parameters or self.name is not None]
         return max(wanted, key=lambda one: one.seconds, default=None) is seen
 
@@ -295,7 +359,7 @@ class Window:
         self._profiler = RooflineProfiler(module)
         self._left, self._profiled = self._steps, 1
         self._profiler.__enter__()
-        for region in self._open_regions():  # what they are around begins now
+        for region in self._open_regions():  # the code inside them begins now
             region.open()
 
     def _step(self) -> None:
@@ -321,7 +385,7 @@ class Window:
             self._best = Taken(worth, phase, profiler)
 
     def _end_window(self) -> None:
-        """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""
+        """End a window that has all its steps, or that a call of another phase interrupts; a better one may follow."""
         phase = self._open_phase
         is_warm, has_all = not self._warms_up, self._left == 1
         self._close(None)
@@ -337,20 +401,41 @@ class Window:
     # ---- regions
 
     def entered(self, region: Region) -> None:
-        """A region begins on this thread."""
+        """Note that a region begins on this thread."""
         self._open_regions().append(region)
 
     def left(self, region: Region) -> None:
-        """It has ended."""
+        """Note that a region has ended."""
         if region in self._open_regions():  # else it was entered before the window was made
             self._open_regions().remove(region)
 
     def _open_regions(self) -> list[Region]:
-        """On this thread, the outer before the inner."""
+        """Return the regions that are open on this thread, outer before inner."""
         regions: list[Region] = self._local.__dict__.setdefault("regions", [])
         return regions
 
 
 def _may_train() -> bool:
-    """Whether the program has an optimizer."""
+    """Return whether the program has an optimizer."""
     return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
+
+
+def named(modules: list[Seen]) -> str:
+    """Return the types of modules with the numbers of their calls."""
+    names = ", ".join(f"{one.type} ({one.calls})" for one in modules[:5])
+    return f"{names} and {len(modules) - 5} more" if len(modules) > 5 else names
+
+
+def why_nothing(window: Window, skip: int | None) -> str:
+    """Return one sentence that says why a window has no report. ``skip``: as it was requested."""
+    if window.met_another and not window.seen:
+        return "nothing was profiled: roofprof itself is called there, before any module is, and profilers do not nest"
+    if window.name and not window.seen:
+        called = ", ".join(f"{name} ({calls})" for name, calls in window.not_named.most_common(5)) or "none"
+        return f"nothing was profiled: no module that was called is '{window.name}'; called were {called}"
+    called = named(list(window.seen.values()))
+    if called and not any(one.has_parameters for one in window.seen.values()):
+        return f"nothing was profiled: no module with parameters was called, but {called}; --model chooses one"
+    if called:
+        return f"nothing was profiled: with --skip {skip} too few calls are left of {called}"
+    return "nothing was profiled: no torch.nn module was called"

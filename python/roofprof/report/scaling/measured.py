@@ -12,7 +12,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.report.report import Report
 
-# These prefixes mark collectives, as in csrc/analysis/ranks/rank_line.cpp: their bytes are not the model's work.
+# These prefixes mark collectives, as in csrc/analysis/ranks/rank_figures.cpp: their bytes are not the model's work.
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::")
 _WRAPPERS = {"DistributedDataParallel", "FullyShardedDataParallel"}
 

@@ -1,4 +1,4 @@
-#include "analysis/predict/autocast.h"
+#include "analysis/predict/op_features.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include "analysis/predict/op_features.h"
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/parameters.h"
-#include "analysis/predict/target_device.h"
 #include "roofprof/ceilings.h"
 #include "support/profile_builder.h"
 

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "analysis/predict/plain_device.h"
-#include "analysis/predict/predictor.h"
 #include "commas.h"
 #include "core/json/members.h"
 

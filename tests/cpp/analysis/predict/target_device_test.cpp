@@ -1,4 +1,4 @@
-#include "analysis/predict/target_device.h"
+#include "analysis/predict/op_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Sizes and bandwidths of collectives, by nccl-tests' definitions (doc/PERFORMANCE.md), and the network's roof.
 
-#include "analysis/ranks/collective_rows.h"
+#include "analysis/ranks/collectives.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
 // Waits of ranks for each other, drawn by hand.
 
-#include "analysis/ranks/merged_collectives.h"
+#include "analysis/ranks/collectives.h"
 
 #include <gtest/gtest.h>
 
-#include "analysis/ranks/collective_rows.h"
 #include "analysis/ranks/rank_merger.h"
 #include "support/profile_builder.h"
 

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "analysis/ranks/rank_figures.h"
-#include "analysis/ranks/rank_line.h"
 #include "support/profile_builder.h"
 
 namespace roofprof {

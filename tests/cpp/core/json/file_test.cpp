@@ -79,8 +79,8 @@ TEST_F(Files, WhatCannotBeReadIsNamed) {
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);  // nobody writes to it
   for (const auto& [path, reason] : {std::pair{at("missing"), "No such file"},
                                      {folder_.string(), "folder"},
-                                     {at("pipe"), "no regular file"},
-                                     {std::string("/dev/zero"), "no regular file"}}) {
+                                     {at("pipe"), "not a regular file"},
+                                     {std::string("/dev/zero"), "not a regular file"}}) {
     try {
       static_cast<void>(read_whole_file(path));
       FAIL() << "no exception";

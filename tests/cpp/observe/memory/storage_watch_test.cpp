@@ -1,4 +1,4 @@
-#include "observe/memory/storage_watch.h"
+#include "observe/memory/memory_ledger.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>

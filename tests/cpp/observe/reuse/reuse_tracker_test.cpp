@@ -1,4 +1,4 @@
-#include "observe/reuse/reuse_tracker.h"
+#include "observe/reuse/reuse_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,84 @@
+#include "analysis/exposed.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/collective_kinds.h"
+
+namespace roofprof {
+
+namespace {
+
+// The part of its exposed time that the network's roof explains.
+double needed_share(const ProfileData& data, const CollectiveBucket& collective) {
+  const auto bound_ns = network_bound_ns(data, collective);
+  if (!bound_ns || collective.exposed_ns <= 0) return 0;
+  return std::min(1.0, *bound_ns / static_cast<double>(collective.exposed_ns));
+}
+
+bool is_known(const ProfileData& data) {
+  const auto& collectives = data.collectives;
+  return !collectives.exposed_in.empty() || std::ranges::all_of(collectives.collectives, [](const auto& one) {
+    return one.timed_calls == 0 || (one.exposed_known && one.exposed_ns == 0);
+  });
+}
+
+}  // namespace
+
+const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group) {
+  if (collective == name_of(CollectiveKind::recv)) collective = name_of(CollectiveKind::send);
+  const auto found = std::ranges::find_if(ceilings.network, [&](const NetworkCeiling& roof) {
+    return roof.collective == collective && roof.backend == group.backend && roof.ranks == group.ranks;
+  });
+  return found == ceilings.network.end() || found->bytes_per_second <= 0 ? nullptr : &*found;
+}
+
+std::optional<double> network_bound_ns(const ProfileData& data, const CollectiveBucket& collective) {
+  const auto& op = data.ops[static_cast<std::size_t>(collective.bucket)];
+  const auto& group = data.collectives.groups[static_cast<std::size_t>(collective.group)];
+  const auto kind = collective_of(op.op);
+  if (!kind || op.calls <= 0) return std::nullopt;
+  const auto* roof = network_roof(data.ceilings, name_of(*kind), group);
+  if (roof == nullptr) return std::nullopt;
+  const auto calls = static_cast<double>(collective.timed_calls);
+  const double bytes = static_cast<double>(message_bytes(*kind, op.work, group.ranks)) / static_cast<double>(op.calls);
+  const double sent = bus_factor(*kind, group.ranks) * bytes * calls;
+  return roof->latency_ns * calls + sent / roof->bytes_per_second * 1e9;
+}
+
+Exposed& Exposed::operator+=(const Exposed& other) {
+  if (other.time_ns > time_ns) backend = other.backend;
+  time_ns = saturating_add(time_ns, other.time_ns);
+  needed_ns = saturating_add(needed_ns, other.needed_ns);
+  return *this;
+}
+
+std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data) {
+  if (!is_known(data)) return std::nullopt;
+  const auto& collectives = data.collectives;
+  std::vector<ExposedPart> parts;
+  for (const auto& part : collectives.exposed_in) {
+    const auto& collective = collectives.collectives[static_cast<std::size_t>(part.collective)];
+    const double needed = needed_share(data, collective) * static_cast<double>(part.exposed_ns);
+    const auto& backend = collectives.groups[static_cast<std::size_t>(collective.group)].backend;
+    parts.push_back({part.module, part.region, {part.exposed_ns, std::llround(needed), backend}});
+  }
+  if (!data.device_timed) return parts;
+  // A device's rows have all of the time of their kernels, also where other kernels hid it.
+  for (const auto& collective : collectives.collectives) {
+    const auto& op = data.ops[static_cast<std::size_t>(collective.bucket)];
+    const auto hidden_ns = std::max<std::int64_t>(collective.time_ns - collective.exposed_ns, 0);
+    parts.push_back({op.module, op.region, {0, hidden_ns, ""}});
+  }
+  return parts;
+}
+
+std::optional<std::vector<Exposed>> exposed_by_module(const ProfileData& data) {
+  const auto parts = exposed_parts(data);
+  if (!parts) return std::nullopt;
+  std::vector<Exposed> exposed(data.modules.size());
+  for (const auto& part : *parts) exposed[index_of(part.module)] += part.exposed;
+  return exposed;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,244 @@
+#include "analysis/ranks/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+
+#include "analysis/derivations.h"
+#include "analysis/exposed.h"
+#include "analysis/rows.h"
+#include "core/collective_kinds.h"
+
+namespace roofprof {
+
+namespace {
+
+std::int64_t times(double factor, std::int64_t bytes) { return std::llround(factor * static_cast<double>(bytes)); }
+
+std::optional<std::int64_t> bytes_by(Algorithm algorithm, CollectiveKind kind, const Collective& row) {
+  const auto factor = wire_factor(kind, algorithm, row.ranks);
+  return factor ? std::optional(times(*factor, row.bytes)) : std::nullopt;
+}
+
+void add_times(const CollectiveBucket& bucket, double share, double factor, Collective& row) {
+  row.time_ns = bucket.time_ns;
+  if (bucket.exposed_known) row.exposed_ns = bucket.exposed_ns;
+  if (bucket.waited_calls == bucket.timed_calls) {
+    row.wait_ns = bucket.wait_ns;
+    row.transfer_ns = bucket.transfer_ns;
+  }
+  const auto seconds = static_cast<double>(row.transfer_ns.value_or(bucket.time_ns)) * 1e-9;
+  if (seconds <= 0 || row.bytes <= 0) return;
+  row.algorithm_bandwidth = share * static_cast<double>(row.bytes) / seconds;
+  row.bus_bandwidth = *row.algorithm_bandwidth * factor;
+}
+
+void add_bound(double bound_ns, Collective& row) {
+  row.lower_bound_ns = std::llround(bound_ns);
+  row.bound = {BoundKind::network, row.backend};
+  if (!row.time_ns || *row.time_ns <= 0) return;
+  row.percent_of_roof = 100 * bound_ns / static_cast<double>(*row.time_ns);
+  row.wasted_ns = std::max<std::int64_t>(*row.time_ns - *row.lower_bound_ns, 0);
+}
+
+}  // namespace
+
+std::vector<Collective> collective_rows(const ProfileData& data) {
+  record_derivation("collectives", data);
+  std::vector<Collective> rows;
+  for (const auto& bucket : data.collectives.collectives) {
+    const auto& op = data.ops[static_cast<std::size_t>(bucket.bucket)];
+    const auto& group = data.collectives.groups[static_cast<std::size_t>(bucket.group)];
+    const auto kind = collective_of(op.op);
+    if (!kind || op.calls <= 0 || bucket.calls <= 0) continue;
+    Collective row;
+    row.name = name_of(*kind);
+    row.op = op.op;
+    row.group = group.name;
+    row.backend = group.backend;
+    row.ranks = group.ranks;
+    row.hosts = group.hosts;
+    row.module = data.modules[index_of(op.module)].path;
+    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.phase));
+    row.dtype = op.dtype;
+    row.shapes = op.shapes;
+    row.calls = bucket.calls;
+    row.timed_calls = bucket.timed_calls;
+    // An op may be called in several groups.
+    const auto all = message_bytes(*kind, op.work, group.ranks);
+    row.bytes = times(static_cast<double>(bucket.calls) / static_cast<double>(op.calls), all);
+    const double factor = bus_factor(*kind, group.ranks);
+    row.wire_bytes = times(factor, row.bytes);
+    row.ring_bytes = bytes_by(Algorithm::ring, *kind, row);
+    row.tree_bytes = bytes_by(Algorithm::tree, *kind, row);
+    row.direct_bytes = bytes_by(Algorithm::direct, *kind, row);
+    const double share = static_cast<double>(bucket.timed_calls) / static_cast<double>(bucket.calls);
+    if (bucket.timed_calls > 0) add_times(bucket, share, factor, row);
+    if (const auto bound_ns = network_bound_ns(data, bucket)) add_bound(*bound_ns, row);
+    rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater{},
+                           [](const Collective& row) { return std::tuple(row.time_ns.value_or(-1), row.bytes); });
+  return rows;
+}
+
+void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
+  struct Sum {
+    bool any = false;  // collectives that it caused
+    std::int64_t caused_ns = 0;
+    std::int64_t exposed_ns = 0;
+  };
+  std::vector<Sum> sums(data.modules.size() + 1);  // the last one is of all
+  const auto add = [&](ModuleId module, auto add_to) {
+    add_to(sums.back());
+    for (; module >= 0; module = data.modules[index_of(module)].parent) add_to(sums[index_of(module)]);
+  };
+  bool any = false;
+  for (const auto& bucket : data.collectives.collectives) {
+    if (bucket.timed_calls == 0) continue;
+    any = true;
+    add(data.ops[static_cast<std::size_t>(bucket.bucket)].module, [&](Sum& sum) {
+      sum.any = true;
+      sum.caused_ns = saturating_add(sum.caused_ns, bucket.time_ns);
+    });
+  }
+  const auto exposed = any ? exposed_by_module(data) : std::nullopt;
+  for (std::size_t id = 0; exposed && id < exposed->size(); ++id) {
+    add(static_cast<ModuleId>(id),
+        [&](Sum& sum) { sum.exposed_ns = saturating_add(sum.exposed_ns, (*exposed)[id].time_ns); });
+  }
+  const auto add_to_row = [&](const Sum& sum, RooflineRow& row) {
+    if (sum.any) row.communication_ns = sum.caused_ns;
+    if (exposed && row.time_ns) row.exposed_communication_ns = sum.exposed_ns;
+  };
+  const auto ids = row_modules(data);
+  for (std::size_t i = 0; i < rows.size(); ++i) add_to_row(sums[index_of(ids[i])], rows[i]);
+  add_to_row(sums.back(), total);
+}
+
+namespace {
+
+// Returns whether no rank's call ends before all ranks have called.
+bool synchronizes(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::barrier:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_between_two(CollectiveKind kind) { return kind == CollectiveKind::send || kind == CollectiveKind::recv; }
+
+}  // namespace
+
+std::int64_t MergedCollectives::group_of(const ProcessGroup& group) {
+  const auto [place, fresh] = group_places_.try_emplace(group.name, std::ssize(groups_));
+  if (fresh) {
+    groups_.push_back(group);
+    hosts_.emplace_back();
+  }
+  return place->second;
+}
+
+std::int64_t MergedCollectives::collective_of_bucket(std::int64_t bucket, std::int64_t group) {
+  const auto [place, fresh] = places_.try_emplace({bucket, group}, std::ssize(collectives_));
+  if (fresh) collectives_.push_back({.bucket = bucket, .group = group, .exposed_known = true});
+  return place->second;
+}
+
+void MergedCollectives::add(const ProfileData& data, const MergedIndices& indices,
+                            const std::vector<std::int64_t>& buckets, const std::string& host,
+                            const std::optional<ClockOffset>& clock) {
+  std::vector<std::int64_t> places;
+  for (const auto& own : data.collectives.collectives) {
+    const auto group = group_of(data.collectives.groups[static_cast<std::size_t>(own.group)]);
+    hosts_[static_cast<std::size_t>(group)].insert(host);
+    const auto place = collective_of_bucket(buckets[static_cast<std::size_t>(own.bucket)], group);
+    places.push_back(place);
+    auto& sum = collectives_[static_cast<std::size_t>(place)];
+    sum.calls = saturating_add(sum.calls, own.calls);
+    sum.timed_calls = saturating_add(sum.timed_calls, own.timed_calls);
+    sum.time_ns = saturating_add(sum.time_ns, own.time_ns);
+    sum.exposed_ns = saturating_add(sum.exposed_ns, own.exposed_ns);
+    sum.exposed_known = sum.exposed_known && own.exposed_known;
+  }
+  places_known_ = places_known_ && exposed_by_module(data).has_value();
+  for (const auto& part : data.collectives.exposed_in) {
+    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.module(part.module),
+                                part.phase, indices.region(part.region)}];
+    sum_ns = saturating_add(sum_ns, part.exposed_ns);
+  }
+  time_.add(data.collectives.time_ns);
+  exposed_.add(data.collectives.exposed_ns);
+  const std::int64_t rank = ranks_++;
+  if (!clock) return;
+  error_ns_ = std::max(error_ns_, clock->error_ns);
+  for (const auto& call : data.collectives.calls) {
+    const auto& own = data.collectives.collectives[static_cast<std::size_t>(call.collective)];
+    const auto& name = data.ops[static_cast<std::size_t>(own.bucket)].op;
+    const auto kind = collective_of(name);
+    if (!kind || is_between_two(*kind) || call.sequence < 0) continue;
+    const auto op = ops_.try_emplace(name, std::ssize(ops_)).first->second;
+    const auto place = places[static_cast<std::size_t>(call.collective)];
+    const auto group = collectives_[static_cast<std::size_t>(place)].group;
+    calls_.push_back(
+        {{group, op, call.sequence}, place, rank, call.begin_ns + clock->offset_ns, call.end_ns + clock->offset_ns});
+  }
+}
+
+void MergedCollectives::split(const Call* first, const Call* last, CollectiveData& data,
+                              std::vector<Intervals>& waits) const {
+  const auto& group = groups_[static_cast<std::size_t>(first->instance.group)];
+  if (last - first != group.ranks) return;
+  const auto all_called =
+      std::max_element(first, last, [](const Call& a, const Call& b) { return a.begin_ns < b.begin_ns; })->begin_ns;
+  const auto first_end =
+      std::min_element(first, last, [](const Call& a, const Call& b) { return a.end_ns < b.end_ns; })->end_ns;
+  const auto name = std::ranges::find(ops_, first->instance.op, [](const auto& op) { return op.second; })->first;
+  // Else these are not the same call.
+  if (synchronizes(*collective_of(name)) && all_called > first_end + 2 * error_ns_) return;
+  for (const auto* call = first; call != last; ++call) {
+    auto& collective = data.collectives[static_cast<std::size_t>(call->collective)];
+    const auto wait = std::clamp<std::int64_t>(all_called, call->begin_ns, call->end_ns) - call->begin_ns;
+    ++collective.waited_calls;
+    collective.wait_ns += wait;
+    collective.transfer_ns += call->end_ns - call->begin_ns - wait;
+    waits[static_cast<std::size_t>(call->rank)].push_back({call->begin_ns, call->begin_ns + wait});
+  }
+}
+
+void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting) {
+  waiting.assign(static_cast<std::size_t>(ranks_), std::nullopt);
+  data.collectives.groups = groups_;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (!hosts_[i].contains("")) data.collectives.groups[i].hosts = std::ssize(hosts_[i]);
+  }
+  data.collectives.collectives = collectives_;
+  for (const auto& [place, exposed_ns] : exposed_in_) {
+    const auto& [collective, module, phase, region] = place;
+    if (places_known_) data.collectives.exposed_in.push_back({collective, module, phase, region, exposed_ns});
+  }
+  data.collectives.time_ns = time_.value();
+  data.collectives.exposed_ns = exposed_.value();
+  std::vector<Intervals> waits(static_cast<std::size_t>(ranks_));
+  std::ranges::sort(calls_, {}, &Call::instance);
+  for (auto first = calls_.begin(); first != calls_.end();) {
+    const auto last =
+        std::ranges::find_if(first, calls_.end(), [&](const Call& call) { return call.instance != first->instance; });
+    split(&*first, &*first + (last - first), data.collectives, waits);
+    first = last;
+  }
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    if (waits[i].empty()) continue;
+    unite(waits[i]);
+    waiting[i] = length_of(waits[i]);
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,84 @@
+#pragma once
+// Collectives with their figures.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analysis/ranks/merged_sums.h"
+#include "core/interval.h"
+#include "core/profile_data.h"
+#include "roofprof/collectives.h"
+
+namespace roofprof {
+
+// The longest first, then those with most bytes.
+std::vector<Collective> collective_rows(const ProfileData& data);
+
+// Adds to the rows, and to the total, how long the collectives that they caused took, and how much of the rows' own
+// time passed with communication exposed.
+void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
+
+// ---- The collectives of all ranks: sums, and how long each rank waited for the last one to call.
+
+// The time that must be added to a rank's clock to get the first rank's.
+struct ClockOffset {
+  std::int64_t offset_ns = 0;
+  std::int64_t error_ns = 0;  // at most so far off
+
+  bool operator==(const ClockOffset&) const = default;
+};
+
+class MergedCollectives {
+ public:
+  // `buckets`: by the index of each of its ops the merged one. `host`: empty where it is not known, as `clock`.
+  void add(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
+           const std::string& host, const std::optional<ClockOffset>& clock);
+  // Into a profile that has the merged ops; `waiting` gets how long each rank waited in any collective, in the order of
+  // add(). Empty where none of its calls was found on all ranks.
+  void write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting);
+
+  // The largest among the ranks' clocks.
+  std::int64_t clock_error_ns() const { return error_ns_; }
+
+ private:
+  // The same call on all ranks of a group: its group, its operator and its number there.
+  struct Instance {
+    std::int64_t group = 0;
+    std::int64_t op = 0;
+    std::int64_t sequence = 0;
+    auto operator<=>(const Instance&) const = default;
+  };
+  struct Call {
+    Instance instance;
+    std::int64_t collective = 0;
+    std::int64_t rank = 0;  // which add()
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+  };
+
+  std::int64_t group_of(const ProcessGroup& group);
+  std::int64_t collective_of_bucket(std::int64_t bucket, std::int64_t group);
+  void split(const Call* first, const Call* last, CollectiveData& data, std::vector<Intervals>& waits) const;
+
+  std::vector<ProcessGroup> groups_;
+  std::vector<std::set<std::string>> hosts_;  // of each of them
+  std::map<std::string, std::int64_t> group_places_;
+  std::vector<CollectiveBucket> collectives_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> places_;  // by merged op and group
+  std::map<std::string, std::int64_t, std::less<>> ops_;
+  std::vector<Call> calls_;
+  std::int64_t ranks_ = 0;
+  std::int64_t error_ns_ = 0;
+  KnownSum time_, exposed_;
+  using Place = std::tuple<std::int64_t, ModuleId, Phase, RegionId>;
+  std::map<Place, std::int64_t> exposed_in_;
+  bool places_known_ = true;  // on all ranks
+};
+
+}  // namespace roofprof

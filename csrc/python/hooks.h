@@ -1,0 +1,88 @@
+#pragma once
+// Hooks that know no profile: C functions as hooks of torch's, since nothing costs less around each call; calls of
+// modules from outside of all others; interrupts that wait.
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+
+namespace roofprof::python {
+
+// Returns the object that a function of bind_hook() is bound to.
+template <class Owner>
+Owner& bound(PyObject* capsule) {
+  return *static_cast<Owner*>(PyCapsule_GetPointer(capsule, nullptr));
+}
+
+// Returns `function` (METH_FASTCALL) as a Python callable whose self is a capsule that keeps the object alive.
+template <class Owner, auto function>
+pybind11::object bind_hook(const char* name, const pybind11::object& owner) {
+  static PyMethodDef definition = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+                                   METH_FASTCALL, nullptr};
+  auto capsule =
+      pybind11::reinterpret_steal<pybind11::object>(PyCapsule_New(&owner.cast<Owner&>(), nullptr, [](PyObject* self) {
+        Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(self)));
+      }));
+  PyCapsule_SetContext(capsule.ptr(), owner.inc_ref().ptr());
+  return pybind11::reinterpret_steal<pybind11::object>(PyCFunction_New(&definition, capsule.ptr()));
+}
+
+// ---- Ctrl-C can come between any two steps of Python code; it waits where it would leave half of something undone
+
+// Makes an interrupt that Python's handler would raise wait while this object lives; it is raised at the next step of
+// Python code after that. Does nothing on threads other than the main one, which get no interrupts.
+class InterruptsHeld {
+ public:
+  InterruptsHeld();
+  ~InterruptsHeld();
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+
+ private:
+  pybind11::object signal_;  // empty: no interrupt is made to wait
+  pybind11::object handler_;
+  bool came_before_ = false;
+};
+
+// Returns a method of a class that does the same and makes interrupts wait. It is not a Python function, so it is not
+// interrupted as it begins.
+pybind11::object uninterrupted(const pybind11::function& method);
+
+// Wraps a context manager so that its beginning and end are not interrupted; the code between them is.
+class Uninterrupted {
+ public:
+  explicit Uninterrupted(pybind11::object inner) : inner_(std::move(inner)) {}
+  pybind11::object enter() const;
+  pybind11::object exit(const pybind11::args& raised) const;
+
+ private:
+  pybind11::object inner_;
+};
+
+// Asks Python about each call of a torch.nn module from outside of all others whether it matters. If it does, the calls
+// inside it are not asked about, and Python learns when it ends. Python's part runs with torch's compiler switched off,
+// which would compile it, too.
+class OuterCalls {
+ public:
+  // `begin(module)` returns whether the call matters; `end(module)` is called after a call that does.
+  OuterCalls(pybind11::object begin, pybind11::object end);
+
+  // Returns false with Python's error set where `begin` raised. Hooks that `begin` registered are called for this call
+  // as well.
+  bool enter(PyObject* module, PyObject* arguments);
+  bool leave(PyObject* module);
+  // Drops the call that is under way on this thread: `end` is not called for it.
+  void forget();
+
+  // Return callables for torch.nn.modules.module.register_module_forward_(pre_)hook; they keep `owner` alive.
+  static pybind11::object enter_hook(const pybind11::object& owner);
+  static pybind11::object leave_hook(const pybind11::object& owner);
+
+ private:
+  pybind11::object begin_;
+  pybind11::object end_;
+  pybind11::dict pre_hooks_;         // torch's
+  pybind11::object set_eval_frame_;  // torch's compiler on this thread: takes None for "off", and returns what was on
+};
+
+}  // namespace roofprof::python
