@@ -10,7 +10,7 @@ from typing import Any
 
 from roofprof import Report
 from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow, training_goes_on
+from roofprof.callbacks._training_window import TrainingWindow, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:
@@ -41,7 +41,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     def __init__(
         self, skip: int = 3, steps: int = 10, path: str | Path | None = "roofprof.json", **options: Any
     ) -> None:
-        self._window = StepWindow(skip, steps, path, options)
+        self._window = TrainingWindow(skip, steps, path, options)
         self._trainer: Trainer | None = None
         self._in_step = False
         self._undo: list[Callable[[], None]] = []

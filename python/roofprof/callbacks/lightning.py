@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof import Report
 from roofprof.callbacks._scalars import scalars
-from roofprof.callbacks._step_window import StepWindow, training_goes_on
+from roofprof.callbacks._training_window import TrainingWindow, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -48,7 +48,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
         self, skip: int = 3, steps: int = 10, path: str | Path | None = "roofprof.json", **options: Any
     ) -> None:
         super().__init__()
-        self._window = StepWindow(skip, steps, path, options)
+        self._window = TrainingWindow(skip, steps, path, options)
 
     @property
     def report(self) -> Report | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import threading
 import time
 import weakref
@@ -23,6 +22,7 @@ from roofprof.profiling.scopes import Region
 from roofprof.profiling.script.names import Names
 from roofprof.profiling.script.outer_calls import outer_calls
 from roofprof.profiling.script.program import Stop
+from roofprof.profiling.step_window import StepWindow
 from roofprof.report.report import Report
 
 if TYPE_CHECKING:
@@ -70,19 +70,12 @@ class Worth(NamedTuple):
 class Taken:
     """A window that was profiled."""
 
-    def __init__(self, worth: Worth, phase: str | None, profiler: RooflineProfiler) -> None:
+    def __init__(self, worth: Worth, phase: str | None, window: StepWindow) -> None:
+        assert window.profiler is not None
         self.worth = worth
         self.phase = phase
-        self.module = weakref.ref(profiler.model)
-        self._profiler: RooflineProfiler | None = profiler
-        self._report: Report | None = None
-
-    def report(self) -> Report:
-        """Return its report. The first call makes it; then nothing here holds the model any more."""
-        if self._profiler is not None:
-            self._report, self._profiler = self._profiler.report(), None
-        assert self._report is not None
-        return self._report
+        self.module = weakref.ref(window.profiler.model)
+        self.report = window.report  # its first call makes it; then nothing here holds the model any more
 
 
 class Window:
@@ -112,7 +105,7 @@ class Window:
     ) -> None:
         self.name = name
         self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
-        self._steps = sys.maxsize if steps is None else steps
+        self._steps = steps
         self.phase = phase
         self._complete = complete
         self._stop = stop
@@ -121,11 +114,9 @@ class Window:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._undo = contextlib.ExitStack()
-        self._profiler: RooflineProfiler | None = None
+        self._try = StepWindow()  # the window that is open; else one that never opens
         self._open_phase: str | None = None
         self._thread = 0
-        self._left = 0  # steps of the open block
-        self._profiled = 0  # those before
         self._warms_up = False
         self._tries: Counter[str | None] = Counter()
         self._best: Taken | None = None
@@ -138,20 +129,17 @@ class Window:
 
     def __enter__(self) -> Self:
         """From here on, calls of modules are noticed."""
-        self._undo.callback(setattr, RooflineProfiler, "_begin", RooflineProfiler._begin)
-        begin_of_any = RooflineProfiler._begin
-
-        def begin(profiler: RooflineProfiler, scope: str) -> None:
-            if profiler is not self._profiler:
-                self.met_another = not self._done or self.met_another
-                self.end()  # the program profiles by itself, and profilers do not nest
-            begin_of_any(profiler, scope)
-
-        RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
+        self._undo.callback(RooflineProfiler._watchers.remove, self._profiler_begins)
+        RooflineProfiler._watchers.append(self._profiler_begins)
         self._undo.callback(scopes.watchers.remove, self)
         scopes.watchers.append(self)
         self._undo.enter_context(outer_calls(self._call_begins, self._call_ends, self._call_missed))
         return self
+
+    def _profiler_begins(self, profiler: RooflineProfiler) -> None:
+        if profiler is not self._try.profiler:
+            self.met_another = not self._done or self.met_another
+            self.end()  # the program profiles by itself, and profilers do not nest
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The program ended."""
@@ -160,7 +148,7 @@ class Window:
     def end_of_thread(self, error: BaseException | None) -> None:
         """The code of the calling thread has ended. Others may call modules yet."""
         with self._lock:
-            if self._is_open and threading.get_ident() == self._thread:
+            if self._try.is_open and threading.get_ident() == self._thread:
                 self.end(error)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -244,11 +232,12 @@ class Window:
 
     def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
         """A call begins, and with it perhaps the window, a step of it, or what comes after."""
-        if self._is_open and threading.get_ident() != self._thread:
+        window = self._try
+        if window.is_open and threading.get_ident() != self._thread:
             return
         phase = None if self._whole else phase_of(module)
         seen.calls_of_phase[phase] += 1
-        goes_on = self._is_open and self._profiler is not None and self._profiler.model is module
+        goes_on = window.is_open and window.profiler is not None and window.profiler.model is module
         if goes_on and phase != self._open_phase:
             goes_on = False
             self._end_window()
@@ -262,9 +251,8 @@ class Window:
         if not goes_on or self._warms_up:
             self._open(module, phase)
             self._warms_up = warms_up and not self._whole  # if so, it begins anew with the next call
-        elif self._left > 1:
-            self._left -= 1
-            self._step()
+        elif not window.end_step():
+            window.begin_step(module)
         else:
             self._end_window()
             if self._done and self._stop and threading.current_thread() is threading.main_thread():
@@ -284,50 +272,36 @@ class Window:
 
     # ---- the block
 
-    @property
-    def _is_open(self) -> bool:
-        return self._left > 0
-
     def _open(self, module: torch.nn.Module, phase: str | None) -> None:
         self._close(None, keep=False)
         self._open_phase = phase
         self._thread = threading.get_ident()
-        self._profiler = RooflineProfiler(module)
-        self._left, self._profiled = self._steps, 1
-        self._profiler.__enter__()
+        self._try = StepWindow(steps=self._steps)
+        self._try.begin_step(module)
         for region in self._open_regions():  # what they are around begins now
             region.open()
 
-    def _step(self) -> None:
-        assert self._profiler is not None
-        self._profiler.step()
-        self._profiled += 1
-
     def _close(self, error: BaseException | None, *, keep: bool = True) -> None:
-        if not self._is_open:
+        window, phase = self._try, self._open_phase
+        if not window.is_open:
             return
-        assert self._profiler is not None
-        profiler = self._profiler
-        self._left = 0
-        if error is None:
-            profiler.step()
-        profiler.__exit__(type(error) if error is not None else None, error, None)
-        self._profiler = None
-        phase = self._open_phase
-        if phase is not None:
-            profiler._note(Note("window-phase", _CALLS_OF[phase]))
-        worth = Worth(not self._warms_up, phase == TRAIN, self._profiled)
+        if error is None and window.in_step:
+            window.end_step()
+        window.end(error)
+        if phase is not None and window.profiler is not None:
+            window.profiler._note(Note("window-phase", _CALLS_OF[phase]))
+        worth = Worth(not self._warms_up, phase == TRAIN, window.steps)
         if keep and (self._best is None or worth >= self._best.worth):
-            self._best = Taken(worth, phase, profiler)
+            self._best = Taken(worth, phase, window)
+        self._try = StepWindow()  # the closed one holds a model
 
     def _end_window(self) -> None:
         """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""
-        phase = self._open_phase
-        is_warm, has_all = not self._warms_up, self._left == 1
+        window, phase, is_warm = self._try, self._open_phase, not self._warms_up
         self._close(None)
         if not is_warm:
             return
-        self._tries[phase] += MOST_TRIES if has_all else 1
+        self._tries[phase] += MOST_TRIES if window.has_all else 1
         if self._tries[phase] < MOST_TRIES:
             return
         if phase != EVAL or self.phase == EVAL or not _may_train():
