@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/device_kind.h"
 #include "device/replay/replay.h"
 
 #ifndef ROOFPROF_WITHOUT_CUPTI
@@ -13,13 +14,25 @@ namespace roofprof {
 
 namespace {
 
-std::unique_ptr<DeviceCollector> collector_of_the_gpu() {
+std::unique_ptr<DeviceCollector> nvidia_collector() {
 #ifndef ROOFPROF_WITHOUT_CUPTI
   return cupti::make_collector();
 #else
   throw CollectorError("this roofprof was built without kernel times and counters of GPUs: " ROOFPROF_WITHOUT_CUPTI,
                        ROOFPROF_WITHOUT_CUPTI_ADVICE);
 #endif
+}
+
+std::unique_ptr<DeviceCollector> collector_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::nvidia:
+      return nvidia_collector();
+    case DeviceKind::cpu:
+    case DeviceKind::meta:
+    case DeviceKind::other:
+      break;
+  }
+  return nullptr;
 }
 
 const char* file_in(const char* variable) {
@@ -32,9 +45,10 @@ const char* file_in(const char* variable) {
 // Developers can set ROOFPROF_RECORD_DEVICE=FILE, which keeps what a GPU did, and ROOFPROF_REPLAY_DEVICE=FILE, which
 // plays it back on a machine without one.
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
-  if (!device.starts_with("cuda")) return nullptr;
+  const auto kind = device_kind(device);
+  if (!has_collector(kind)) return nullptr;
   if (const char* path = file_in("ROOFPROF_REPLAY_DEVICE")) return replaying_collector(path);
-  std::unique_ptr<DeviceCollector> collector = collector_of_the_gpu();
+  std::unique_ptr<DeviceCollector> collector = collector_of(kind);
   if (const char* path = file_in("ROOFPROF_RECORD_DEVICE")) return recording_collector(std::move(collector), path);
   return collector;
 }

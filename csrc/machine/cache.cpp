@@ -25,6 +25,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/device_kind.h"
 #include "core/forks.h"
 #include "core/json/members.h"
 #include "machine/cpu/environment.h"
@@ -72,14 +73,14 @@ Environment key_of(const std::string& device, const RoofSource& source) {
       {"torch", std::string(TORCH_VERSION)},
       {"roofprof_schema", kCeilingsSchemaVersion},
   };
-  if (device.starts_with("cuda")) {
-    for (auto& fact : source.gpu_environment(device)) {
-      if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
-    }
-  } else {
+  if (device_kind(device) == DeviceKind::cpu) {
     key.emplace_back("cpus", usable_cpus());
     key.emplace_back("simd", at::get_cpu_capability());
     key.emplace_back("threads", static_cast<std::int64_t>(at::get_num_threads()));
+    return key;
+  }
+  for (auto& fact : source.gpu_environment(device)) {
+    if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
   }
   return key;
 }
@@ -108,7 +109,8 @@ std::string digest_of(std::string_view text) {
 // Returns the beginning of the names of all files with the roofs of that device.
 std::string name_stem(const std::string& device) {
   std::string stem = "ceilings-" + device;
-  std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  std::ranges::replace_if(
+      stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
   return stem + '-';
 }
 
@@ -116,7 +118,7 @@ fs::path file_for(const std::string& device, const Environment& key) {
   JsonWriter json;
   write_value(json, comparable(key));
   std::string name = name_stem(device);
-  if (!device.starts_with("cuda")) name += std::to_string(at::get_num_threads()) + "-threads-";
+  if (device_kind(device) == DeviceKind::cpu) name += std::to_string(at::get_num_threads()) + "-threads-";
   return fs::path(ceilings_cache_folder()) / (name + digest_of(json.take()) + ".json");
 }
 

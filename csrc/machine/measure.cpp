@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/device_kind.h"
 #include "machine/common/dispatch_defaults.h"
 #include "machine/cpu/measure_cpu.h"
 #include "machine/gpu/measure_gpu.h"
@@ -14,10 +15,12 @@
 namespace roofprof {
 
 std::string named_device(const std::string& device) {
-  if (device.starts_with("cpu:")) return "cpu";
-  if (device != "cuda" || !at::detail::getCUDAHooks().hasCUDA()) return device;
+  const auto kind = device_kind(device);
+  if (kind == DeviceKind::cpu) return "cpu";
+  const bool has_index = device.find(':') != std::string::npos;
+  if (kind != DeviceKind::nvidia || has_index || !at::detail::getCUDAHooks().hasCUDA()) return device;
   try {
-    return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().str();
+    return c10::impl::VirtualGuardImpl(c10::Device(device).type()).getDevice().str();
   } catch (const c10::Error&) {  // the code that uses the device reports what is wrong with it
     return device;
   }
@@ -26,8 +29,15 @@ std::string named_device(const std::string& device) {
 MeasuredCeilings measure_ceilings(const std::string& device, const Progress& progress) {
   const DispatchDefaults defaults;
   const std::string named = named_device(device);
-  if (named == "cpu") return measure_cpu(progress);
-  if (named == "cuda" || named.starts_with("cuda:")) return measure_gpu(named, progress);
+  switch (device_kind(named)) {
+    case DeviceKind::cpu:
+      return measure_cpu(progress);
+    case DeviceKind::nvidia:
+      return measure_gpu(named, progress);
+    case DeviceKind::meta:
+    case DeviceKind::other:
+      break;
+  }
   throw std::invalid_argument("roofs can be measured for \"cpu\" and for \"cuda:<index>\", not for \"" + device +
                               "\": give a file of them instead");
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/device_kind.h"
 #include "core/forks.h"
 #include "join/kernel_serialisation.h"
 #include "machine/cpu/environment.h"
@@ -23,14 +24,12 @@
 namespace roofprof {
 namespace {
 
-bool is_cuda(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
-
 // Kept for the life of the process: threads of the user's may still tell their launches when a trace is over.
 DeviceCollector& collector_of(const std::string& device) {
   static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);  // the driver is looked up under it
-  static auto* collectors = new std::map<std::string, DeviceCollector*>;
+  static auto* collectors = new std::map<DeviceKind, DeviceCollector*>;
   const std::lock_guard lock(mutex);
-  auto& collector = (*collectors)[device.substr(0, device.find(':'))];
+  auto& collector = (*collectors)[device_kind(device)];
   if (collector == nullptr) collector = make_collector(device).release();
   if (collector == nullptr) throw CollectorError("there is no collector for " + device);
   return *collector;
@@ -101,13 +100,14 @@ CounterRequest request_for(Counters counters, const DeviceTrace& trace) {
 
 Environment environment_of(const std::string& device) {
   auto environment = cpu_environment();
-  if (is_cuda(device)) std::ranges::move(gpu_environment(device), std::back_inserter(environment));
+  std::ranges::move(gpu_environment(device), std::back_inserter(environment));
   return environment;
 }
 
 std::string untimed_on(const std::string& device) {
-  if (device == "cpu" || is_cuda(device)) return "";
-  if (device == "meta") return "not timed: tensors on the meta device hold no data";
+  const auto kind = device_kind(device);
+  if (kind == DeviceKind::cpu || has_collector(kind)) return "";
+  if (kind == DeviceKind::meta) return "not timed: tensors on the meta device hold no data";
   return "not timed: kernel times on " + device + " need a device collector, which this version lacks";
 }
 
@@ -132,7 +132,7 @@ class DevicePasses::DeviceLock {
 };
 
 DevicePasses::DevicePasses(std::string device, Counters counters)
-    : device_(is_cuda(device) ? std::move(device) : ""), counters_(counters) {
+    : device_(has_collector(device_kind(device)) ? std::move(device) : ""), counters_(counters) {
   if (device_.empty()) return;
   try {
     collector_ = &collector_of(device_);

@@ -27,7 +27,8 @@ Environment environment_of(const std::string& device);
 // what is left (times without counters, wall times alone).
 class DevicePasses {
  public:
-  // Traces "cuda" and "cuda:0"; with any other device, all of this does what the session does and nothing else.
+  // Traces a device that has a collector; with any other device, all of this does what the session does and nothing
+  // else.
   DevicePasses(std::string device, Counters counters);
   ~DevicePasses();
   DevicePasses(const DevicePasses&) = delete;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_kind.h"
 #include "core/phrases.h"
 #include "device/nvidia/driver.h"
 #include "device/nvidia/nvml.h"
@@ -91,7 +92,7 @@ void add_state(Entries& entries, const cuda::GpuState& state, const std::optiona
 }  // namespace
 
 Environment gpu_environment(const std::string& device) {
-  if (!device.starts_with("cuda")) return {};
+  if (device_kind(device) != DeviceKind::nvidia) return {};
   Entries entries;
   std::optional<cuda::NvidiaDevice> facts;
   std::string problem;

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import StepWindow, scalars, training_goes_on
+from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:
@@ -20,7 +20,7 @@ except ImportError:
 class Steps:
     """The result of :func:`profile_steps`."""
 
-    def __init__(self, accelerator: Accelerator, model: Any, window: StepWindow) -> None:
+    def __init__(self, accelerator: Accelerator, model: Any, window: TrainingWindow) -> None:
         self._accelerator = accelerator
         self._model = model
         self._window = window
@@ -70,7 +70,7 @@ def profile_steps(
     model: as it was, or as ``accelerator.prepare`` gave it. path: None writes no file. options: those of
     ``roofprof.RooflineProfiler``. Raises ValueError and OSError where these make no window or no file.
     """
-    window = StepWindow(skip, steps, path, options)
+    window = TrainingWindow(skip, steps, path, options)
     loop = Steps(accelerator, accelerator.unwrap_model(model), window)
     window.begin_step(loop._model)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import StepWindow, scalars, training_goes_on
+from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 try:
@@ -40,7 +40,7 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
     def __init__(
         self, skip: int = 3, steps: int = 10, path: str | Path | None = "roofprof.json", **options: Any
     ) -> None:
-        self._window = StepWindow(skip, steps, path, options)
+        self._window = TrainingWindow(skip, steps, path, options)
         self._trainer: Trainer | None = None
         self._in_step = False
         self._undo: list[Callable[[], None]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import StepWindow, scalars, training_goes_on
+from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
 from roofprof.callbacks.loggers import tracker_of
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -47,7 +47,7 @@ class RooflineCallback(Callback):  # type: ignore[misc]
         self, skip: int = 3, steps: int = 10, path: str | Path | None = "roofprof.json", **options: Any
     ) -> None:
         super().__init__()
-        self._window = StepWindow(skip, steps, path, options)
+        self._window = TrainingWindow(skip, steps, path, options)
 
     @property
     def report(self) -> Report | None:

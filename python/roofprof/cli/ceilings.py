@@ -112,7 +112,7 @@ def _network(arguments: argparse.Namespace) -> int:
         torch.cuda.set_device(device)
     ours = not dist.is_initialized()
     if ours:
-        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        dist.init_process_group(dist.get_default_backend_for_device(device))
     try:
         known = None if arguments.again else cache.load(cache.backend_for(device), dist.get_world_size())
         all_known = torch.tensor([int(known is not None)], device=device)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -116,6 +116,8 @@ class RooflineProfiler(TimesCalls):
     """
 
     _around = _Around()
+    # Each is called with any profiler of the process that begins, before it does.
+    _watchers: ClassVar[list[Callable[[RooflineProfiler], None]]] = []
 
     def __init__(
         self,
@@ -153,6 +155,8 @@ class RooflineProfiler(TimesCalls):
 
     def _begin(self, scope: str) -> None:
         """Start again. Raises RuntimeError during an open block or a running call, which would lose their data."""
+        for watcher in self._watchers[:]:
+            watcher(self)
         if self._observer.session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
         self._forget(scope, self._known.tree(self.model))

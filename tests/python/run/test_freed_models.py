@@ -11,7 +11,7 @@ import torch
 from given_roofs import profiler
 from torch import nn
 
-from roofprof.callbacks._shared import StepWindow
+from roofprof.callbacks._shared import TrainingWindow
 from roofprof.cli import main
 
 
@@ -45,7 +45,7 @@ def by_block(model, value):
 
 
 def by_callback(model, value):
-    window = StepWindow(1, 2, None, {})
+    window = TrainingWindow(1, 2, None, {})
     for _ in range(5):
         window.begin_step(model)
         model(value).sum().backward()

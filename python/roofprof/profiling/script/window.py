@@ -25,6 +25,7 @@ from roofprof.profiling import scopes
 from roofprof.profiling.profiler import RooflineProfiler
 from roofprof.profiling.scopes import Region
 from roofprof.profiling.script.program import Stop
+from roofprof.profiling.step_window import StepWindow
 from roofprof.report.report import Report
 
 if TYPE_CHECKING:
@@ -132,19 +133,12 @@ class Worth(NamedTuple):
 class Taken:
     """A window that was profiled."""
 
-    def __init__(self, worth: Worth, phase: str | None, profiler: RooflineProfiler) -> None:
+    def __init__(self, worth: Worth, phase: str | None, window: StepWindow) -> None:
+        assert window.profiler is not None
         self.worth = worth
         self.phase = phase
-        self.module = weakref.ref(profiler.model)
-        self._profiler: RooflineProfiler | None = profiler
-        self._report: Report | None = None
-
-    def report(self) -> Report:
-        """Return the window's report. The first call makes it; after that nothing here holds the model."""
-        if self._profiler is not None:
-            self._report, self._profiler = self._profiler.report(), None
-        assert self._report is not None
-        return self._report
+        self.module = weakref.ref(window.profiler.model)
+        self.report = window.report  # its first call makes it; after that nothing here holds the model
 
 
 class Window:
@@ -176,7 +170,7 @@ class Window:
     ) -> None:
         self.name = name
         self._skip, self._patient = (WARM_UP, False) if skip is None else (skip, True)
-        self._steps = sys.maxsize if steps is None else steps
+        self._steps = steps
         self.phase = phase
         self._complete = complete
         self._stop = stop
@@ -185,11 +179,9 @@ class Window:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._undo = contextlib.ExitStack()
-        self._profiler: RooflineProfiler | None = None
+        self._try = StepWindow()  # the window that is open; else one that never opens
         self._open_phase: str | None = None
         self._thread = 0
-        self._left = 0  # steps of the open block
-        self._profiled = 0  # those before
         self._warms_up = False
         self._tries: Counter[str | None] = Counter()
         self._best: Taken | None = None
@@ -202,20 +194,17 @@ class Window:
 
     def __enter__(self) -> Self:
         """Begin to notice calls of modules."""
-        self._undo.callback(setattr, RooflineProfiler, "_begin", RooflineProfiler._begin)
-        begin_of_any = RooflineProfiler._begin
-
-        def begin(profiler: RooflineProfiler, scope: str) -> None:
-            if profiler is not self._profiler:
-                self.met_another = not self._done or self.met_another
-                self.end()  # the program profiles by itself, and profilers do not nest
-            begin_of_any(profiler, scope)
-
-        RooflineProfiler._begin = begin  # type: ignore[method-assign, assignment]
+        self._undo.callback(RooflineProfiler._watchers.remove, self._profiler_begins)
+        RooflineProfiler._watchers.append(self._profiler_begins)
         self._undo.callback(scopes.watchers.remove, self)
         scopes.watchers.append(self)
         self._undo.enter_context(outer_calls(self._call_begins, self._call_ends, self._call_missed))
         return self
+
+    def _profiler_begins(self, profiler: RooflineProfiler) -> None:
+        if profiler is not self._try.profiler:
+            self.met_another = not self._done or self.met_another
+            self.end()  # the program profiles by itself, and profilers do not nest
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """End the window with the program."""
@@ -224,7 +213,7 @@ class Window:
     def end_of_thread(self, error: BaseException | None) -> None:
         """End the window if it is the calling thread's, whose code has ended. Other threads may still call modules."""
         with self._lock:
-            if self._is_open and threading.get_ident() == self._thread:
+            if self._try.is_open and threading.get_ident() == self._thread:
                 self.end(error)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -308,11 +297,12 @@ class Window:
 
     def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
         """Handle a call that begins: it may begin the window or a step, or end the window."""
-        if self._is_open and threading.get_ident() != self._thread:
+        window = self._try
+        if window.is_open and threading.get_ident() != self._thread:
             return
         phase = None if self._whole else phase_of(module)
         seen.calls_of_phase[phase] += 1
-        goes_on = self._is_open and self._profiler is not None and self._profiler.model is module
+        goes_on = window.is_open and window.profiler is not None and window.profiler.model is module
         if goes_on and phase != self._open_phase:
             goes_on = False
             self._end_window()
@@ -326,9 +316,8 @@ class Window:
         if not goes_on or self._warms_up:
             self._open(module, phase)
             self._warms_up = warms_up and not self._whole  # if so, it begins again with the next call
-        elif self._left > 1:
-            self._left -= 1
-            self._step()
+        elif not window.end_step():
+            window.begin_step(module)
         else:
             self._end_window()
             if self._done and self._stop and threading.current_thread() is threading.main_thread():
@@ -348,50 +337,36 @@ class Window:
 
     # ---- the block
 
-    @property
-    def _is_open(self) -> bool:
-        return self._left > 0
-
     def _open(self, module: torch.nn.Module, phase: str | None) -> None:
         self._close(None, keep=False)
         self._open_phase = phase
         self._thread = threading.get_ident()
-        self._profiler = RooflineProfiler(module)
-        self._left, self._profiled = self._steps, 1
-        self._profiler.__enter__()
+        self._try = StepWindow(steps=self._steps)
+        self._try.begin_step(module)
         for region in self._open_regions():  # the code inside them begins now
             region.open()
 
-    def _step(self) -> None:
-        assert self._profiler is not None
-        self._profiler.step()
-        self._profiled += 1
-
     def _close(self, error: BaseException | None, *, keep: bool = True) -> None:
-        if not self._is_open:
+        window, phase = self._try, self._open_phase
+        if not window.is_open:
             return
-        assert self._profiler is not None
-        profiler = self._profiler
-        self._left = 0
-        if error is None:
-            profiler.step()
-        profiler.__exit__(type(error) if error is not None else None, error, None)
-        self._profiler = None
-        phase = self._open_phase
-        if phase is not None:
-            profiler._note(Note("window-phase", _CALLS_OF[phase]))
-        worth = Worth(not self._warms_up, phase == TRAIN, self._profiled)
+        if error is None and window.in_step:
+            window.end_step()
+        window.end(error)
+        if phase is not None and window.profiler is not None:
+            window.profiler._note(Note("window-phase", _CALLS_OF[phase]))
+        worth = Worth(not self._warms_up, phase == TRAIN, window.steps)
         if keep and (self._best is None or worth >= self._best.worth):
-            self._best = Taken(worth, phase, profiler)
+            self._best = Taken(worth, phase, window)
+        self._try = StepWindow()  # the closed one holds a model
 
     def _end_window(self) -> None:
         """End a window that has all its steps, or that a call of another phase interrupts; a better one may follow."""
-        phase = self._open_phase
-        is_warm, has_all = not self._warms_up, self._left == 1
+        window, phase, is_warm = self._try, self._open_phase, not self._warms_up
         self._close(None)
         if not is_warm:
             return
-        self._tries[phase] += MOST_TRIES if has_all else 1
+        self._tries[phase] += MOST_TRIES if window.has_all else 1
         if self._tries[phase] < MOST_TRIES:
             return
         if phase != EVAL or self.phase == EVAL or not _may_train():
