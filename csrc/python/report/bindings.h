@@ -61,6 +61,7 @@ pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name
 void bind_ceilings(pybind11::module_& module);
 void bind_rows(pybind11::module_& module);
 void bind_report(pybind11::module_& module);
+void bind_document(pybind11::module_& module);
 void bind_prediction(pybind11::module_& module);
 
 }  // namespace roofprof::python
