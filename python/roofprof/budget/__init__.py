@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from roofprof import _report
 from roofprof.budget.lines import Keys, TomlError, read
@@ -18,6 +18,7 @@ from roofprof.budget.quantities import example, parsed, split_amount
 from roofprof.figures import fields
 from roofprof.render.files import read_whole
 from roofprof.render.printable import printable
+from roofprof.render.results import Result
 from roofprof.report.comparison.differences import differences
 from roofprof.report.report import Report
 
@@ -68,9 +69,11 @@ class Broken:
         return printable(f"{where}: {self.limit.figure} {self.limit.text}: {self.reason}")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of checking a report against a budget."""
+@dataclass(frozen=True, repr=False)
+class Outcome(Result):
+    """The result of checking a report against a budget. Its JSON is not read again: check the report again."""
+
+    SCHEMA: ClassVar[str] = "roofprof.check"
 
     checked: int  # how many figures
     broken: tuple[Broken, ...]
@@ -81,12 +84,33 @@ class Outcome:
         """Return True when no limit is broken."""
         return not self.broken
 
-    def __str__(self) -> str:
-        figures = "1 figure is" if self.checked == 1 else f"{self.checked} figures are"
+    def table(self, width: int = 120) -> str:
+        """Return the broken limits, a line for each, and how many there are. No line is wrapped."""
+        del width
+        return "\n".join([*map(printable, self.remarks), *map(str, self.broken), self._about()])
+
+    def _about(self) -> str:
+        if self.kept:
+            return f"{'1 figure is' if self.checked == 1 else f'{self.checked} figures are'} within the budget"
         breaking = "figure breaks" if self.checked == 1 else "figures break"
-        kept = f"{figures} within the budget"
-        head = kept if self.kept else f"{len(self.broken)} of {self.checked} {breaking} the budget"
-        return "\n".join([*map(printable, self.remarks), *map(str, self.broken), head])
+        return f"{len(self.broken)} of {self.checked} {breaking} the budget"
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "kept": self.kept,
+            "checked": self.checked,
+            "broken": [
+                {
+                    "path": broken.path,  # null: the total
+                    "figure": broken.limit.figure,
+                    "limit": broken.limit.text,
+                    "line": broken.limit.line,
+                    "reason": broken.reason,
+                }
+                for broken in self.broken
+            ],
+            "remarks": self.remarks,
+        }
 
 
 @dataclass(frozen=True)

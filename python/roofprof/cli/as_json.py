@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from roofprof.cli.shared import write_result
 from roofprof.render.files import write_whole
-
-SCHEMA_VERSION = 1
+from roofprof.render.results import json_text, with_schema
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
@@ -20,6 +18,5 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def write_json(path: Path | None, schema: str, content: dict[str, Any]) -> None:
     """Write it whole, and say so. Raises OSError where that cannot be done."""
-    stored = {"schema": f"roofprof.{schema}", "schema_version": SCHEMA_VERSION, **content}
-    text = json.dumps(stored, indent=1, allow_nan=False) + "\n"
+    text = json_text(with_schema(f"roofprof.{schema}", content))
     write_result(path, lambda file: write_whole(file, text.encode()))

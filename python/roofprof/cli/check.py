@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from roofprof.cli.as_json import add_json, write_json
+from roofprof.cli.as_json import add_json
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -16,11 +15,9 @@ from roofprof.cli.shared import (
     print_result,
     read_report,
     say,
+    write_result,
 )
 from roofprof.render.files import write_whole
-
-if TYPE_CHECKING:
-    from roofprof.budget import Outcome
 
 _DESCRIPTION = """\
 Holds the figures of a report's total and modules against the limits of a budget, and says which are broken and by how
@@ -56,27 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     budget = Budget.load(arguments.budget)
     baseline = read_report(arguments.baseline) if arguments.baseline else None
     outcome = budget.check(read_report(arguments.report), baseline)
-    write_json(arguments.json, "check", _stored(outcome))
+    write_result(arguments.json, outcome.to_json)
     print_result(str(outcome), arguments)
     return 0 if outcome.kept else 1
-
-
-def _stored(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "kept": outcome.kept,
-        "checked": outcome.checked,
-        "broken": [
-            {
-                "path": broken.path,  # null: the total
-                "figure": broken.limit.figure,
-                "limit": broken.limit.text,
-                "line": broken.limit.line,
-                "reason": broken.reason,
-            }
-            for broken in outcome.broken
-        ],
-        "remarks": list(outcome.remarks),
-    }
 
 
 def _write(arguments: argparse.Namespace) -> int:

@@ -55,5 +55,5 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = compare(before, after, names=(str(arguments.before), str(arguments.after)))
     for path, write in ((arguments.json, comparison.to_json), (arguments.html, comparison.to_html)):
         write_result(path, write)
-    print_result(comparison.table(width(arguments), arguments.limit, every=arguments.every).rstrip("\n"), arguments)
+    print_result(comparison.table(width(arguments), arguments.limit, every=arguments.every), arguments)
     return 0

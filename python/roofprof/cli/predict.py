@@ -131,5 +131,5 @@ def _table(report: Report, arguments: argparse.Namespace) -> int:
         answers = ranking = report.predict_all(arguments.device, batch=arguments.batch, **options)
         text = ranking.table(width(arguments))
     write_result(arguments.json, answers.to_json)
-    print_result(text.rstrip("\n"), arguments)
+    print_result(text, arguments)
     return 0

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error
     write_result(arguments.json, sweep.to_json)
-    print_result(sweep.table(width(arguments)).rstrip("\n"), arguments)
+    print_result(sweep.table(width(arguments)), arguments)
     return 0
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
-from roofprof.latency.json_result import Stored
 from roofprof.latency.quantiles import fewest_for, quantile
 from roofprof.latency.text import latency_text
+from roofprof.render.results import StoredResult
 
 SHORTEST_FOR_CPU_TIME_NS = 100_000_000  # the system splits user from system time by ticks of up to 10 ms
 TOO_SHORT = "the clock cannot tell so short a latency from none"
@@ -19,7 +19,7 @@ KERNEL_SHARE_NOT_KNOWN = (
 
 
 @dataclass(frozen=True, repr=False)
-class Latency(Stored):
+class Latency(StoredResult):
     """The latencies of one call, made again and again, and the throughput that follows from their median.
 
     Latency is the time of ONE call. Throughput is samples or tokens per second: those of a call / the median latency.
@@ -209,13 +209,16 @@ class Latency(Stored):
 
     # ---- printed and written
 
-    def __str__(self) -> str:
-        return latency_text(self)
+    def table(self, width: int = 120) -> str:
+        """Return the result as text of lines that are no longer than that."""
+        return latency_text(self, width)
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.times_ns)} calls"
 
-    def _figures(self) -> dict[str, Any]:
+    def _content(self) -> dict[str, Any]:
+        """Return the figures that follow from the fields, for other readers, and the fields, which are read again."""
+
         def ns(seconds: float | None) -> int | None:
             return None if seconds is None else round(seconds * 1e9)
 
@@ -235,6 +238,7 @@ class Latency(Stored):
                 "cpu_utilization": self.cpu_utilization,
             },
             "not_available": self.not_available,
+            **super()._content(),
         }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof.latency.json_result import Stored
 from roofprof.latency.measured import Latency
 from roofprof.latency.text import percent_text, rate_text, seconds_text, sweep_text
 from roofprof.render.plots.batch_sweep import draw_sweep
+from roofprof.render.results import StoredResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +21,11 @@ KNEE_SHARE = 0.9
 
 
 @dataclass(frozen=True, repr=False)
-class LatencySweep(Stored):
+class LatencySweep(StoredResult):
     """A :class:`Latency` for each batch size, smallest first.
 
-    The knee is the smallest batch whose throughput is within 10% of the highest one measured. Both are of the median
-    latencies, which single slow calls do not move. It is None where the largest batch alone is within 10%: then it was
-    not reached; and where a batch has less than 10 timed calls.
+    The knee is that of :func:`knee_index`; throughput is of the median latencies, which single slow calls do not move.
+    There is none where a batch has less than 10 timed calls.
     """
 
     SCHEMA = "roofprof.sweep"
@@ -48,6 +47,10 @@ class LatencySweep(Stored):
         raise KeyError(f"this sweep has no batch {batch}, but {', '.join(map(str, self.batches))}")
 
     @property
+    def _rates(self) -> list[float]:
+        return [_rate(point) for point in self.points]
+
+    @property
     def best(self) -> Latency:
         """Return the point with the highest throughput."""
         return max(self.points, key=_rate)
@@ -55,31 +58,16 @@ class LatencySweep(Stored):
     @property
     def knee(self) -> Latency | None:
         """The smallest batch with a throughput within 10% of the highest; None where :attr:`knee_text` says why."""
-        if self._too_few():
-            return None
-        place = knee_index([_rate(point) for point in self.points])
+        place = None if self._too_few() else knee_index(self._rates)
         return None if place is None else self.points[place]
 
     @property
     def knee_text(self) -> str:
         """The knee in a sentence, or why there is none."""
-        knee, best = self.knee, self.best
-        if knee is None:
-            if self._too_few():
-                few = ", ".join(
-                    f"batch {point.samples} had time for {len(point.times_ns)}" for point in self._too_few()
-                )
-                return f"n/a: it needs {FEWEST_CALLS} timed calls of each batch, and {few}"
-            if len(self.points) == 1:
-                return "n/a: one batch size alone was measured"
-            return f"n/a: throughput still rose by more than 10% up to batch {best.samples}, the largest"
-        if knee is best:
-            return f"batch {knee.samples}: it has the highest throughput, {rate_text(_rate(best))} samples/s"
-        return (
-            f"batch {knee.samples}: {percent_text(100 * _rate(knee) / _rate(best))} of the highest throughput "
-            f"({rate_text(_rate(best))} samples/s at batch {best.samples}), with a latency of "
-            f"{seconds_text(knee.median)} in place of {seconds_text(best.median)}"
-        )
+        if too_few := self._too_few():
+            few = ", ".join(f"batch {point.samples} had time for {len(point.times_ns)}" for point in too_few)
+            return f"n/a: it needs {FEWEST_CALLS} timed calls of each batch, and {few}"
+        return knee_text(self.batches, self._rates, [point.median for point in self.points])
 
     def _too_few(self) -> list[Latency]:
         """Return the points with so few calls that their medians say little."""
@@ -98,36 +86,52 @@ class LatencySweep(Stored):
             medians=[point.median for point in self.points],
             lows=[point.p10 for point in self.points],
             highs=[point.p90 for point in self.points],
-            rates=[_rate(point) for point in self.points],
+            rates=self._rates,
             knee=None if knee is None else knee.samples,
             title=f"{first.model} on {first.device}",
         )
 
-    def __str__(self) -> str:
-        return sweep_text(self)
+    def table(self, width: int = 120) -> str:
+        """Return the result as text of lines that are no longer than that."""
+        return sweep_text(self, width)
 
     def _about(self) -> str:
         return f"{self.points[0].model if self.points else 'nothing'}: {len(self.points)} batches"
 
-    @classmethod
-    def _read(cls, name: str, value: Any) -> Any:
-        return tuple(Latency.from_dict(point) for point in value) if name == "points" else value
-
-    def _figures(self) -> dict[str, Any]:
+    def _content(self) -> dict[str, Any]:
         knee = self.knee
         return {
             "batches": self.batches,
             "knee_batch": None if knee is None else knee.samples,
             "knee": self.knee_text,
             "best_batch": self.best.samples,
+            **super()._content(),
         }
 
 
 def knee_index(rates: Sequence[float]) -> int | None:
-    """Return the index of the first rate that is nine tenths of the highest; None where that is only the last rate."""
-    highest = max(rates)
-    place = next(place for place, rate in enumerate(rates) if rate >= KNEE_SHARE * highest)
+    """Return the place of the knee among throughputs, smallest batch first: the first within 10% of the highest.
+
+    None where the last one alone is: throughput still rises, and the knee may be at a larger batch.
+    """
+    place = next((place for place, rate in enumerate(rates) if rate >= KNEE_SHARE * max(rates)), None)
     return None if place == len(rates) - 1 else place
+
+
+def knee_text(batches: Sequence[int], rates: Sequence[float], times: Sequence[float], unit: str = "samples/s") -> str:
+    """Return a sentence on the knee of these batches, by their throughputs and seconds, or on why there is none."""
+    place = knee_index(rates)
+    if place is None:
+        rising = f"none up to batch {batches[-1]}: throughput still rises"
+        return "n/a: one batch size alone was tried" if len(batches) == 1 else rising
+    best = rates.index(max(rates))
+    if place == best:
+        return f"batch {batches[best]}: it has the highest throughput, {rate_text(rates[best])} {unit}"
+    return (
+        f"batch {batches[place]}: {percent_text(100 * rates[place] / rates[best])} of the highest throughput "
+        f"({rate_text(rates[best])} {unit} at batch {batches[best]}), with a latency of "
+        f"{seconds_text(times[place])} in place of {seconds_text(times[best])}"
+    )
 
 
 def _rate(point: Latency) -> float:

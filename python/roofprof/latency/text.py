@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from roofprof.latency.measured import Latency
     from roofprof.latency.sweep import LatencySweep
 
-WIDTH = 120
 _LABEL = 12  # characters before what a line says
 _BETWEEN = "  "
 
@@ -34,44 +33,46 @@ def percent_text(value: float | None) -> str:
     return fields["percent_of_roof"].text(value)
 
 
-def latency_text(latency: Latency) -> str:
+def latency_text(latency: Latency, width: int) -> str:
     """Return the text of ``print(latency)``."""
-    lines = [*_attention(latency.notes), *_header(latency.model, latency.device, latency.environment)]
-    lines += _block("", _calls_words(latency))
+    lines = [*_attention(latency.notes, width), *_header(latency.model, latency.device, latency.environment)]
+    lines += _block("", _calls_words(latency), width)
     lines += ["", *_latency_table(latency), ""]
-    lines += _block("throughput", _throughput_words(latency))
-    lines += _block("process", _process_words(latency))
+    lines += _block("throughput", _throughput_words(latency), width)
+    lines += _block("process", _process_words(latency), width)
     if latency.on_gpu:
-        lines += _block("GPU", f"busy n/a: {latency.not_available['gpu_utilization']}")
+        lines += _block("GPU", f"busy n/a: {latency.not_available['gpu_utilization']}", width)
     lines += _block(
         "terms",
         "latency: the time of one call; throughput: samples of a call / the median latency; pN: N% of the calls took "
         "no longer, interpolated between the two nearest",
+        width,
     )
     for name, reason in latency.not_available.items():
         if name in {"p10", "p90", "p99"}:
-            lines += _block("n/a", f"{name} {reason}")
-    return _joined([*lines, *_notes(latency.notes)])
+            lines += _block("n/a", f"{name} {reason}", width)
+    return _joined([*lines, *_notes(latency.notes, width)])
 
 
-def sweep_text(sweep: LatencySweep) -> str:
+def sweep_text(sweep: LatencySweep, width: int) -> str:
     """Return the text of ``print(sweep)``."""
     first = sweep.points[0]
     notes = _notes_of(sweep)
     calls = sorted({len(point.times_ns) for point in sweep.points})
     between = f"{calls[0]}" if len(calls) == 1 else f"{calls[0]} to {calls[-1]}"
-    lines = [*_attention(notes), *_header(first.model, first.device, first.environment)]
-    lines += _block("", f"{len(sweep.points)} batch sizes, {between} timed calls each; clock: {first.clock}")
+    lines = [*_attention(notes, width), *_header(first.model, first.device, first.environment)]
+    lines += _block("", f"{len(sweep.points)} batch sizes, {between} timed calls each; clock: {first.clock}", width)
     lines += ["", *_sweep_table(sweep), ""]
-    lines += _block("knee", sweep.knee_text)
-    lines += _block("ended", sweep.ended)
+    lines += _block("knee", sweep.knee_text, width)
+    lines += _block("ended", sweep.ended, width)
     lines += _block(
         "terms",
         "latency: the time of one call with that batch; throughput: its samples / the median latency; CPU: 100 x (user "
         "+ system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% of the "
         "highest",
+        width,
     )
-    return _joined([*lines, *_notes(notes)])
+    return _joined([*lines, *_notes(notes, width)])
 
 
 def _joined(lines: Iterable[str]) -> str:
@@ -199,17 +200,17 @@ def _table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
     return [lines[0], "─" * (sum(widths) + len(_BETWEEN) * (len(widths) - 1)), *lines[1:]]
 
 
-def _attention(notes: Iterable[_report.Note]) -> list[str]:
-    lines = [_block("ATTENTION", note.text) for note in notes if note.level == "attention"]
+def _attention(notes: Iterable[_report.Note], width: int) -> list[str]:
+    lines = [_block("ATTENTION", note.text, width) for note in notes if note.level == "attention"]
     return [line for block in lines for line in block]
 
 
-def _notes(notes: Iterable[_report.Note]) -> list[str]:
-    lines = [_block("note", note.text) for note in notes if note.level != "attention"]
+def _notes(notes: Iterable[_report.Note], width: int) -> list[str]:
+    lines = [_block("note", note.text, width) for note in notes if note.level != "attention"]
     return [line for block in lines for line in block]
 
 
-def _block(label: str, text: str) -> list[str]:
+def _block(label: str, text: str, width: int) -> list[str]:
     """Return the lines of a text that is wrapped to the right of its label."""
-    lines = textwrap.wrap(text, WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, width - _LABEL, break_long_words=False, break_on_hyphens=False)
     return [f"{label if number == 0 else '':{_LABEL}}{line}" for number, line in enumerate(lines)]

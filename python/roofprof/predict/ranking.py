@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.predict.json_result import WrittenAsJson
 from roofprof.predict.options import Options, compiled_options
 from roofprof.predict.target import Device, roofs_of
+from roofprof.render.results import StoredResult
 from roofprof.roofs.published_peaks import names
 
 _COLUMNS = (
@@ -49,10 +49,10 @@ class RankedDevice:
 
 
 @dataclass(frozen=True, repr=False)
-class Ranking(WrittenAsJson):
+class Ranking(StoredResult):
     """Devices by predicted time, the shortest first, and those that nothing could be predicted for."""
 
-    SCHEMA: ClassVar[str] = "roofprof ranking of devices, version 1"
+    SCHEMA: ClassVar[str] = "roofprof.ranking"
 
     model: str
     prediction: str  # the options
@@ -84,10 +84,7 @@ class Ranking(WrittenAsJson):
         text += "".join(labels("left out" if not n else "", line, width) for n, line in enumerate(self.left_out))
         if dropped:
             text += labels("", f"left out for the width: {', '.join(dropped)}", width)
-        return text
-
-    def __str__(self) -> str:
-        return self.table()
+        return text.rstrip("\n")
 
     def _about(self) -> str:
         return f"{len(self)} devices for {self.model}"

@@ -8,8 +8,8 @@ from typing import ClassVar, cast
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.predict.json_result import WrittenAsJson
 from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
+from roofprof.render.results import StoredResult
 
 _ROWS = 30  # that a table shows unless asked for more
 # The lower precision that a question takes for each type: the next one with fewer bits and usually a roof.
@@ -36,10 +36,10 @@ class ModuleWhatIf:
 
 
 @dataclass(frozen=True, repr=False)
-class WhatIf(WrittenAsJson):
+class WhatIf(StoredResult):
     """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
 
-    SCHEMA: ClassVar[str] = "roofprof what-if, version 1"
+    SCHEMA: ClassVar[str] = "roofprof.what_if"
 
     model: str
     device: str
@@ -55,7 +55,7 @@ class WhatIf(WrittenAsJson):
                 return module
         raise KeyError(f"no module '{path}'")
 
-    def table(self, depth: int | None = None, width: int = 120) -> str:
+    def table(self, depth: int | None = None, width: int = 120) -> str:  # type: ignore[override]  # depth is first
         """Return the text of the table; depth: the deepest level shown (default: as many levels as make 30 lines)."""
         deepest = self._readable() if depth is None else depth
         shown = [module for module in self.modules if module.depth <= deepest]
@@ -82,7 +82,7 @@ class WhatIf(WrittenAsJson):
         )
         for n, (name, why) in enumerate(self.not_asked.items()):
             text += labels("" if n else "not asked", f"{name}: {why}", width)
-        return text
+        return text.rstrip("\n")
 
     def _readable(self) -> int:
         deepest = 1
@@ -104,9 +104,6 @@ class WhatIf(WrittenAsJson):
             *(_time(module.saved[name]) for name in self.questions),
             module.best or "nothing",
         ]
-
-    def __str__(self) -> str:
-        return self.table()
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.modules)} modules"

@@ -188,6 +188,8 @@ def test_the_json_has_the_same_figures(report, tmp_path):
     comparison = roofprof.compare(before, after, names=("a", "b"))
     read = json.loads(comparison.to_json(tmp_path / "c.json"))
     assert json.loads((tmp_path / "c.json").read_text()) == read == comparison.to_dict()
+    assert [*read][:2] == ["schema", "schema_version"]
+    assert (read["schema"], read["schema_version"], read["generator"]) == ("roofprof.comparison", 1, "roofprof compare")
     row = next(row for row in read["modules"] if row["path"] == "first")
     old, new = (next(r for r in side.to_dict()["rows"] if r["path"] == "first") for side in (before, after))
     assert row["time_ns"]["before"] == old["time_ns"]

@@ -137,7 +137,12 @@ def test_json_gives_the_same_again(tmp_path):
     [
         ({"schema": "roofprof.sweep"}, "no roofprof.latency"),
         ({"schema_version": 9}, "version 9"),
-        ({"notes": [{}]}, "invalid roofprof.latency file"),
+        ({"notes": [{}]}, r"invalid roofprof.latency file: notes\[0\] lacks code, text, where"),
+        ({"model": None}, "invalid roofprof.latency file: model is no text"),
+        ({"times_ns": [1, "2"]}, r"times_ns\[1\] is no whole number"),
+        ({"times_ns": 3}, "times_ns is no list"),
+        ({"samples": 1.5}, "samples is no whole number"),
+        ({"environment": {"torch": []}}, "environment.torch is no text or whole number or number"),
     ],
 )
 def test_what_is_no_latency_is_refused(change, words, tmp_path):
@@ -148,6 +153,12 @@ def test_what_is_no_latency_is_refused(change, words, tmp_path):
     assert str(file) in str(raised.value)
     with pytest.raises(ValueError, match="lacks times_ns"):
         Latency.from_dict({key: value for key, value in HUNDRED.to_dict().items() if key != "times_ns"})
+    file.write_text("{")
+    with pytest.raises(ValueError, match=r"other\.json: this is no JSON: "):
+        Latency.from_json(file)
+    file.write_text("[]")
+    with pytest.raises(ValueError, match=r"other\.json: this is no roofprof\.latency"):
+        Latency.from_json(file)
 
 
 def test_a_star_import_leaves_pythons_time_alone():

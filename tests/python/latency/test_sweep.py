@@ -46,7 +46,7 @@ def test_the_knee_of_a_saturating_curve_has_a_closed_form(overhead):
 def test_a_knee_that_was_not_reached_is_not_claimed():
     rising = swept(dict.fromkeys(POWERS, 0.01))  # all batches take as long
     assert rising.knee is None
-    assert "n/a: throughput still rose by more than 10% up to batch 1024" in rising.knee_text
+    assert rising.knee_text == "none up to batch 1024: throughput still rises"
     assert "<- knee" not in str(rising)
     alone = swept({4: 0.01})
     assert alone.knee is None
@@ -91,6 +91,9 @@ def test_slow_calls_do_not_move_the_knee(number):
 def test_knee_index_is_within_a_tenth_of_the_highest():
     assert knee_index([1.0, 8.9, 9.0, 10.0]) == 2
     assert knee_index([1.0, 8.9, 8.9, 10.0]) is None
+    assert knee_index([10.0, 8.9]) == 0
+    assert knee_index([10.0]) is None
+    assert knee_index([]) is None
 
 
 # ---- inputs

@@ -11,6 +11,7 @@ from on_meta import counted, mlp
 from torch import nn
 
 import roofprof
+from roofprof.predict.sweep.points import PredictedSweep
 
 WEIGHTS = 4 * (64 * 256 + 256 + 256 * 10 + 10)
 
@@ -75,16 +76,21 @@ def test_what_does_not_fit_is_no_knee():
     assert knee.throughput >= 0.9 * best
     assert all(point.throughput < 0.9 * best for point in sweep.points if point.batch < knee.batch)
     assert "does not fit" in sweep.table()
-    assert sum("knee" in line.split() for line in sweep.table().splitlines()) == 1
+    marked = [line for line in sweep.table().splitlines() if line.split()[-1:] == ["knee"]]
+    assert [line.split()[0] for line in marked] == [str(knee.batch)]
+    assert f"batch {knee.batch}: " in sweep.knee_text()
     none = roofprof.predict_sweep(on_meta(mlp), rows, "RTX 4090", (2**24,))
     assert none.knee() is None
+    assert none.knee_text() == "n/a: no batch fits"
 
 
 def test_where_memory_is_not_known_everything_may_fit():
     sweep = roofprof.predict_sweep(on_meta(mlp), rows, roofs({"fp32": 1e12}, {"DRAM": (1e11, 0)}), (1, 2**24))
     assert sweep.memory is None
     assert [sweep.fits(point) for point in sweep.points] == [None, None]
-    assert sweep.knee() is sweep.points[1]
+    assert sweep.knee() is None
+    assert sweep.knee_text() == "none up to batch 16777216: throughput still rises"
+    assert f"knee      {sweep.knee_text()}" in str(sweep)
 
 
 def test_sequences_are_swept_for_each_batch():
@@ -93,7 +99,8 @@ def test_sequences_are_swept_for_each_batch():
     assert sweep.sequences == [16, 128]
     for point in sweep.points:
         assert point.throughput == pytest.approx(point.batch * point.sequence / point.time)
-    assert sweep.knee(16).sequence == 16
+    assert sweep.knee(16) is None
+    assert "sequence 128: none up to batch 8: throughput still rises" in " ".join(str(sweep).split())
     assert sweep.knee(999) is None
     assert sweep.prediction.startswith("in bf16")
     assert "per s: tokens" in " ".join(sweep.table().split())
@@ -163,7 +170,8 @@ def test_it_is_printed_and_written(sweep, tmp_path):
     written = sweep.to_json(tmp_path / "sweep.json")
     assert (tmp_path / "sweep.json").read_text() == written
     read = json.loads(written)
-    assert read["schema"].startswith("roofprof predicted sweep")
+    assert (read["schema"], read["schema_version"]) == ("roofprof.predicted_sweep", 1)
+    assert PredictedSweep.from_json(tmp_path / "sweep.json") == sweep
     for point, of in zip(read["points"], sweep.points, strict=True):
         assert (point["batch"], point["time"], point["memory"], point["fits"]) == (of.batch, of.time, of.memory, True)
         assert point["throughput"] == of.throughput

@@ -11,6 +11,7 @@ from on_meta import counted, mlp, relus
 from torch import nn
 
 import roofprof
+from roofprof.predict.ranking import Ranking
 from roofprof.roofs import published_peaks
 
 TDP = {card["name"]: card.get("tdp") for card in published_peaks.data()["cards"]}
@@ -153,7 +154,8 @@ def test_it_is_printed_and_written(ranking, tmp_path):
     written = ranking.to_json(path)
     assert path.read_text() == written
     read = json.loads(written)
-    assert read["schema"].startswith("roofprof ranking of devices")
+    assert (read["schema"], read["schema_version"]) == ("roofprof.ranking", 1)
+    assert Ranking.from_json(path) == ranking
     assert [device["device"] for device in read["devices"]] == [device.device for device in ranking.devices]
     assert read["devices"][0]["time"] == ranking[0].time
     assert read == json.loads(json.dumps(ranking.to_dict()))

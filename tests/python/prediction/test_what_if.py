@@ -11,6 +11,7 @@ from on_meta import counted, mlp, relus, trained
 from torch import nn
 
 import roofprof
+from roofprof.predict.what_if import WhatIf
 
 MANY = 2**28  # elements, a GiB
 
@@ -148,7 +149,8 @@ def test_it_is_printed_and_written(tmp_path):
     path = tmp_path / "what_if.json"
     assert path.write_text(deep.to_json()) == len(deep.to_json(path))
     read = json.loads(path.read_text())
-    assert read["schema"].startswith("roofprof what-if")
+    assert (read["schema"], read["schema_version"]) == ("roofprof.what_if", 1)
+    assert WhatIf.from_json(path) == deep
     assert read["total"]["saved"] == deep.total.saved
     assert len(read["modules"]) == len(deep.modules)
 

@@ -168,7 +168,11 @@ def test_the_command_writes_what_was_asked_for(files, capsys):
     stored = json.loads(Path("s.json").read_text())
     found = roofprof.scaling(files)
     assert stored == found.to_dict()
-    assert (stored["schema_version"], stored["generator"], stored["kind"]) == (2, "roofprof scaling", "strong")
+    assert (stored["schema"], stored["schema_version"]) == ("roofprof.scaling", 2)
+    assert (stored["generator"], stored["kind"]) == ("roofprof scaling", "strong")
+    again = roofprof.Scaling.from_json("s.json")
+    assert str(again) == str(found)
+    assert [point.time for point in again.points] == pytest.approx([point.time for point in found.points], rel=1e-15)
     last = stored["points"][-1]
     assert sum(last["parts_ns"].values()) == pytest.approx(last["loss_ns"])
     assert Path("s.png").read_bytes().startswith(b"\x89PNG")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.latency.sweep import KNEE_SHARE
-from roofprof.predict.json_result import WrittenAsJson
+from roofprof.latency.sweep import knee_index, knee_text
+from roofprof.render.results import StoredResult
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, repr=False)
-class PredictedSweep(WrittenAsJson):
+class PredictedSweep(StoredResult):
     """The points, by sequence and batch."""
 
-    SCHEMA: ClassVar[str] = "roofprof predicted sweep, version 1"
+    SCHEMA: ClassVar[str] = "roofprof.predicted_sweep"
 
     model: str
     device: str
@@ -52,10 +52,28 @@ class PredictedSweep(WrittenAsJson):
         return None if self.memory is None else point.memory <= self.memory
 
     def knee(self, sequence: int | None = None) -> SweepPoint | None:
-        """Return the smallest batch that fits with a throughput within 10% of the best that fits; None: none fits."""
-        points = [p for p in self.points if p.sequence == sequence and self.fits(p) is not False]
-        best = max((point.throughput for point in points), default=0.0)
-        return next((point for point in points if point.throughput >= KNEE_SHARE * best), None)
+        """Return the smallest batch with a throughput within 10% of the highest, of those that fit.
+
+        None where the largest of them alone is, and where :meth:`knee_text` gives another reason.
+        """
+        points = self._fitting(sequence)
+        place = knee_index([point.throughput for point in points])
+        return None if place is None else points[place]
+
+    def knee_text(self, sequence: int | None = None) -> str:
+        """Return the knee in a sentence, or why there is none."""
+        points = self._fitting(sequence)
+        if not points:
+            return "n/a: no batch fits"
+        return knee_text(
+            [point.batch for point in points],
+            [point.throughput for point in points],
+            [point.time for point in points],
+            "samples/s" if sequence is None else "tokens/s",
+        )
+
+    def _fitting(self, sequence: int | None) -> list[SweepPoint]:
+        return [point for point in self.points if point.sequence == sequence and self.fits(point) is not False]
 
     @property
     def sequences(self) -> list[int | None]:
@@ -101,23 +119,22 @@ class PredictedSweep(WrittenAsJson):
         memory = f", {fields['bytes'].text(self.memory)} of memory" if self.memory else ""
         text = labels("roofprof", f"{self.model} on {self.device}{memory}, predicted: {self.prediction}", width)
         text += f"\n{table}\n"
+        for place, sequence in enumerate(self.sequences):
+            of = "" if sequence is None else f"sequence {sequence}: "
+            text += labels("" if place else "knee", of + self.knee_text(sequence), width)
         what = "tokens" if of_tokens else "samples"
         return text + labels(
             "columns",
             f"time: of a call; low, high: 80% of whole models take between these; per s: {what}; memory: weights and "
-            "activations; knee: the smallest batch within 10% of the best throughput that fits",
+            "activations; knee: the smallest batch whose throughput is within 10% of the highest, of those that fit",
             width,
-        )
-
-    def __str__(self) -> str:
-        return self.table()
+        ).rstrip("\n")
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.points)} sizes"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the data of the JSON; times in seconds."""
-        points = [
-            {**asdict(p), "throughput": p.throughput, "memory": p.memory, "fits": self.fits(p)} for p in self.points
-        ]
-        return {**super().to_dict(), "points": points}
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        for point, stored in zip(self.points, content["points"], strict=True):
+            stored |= {"throughput": point.throughput, "memory": point.memory, "fits": self.fits(point)}
+        return content

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from roofprof import _report
 from roofprof.figures import fields
@@ -18,7 +17,6 @@ from roofprof.report.report import Report
 
 COUNTS = ("params", "macs", "flops", "int_ops", "bytes")  # exact: any difference is a change
 FIGURES = (*COUNTS, "time", "bound", "wasted_time", "percent_of_roof")
-SCHEMA_VERSION = 1
 _OF_ROOFS = {"bound", "wasted_time", "percent_of_roof"}
 _TOTAL = "total"
 
@@ -98,7 +96,12 @@ class ComparedRow:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """The result of :func:`compare`."""
+    """The result of :func:`compare`.
+
+    Its JSON is not read again: keep the two reports, and compare them again. ``docs/compare.md`` lists the keys.
+    """
+
+    SCHEMA: ClassVar[str] = "roofprof.comparison"
 
     before: Report
     after: Report
@@ -131,9 +134,6 @@ class Comparison(Result):
 
         return as_text(self, width, limit, every=every)
 
-    def __str__(self) -> str:
-        return self.table()
-
     def _about(self) -> str:
         return f"{self.before.model} ({self.names[0]}) and {self.after.model} ({self.names[1]})"
 
@@ -146,31 +146,22 @@ class Comparison(Result):
             write_whole(path, text.encode())
         return text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON's data as Python values; ``docs/compare.md`` lists its keys."""
+    def _content(self) -> dict[str, Any]:
         table = fields.of("row")
         return {
-            "schema_version": SCHEMA_VERSION,
             "generator": "roofprof compare",
             "units": {table[name].key: "nanoseconds" if _is_time(name) else table[name].unit for name in FIGURES},
             "before": _about(self.before, self.names[0]),
             "after": _about(self.after, self.names[1]),
             "test": {"name": TEST, "guard": GUARD, "alpha": ALPHA},
             "changed": self.changed,
-            "differences": [vars(difference) for difference in self.differences],
+            "differences": self.differences,
             "total": _row(self.total),
             "modules": [_row(row) for row in self.modules],
             "added": [_side(row) for row in self.added],
             "removed": [_side(row) for row in self.removed],
             "renamed": [{"before": r.before.path, "after": r.path, "ambiguous": r.ambiguous} for r in self.renamed],
         }
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
 
 
 def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before", "after")) -> Comparison:

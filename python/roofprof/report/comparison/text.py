@@ -41,7 +41,7 @@ def as_text(comparison: Comparison, width: int, limit: int, *, every: bool) -> s
     head = labels("roofprof", f"compares {heading(comparison)}", width)
     differing = [labels("differs" if not n else "", text, width) for n, text in enumerate(said_first(comparison))]
     paragraphs = [*moved(comparison), ("time", how_tested(comparison)), ("cells", _CELLS)]
-    return f"{head}{''.join(differing)}\n{table}\n{''.join(labels(*pair, width) for pair in paragraphs)}"
+    return f"{head}{''.join(differing)}\n{table}\n{''.join(labels(*pair, width) for pair in paragraphs)}".rstrip("\n")
 
 
 _CELLS = (

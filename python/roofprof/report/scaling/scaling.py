@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof.render.files import write_whole
-from roofprof.render.results import Result
+from roofprof.render.results import StoredResult, stored_as
 from roofprof.report.report import Report
 from roofprof.report.scaling.loss import parts_of_loss
 from roofprof.report.scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
@@ -17,7 +16,6 @@ from roofprof.report.scaling.measured import Measured, Read, measured, read, roo
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMA_VERSION = 2
 SAME = 0.01  # work that differs by less is constant
 
 
@@ -26,16 +24,20 @@ class ScalingPoint:
     """One number of ranks, measured. Times are seconds of a step, or of the run where no steps were marked."""
 
     ranks: int
-    name: str  # the report's
+    name: str = field(metadata=stored_as("report"))
     hosts: int | None  # None: not known
-    time: float  # the slowest rank's median
+    time: float = field(metadata=stored_as("time_ns", 1e9))  # the slowest rank's median
     spread: float | None  # (longest - shortest) / median of the times of that rank
     work: float  # of all ranks
     intensity: float | None  # FLOPs per byte of ops that are no collectives
     speed_up: float  # throughput / that of the fewest ranks
     efficiency: float  # speed-up / ratio of the ranks
-    loss: float  # rank-seconds beyond those that the fewest ranks need for the same work
-    parts: dict[str, float]  # of the loss, to which they add up; less than 0: a gain
+    loss: float = field(
+        metadata=stored_as("loss_ns", 1e9)
+    )  # rank-seconds beyond those that the fewest ranks need for the same work
+    parts: dict[str, float] = field(
+        metadata=stored_as("parts_ns", 1e9)
+    )  # of the loss, to which they add up; less than 0: a gain
 
     @property
     def throughput(self) -> float:
@@ -44,8 +46,11 @@ class ScalingPoint:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling(Result):
-    """The result of :func:`scaling`."""
+class Scaling(StoredResult):
+    """The result of :func:`scaling`. ``docs/scaling.md`` lists the keys of its JSON."""
+
+    SCHEMA: ClassVar[str] = "roofprof.scaling"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     model: str
     device: str
@@ -60,9 +65,6 @@ class Scaling(Result):
         from roofprof.report.scaling.text import as_text
 
         return as_text(self, width)
-
-    def __str__(self) -> str:
-        return self.table()
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.points)} numbers of ranks"
@@ -85,26 +87,11 @@ class Scaling(Result):
             write_whole(path, text.encode())
         return text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON's data as Python values; ``docs/scaling.md`` lists its keys."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "generator": "roofprof scaling",
-            "model": self.model,
-            "device": self.device,
-            "kind": self.kind,
-            "per": self.per,
-            "unit": self.unit,
-            "points": [_point(point) for point in self.points],
-            "warnings": list(self.warnings),
-        }
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the JSON text; with a path, write it there as well. Raises OSError where it cannot be."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
+    def _content(self) -> dict[str, Any]:
+        content = {"generator": "roofprof scaling", **super()._content()}
+        for point, stored in zip(self.points, content["points"], strict=True):
+            stored["throughput"] = point.throughput
+        return content
 
 
 def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
@@ -196,23 +183,3 @@ def _compared(
         loss=of.ranks * of.time - work / work_of_first * first.ranks * first.time,
         parts=parts,
     )
-
-
-# ---- as data
-
-
-def _point(point: ScalingPoint) -> dict[str, Any]:
-    return {
-        "ranks": point.ranks,
-        "report": point.name,
-        "hosts": point.hosts,
-        "time_ns": point.time * 1e9,
-        "spread": point.spread,
-        "work": point.work,
-        "throughput": point.throughput,
-        "intensity": point.intensity,
-        "speed_up": point.speed_up,
-        "efficiency": point.efficiency,
-        "loss_ns": point.loss * 1e9,
-        "parts_ns": {part: seconds * 1e9 for part, seconds in point.parts.items()},
-    }
