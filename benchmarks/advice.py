@@ -1,4 +1,4 @@
-"""What the changes that roofprof advises on a CPU bring: autocast to bf16, channels_last, both, on 20 models.
+"""Measures how much faster 20 models get on a CPU by roofprof's advice: autocast to bf16, channels_last, and both.
 
 Each round runs every variant of a model once, so that what slows the machine for a while slows all of them; a variant's
 figure is the median over the rounds of plain time / its time: 2.0 is twice as fast. With one thread, which is the
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _all_models() -> dict[str, Callable[[], tuple[nn.Module, Tensor]]]:
-    """How to make each one and its input."""
+    """Return functions that make each model and its input."""
     made = {name: _maker_of_images(library, name) for library, names in _IMAGES.items() for name in names}
     return made | {name: _maker_of_texts(name) for name in _TEXTS}
 
@@ -109,7 +109,7 @@ def _maker_of_texts(name: str) -> Callable[[], tuple[nn.Module, Tensor]]:
 def _measured(
     make: Callable[[], tuple[nn.Module, Tensor]], rounds: int, options: argparse.Namespace
 ) -> tuple[dict[str, float], float]:
-    """By variant how many times as fast it is, and the seconds of the plain one."""
+    """Return how many times as fast each variant is, and the seconds of the plain model."""
     model, given = make()
     last, given_last = make()
     is_image = given.dim() == 4

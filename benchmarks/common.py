@@ -1,4 +1,4 @@
-"""What the benchmarks share: the line that says on what they ran, plain-text tables, medians of paired ratios."""
+"""Shared by the benchmarks: the line about the machine, plain-text tables, medians of paired ratios."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment() -> str:
 
 
 def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """How long one call takes."""
+    """Return the seconds that one call takes."""
     start = clock()
     call()
     return clock() - start

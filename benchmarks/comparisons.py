@@ -2,7 +2,7 @@
 
 Profiles a model in separate processes, one after the other, and compares each of the reports with each other: nothing
 was changed, so a comparison that calls any module faster or slower is a false alarm. For the power, further processes
-run the model with one module made slower by a share of its own time; those are compared with all of the others.
+run the model with one module made slower by a share of its time; those are compared with all of the others.
 
     .venv/bin/python benchmarks/comparisons.py FOLDER --processes 16 --slowed 4
 
@@ -69,7 +69,7 @@ def profile_once(given: argparse.Namespace) -> None:
 
 
 def reports(given: argparse.Namespace, name: str, count: int, slow: float) -> list[roofprof.Report]:
-    """Of so many processes, made where they are not there yet."""
+    """Return the reports of `count` processes; those that do not exist yet are made."""
     found = []
     for index in range(count):
         path = given.folder / f"{name}{index:02}.json"

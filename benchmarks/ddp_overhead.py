@@ -1,5 +1,5 @@
-"""What profiling a training step of several ranks costs: DistributedDataParallel over gloo, plain, in a block of
-roofprof and under torch.profiler, in turn in one run.
+"""Measures how much profiling adds to a training step of several ranks: DistributedDataParallel over gloo, plain, in
+a block of roofprof and under torch.profiler, in turn in one run.
 
     torchrun --nproc-per-node 4 benchmarks/ddp_overhead.py
 """

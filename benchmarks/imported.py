@@ -1,10 +1,10 @@
-"""How long it takes to read a large trace of torch.profiler, and in how much memory, beside HTA. The trace is a
-real one, its events repeated with later times and other ids until the file is as large as wished.
+"""Measures time and memory of reading a large trace of torch.profiler, for roofprof and HTA. The trace is a real one,
+its events repeated with later times and other ids until the file has the requested size.
 
     python benchmarks/imported.py trace.json.gz --megabytes 60 1000
 
-HTA (pip install HolisticTraceAnalysis) is run where it is installed; --hta-python names another environment that
-has it. Each reading is a process of its own. Memory is what it held at most, above what it held once all was imported.
+HTA (pip install HolisticTraceAnalysis) runs if it is installed; --hta-python names another environment that has it.
+Each reading runs in a new process. Memory is its peak, less what it held once everything was imported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _IDS = ("correlation", "External id", "external id")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The trace's JSON; names may hold bytes that are no UTF-8."""
+    """Return the trace's JSON; names may hold bytes that are not UTF-8."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", errors="replace") as file:
         trace = json.load(file, strict=False)

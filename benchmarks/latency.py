@@ -1,4 +1,4 @@
-"""roofprof.time beside torch.utils.benchmark.Timer: medians of the same calls, in turn, in one run.
+"""Compares roofprof.time with torch.utils.benchmark.Timer: medians of the same calls, in turn, in one run.
 
     .venv/bin/python benchmarks/latency.py [--rounds 5] [--threads 1]
 

@@ -1,4 +1,4 @@
-"""Whether memory stays where it is: 10,000 profiled steps in one block against 100.
+"""Checks that memory stays constant: 10,000 profiled steps in one block against 100.
 
 The second case never calls backward, so the autograd nodes that a profiler waits for never run.
 """

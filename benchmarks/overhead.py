@@ -1,8 +1,9 @@
-"""What observing costs: roofprof, torch's flop_counter and profiler, and fvcore, each against the plain model.
+"""Measures what observing costs: roofprof, torch's flop_counter and profiler, and fvcore, against the plain model.
 
-One thread; in every round all of them run once, one after the other, and each is compared with the plain run of its own
-round. A tool's block is opened, one step warms it, and the next ones are timed: what a step costs inside an open block.
-`whole` has the opening and closing (and for fvcore, which knows no blocks, its whole analysis) in it, for one step.
+One thread. In every round all of them run once, one after the other, and each is compared with the plain run of the
+same round. A tool's block is opened, one step warms it up, and the next ones are timed, so the figure is the cost of a
+step inside an open block. `whole` includes opening and closing (for fvcore, which has no blocks, its whole analysis),
+for one step.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def run_once(workload: Workload, open_block: Open, clock: Clock) -> tuple[float,
 
 
 def run_fvcore(workload: Workload, clock: Clock) -> float:
-    """It traces the model and goes through the graph; there is no steady state to time."""
+    """Return the seconds of fvcore's analysis, which traces the model and reads the graph: it has no steady state."""
     from fvcore.nn import FlopCountAnalysis
 
     analysis = FlopCountAnalysis(workload.model, workload.inputs).unsupported_ops_warnings(False)
@@ -115,7 +116,7 @@ def run_fvcore(workload: Workload, clock: Clock) -> float:
 
 
 class CountOps(TorchDispatchMode):
-    """How many ops reach the kernels: the figure that "per op" divides by."""
+    """Counts the ops that reach the kernels, by which "per op" divides."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""Other tools beside what roofprof has in their place: figures, accepted inputs, what is left behind, time.
+"""Compares other tools with their replacements in roofprof: figures, accepted inputs, what is left behind, time.
 
     python benchmarks/peers.py                                   # prints Markdown, some 15 minutes
     python benchmarks/peers.py --write docs/peers.md
     python benchmarks/peers.py --models resnet18 --tools thop,fvcore --only figures
 
-Originals that are not installed say so in their cells. Ends with 1 where a figure of ours differs without an
-explanation that adds up, is wrong, or ours leaves something behind; each such cell is named on stderr.
+Cells of originals that are not installed say so. The exit code is 1 if a figure of roofprof's is wrong or differs
+without an explanation that adds up, or if roofprof leaves something behind; stderr names each such cell.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def main(given: Sequence[str] | None = None, tools: Sequence[Tool] = TOOLS) -> i
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: a dict by tuples becomes one by words."""
+    """Return the value as JSON can hold it: a dict with tuples as keys becomes one with words."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):

@@ -1,5 +1,5 @@
-"""How long it takes to merge many ranks, and in how much memory. The ranks are simulated: one real report of a model of
-so many modules, written again for each rank with other times.
+"""Measures time and memory of merging many ranks. The ranks are simulated: one real report of a model with that many
+modules, written again for each rank with other times.
 
     python benchmarks/ranks.py --ranks 1024 --modules 1000
 """
@@ -22,7 +22,7 @@ import roofprof
 
 
 def report_of(modules: int) -> dict[str, Any]:
-    """Of a model with so many modules, its root included."""
+    """Return the report of a model with that many modules, its root included."""
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(modules - 1)))
     profiler = roofprof.RooflineProfiler(model, warmup=1, repeat=3)
     return profiler.run(torch.rand(4, 8)).to_dict()

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kAdds = 10'000;
 
-// What torch's profiler keeps grows with each op: a fixed number of iterations bounds it.
+// torch's profiler keeps data of each op: a fixed number of iterations bounds their size.
 constexpr std::int64_t kPeerIterations = 5;
 
 struct Chain {

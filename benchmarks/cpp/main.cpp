@@ -1,4 +1,5 @@
-// What profiling costs a C++ program: each workload plain and profiled, from one run. README.md says how to read it.
+// Measures the cost of profiling in a C++ program: each workload plain and profiled, from one run. README.md says how
+// to read it.
 //
 //   bench_overhead [--resnet18=FILE] [--cpu_time] [any flag of Google Benchmark's]
 

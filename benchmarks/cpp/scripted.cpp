@@ -15,7 +15,7 @@ struct Scripted {
   torch::jit::Module model;
   std::vector<torch::jit::IValue> inputs;
   void operator()() const {
-    auto called = model;  // the same module: forward is no const member
+    auto called = model;  // the same module, because forward is not a const member
     auto result = called.forward(inputs);
     benchmark::DoNotOptimize(result);
   }

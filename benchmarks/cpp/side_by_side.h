@@ -1,5 +1,5 @@
 #pragma once
-// Variants of one workload beside its plain form: a benchmark "adds/profiled" is compared with "adds/plain".
+// Compares variants of a workload with its plain form: the benchmark "adds/profiled" with "adds/plain".
 
 #include <benchmark/benchmark.h>
 
@@ -13,10 +13,10 @@ namespace bench {
 
 inline constexpr std::string_view kPlain = "plain";
 
-// How many ops (or calls) one iteration makes; the table divides by it.
+// Returns the number of ops (or calls) of one iteration, by which the table divides.
 inline void set_ops(benchmark::State& state, std::int64_t ops) { state.counters["ops"] = static_cast<double>(ops); }
 
-// What a workload's variant is held to.
+// The limit for a workload's variant.
 struct Bar {
   std::optional<double> added_ns;  // an op
   std::optional<double> ratio;     // to plain

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kCalls = 2'000;
 constexpr std::int64_t kWidth = 16;
 
-// As in adds.cpp.
+// torch's profiler keeps data of each op, so the number of iterations is fixed, as in adds.cpp.
 constexpr std::int64_t kPeerIterations = 5;
 
 struct Addmm {
@@ -39,7 +39,7 @@ struct Calls {
   }
 };
 
-// What is profiled: the layer where the calls are those of one.
+// The profiled model: the layer, if the calls are those of a layer.
 torch::nn::Identity model_of(const Addmm& /*call*/) { return {}; }
 torch::nn::Identity model_of(const Transposed& /*call*/) { return {}; }
 torch::nn::Linear model_of(const Linear& call) { return call.layer; }

@@ -1,4 +1,4 @@
-"""The table of models and tools: the original's figures beside ours, and why they differ where they do."""
+"""The table of models and tools: the original's figures, roofprof's, and the reasons for differences."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOT_INSTALLED = "not installed"
 
 
 def facts_of(model_name: str) -> dict[str, Any]:
-    """In a process of its own: what a plain record of the call says."""
+    """Return the facts in a plain record of the call; run in a new process."""
     torch.set_num_threads(1)
     return reasons.facts(recorded.record(*subjects.build(model_name)))
 
 
 def figures_of(tool: Tool, door: str, model_name: str) -> dict[str, int]:
-    """In a process of its own: what the tool says of the model, or what a failing one left of it there."""
+    """Return the tool's figures of the model, or those that a failing tool left on it; run in a new process."""
     torch.set_num_threads(1)
     model, args, kwargs = subjects.build(model_name)
     with torch.no_grad():
@@ -50,11 +50,11 @@ class Comparison:
 
     @property
     def faults(self) -> list[str]:
-        """What cannot be explained."""
+        """Return the differences without an explanation."""
         return [f"{self.tool}, {self.model}: {one.words}" for one in self.verdicts.values() if one.is_fault]
 
     def words(self) -> str:
-        """What the table says of it all."""
+        """Return the sentence below the table."""
         said = [refused(self.original_error)] if self.original_error not in {"", NOT_INSTALLED} else []
         said += [NOT_INSTALLED] if self.original_error == NOT_INSTALLED else []
         said += dict.fromkeys(one.words for one in self.verdicts.values() if one.words != "equal")
@@ -78,7 +78,7 @@ def compare(tool: Tool, model_name: str, facts: dict[str, Any], limits: isolated
 
 @dataclass
 class Truth:
-    """Our own count beside what others publish, and beside the plain record."""
+    """Compares roofprof's count with published figures and with the plain record."""
 
     model: str
     macs: int | None
@@ -108,7 +108,7 @@ class Accuracy:
 
     @property
     def faults(self) -> list[str]:
-        """What makes the run fail."""
+        """Return what makes the run fail."""
         wrong = [
             f"roofprof.count, {one.model}: {one.macs} MACs, {one.published}" for one in self.truths if not one.is_right
         ]
@@ -149,7 +149,7 @@ def count_table(accuracy: Accuracy) -> list[str]:
 
 
 def overview(accuracy: Accuracy, tools: Sequence[Tool]) -> list[str]:
-    """Models x tools: the original's first figure as a share of ours."""
+    """Return the table of models and tools: the original's first figure as a share of roofprof's."""
     rows = []
     for model in dict.fromkeys(one.model for one in accuracy.comparisons):
         of_model = {one.tool: one for one in accuracy.comparisons if one.model == model}

@@ -178,7 +178,7 @@ def right_figure(tool: Tool, form: Form, params: int) -> int:
 
 
 def figure_of(tool: Tool, door: str, name: str) -> dict[str, int]:
-    """In a process of its own: the tool's first figure, and what it has to be."""
+    """Return the tool's first figure, and the right one; run in a new process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     form = next(one for one in FORMS if one.name == name)
@@ -196,7 +196,7 @@ def figure_of(tool: Tool, door: str, name: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one form. figure: None where it was refused, for which `error` says why."""
+    """The answer to one form of inputs. figure: None if it was refused; `error` says why."""
 
     figure: int | None
     right: int
@@ -218,7 +218,7 @@ class Answer:
 
 @dataclass
 class Inputs:
-    """By tool and door a list of answers in the order of :data:`FORMS`."""
+    """The answers of each tool and door, in the order of :data:`FORMS`."""
 
     answers: dict[tuple[str, str], list[Answer]] = dataclasses.field(default_factory=dict)
 
@@ -251,7 +251,7 @@ def _answer(tool: Tool, door: str, form: Form, limits: isolated.Limits) -> Answe
 
 
 def input_table(inputs: Inputs, tools: Sequence[Tool]) -> list[str]:
-    """Forms x these tools, original and ours beside each other."""
+    """Return the table of forms and these tools, the original and its replacement side by side."""
     doors = [(tool.name, door) for tool in tools for door in ("original", "ours")]
     doors = [door for door in doors if door in inputs.answers]
     header = ["input", *(tool if door == "original" or tool == COUNT.name else "ours" for tool, door in doors)]

@@ -1,4 +1,4 @@
-"""A task in a process of its own, with limits: other tools crash, hang, print, and leave torch changed."""
+"""Runs a task in a new process with limits, because other tools crash, hang, print, and leave torch changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRELOADED = ["torch", "torchvision", "transformers"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take. megabytes: beyond what its process has at its start."""
+    """The limits of a task. megabytes: in addition to what its process has at its start."""
 
     seconds: float = 300
     megabytes: int = 8000
@@ -33,7 +33,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task returned, or the first line of what stopped it."""
+    """The value that a task returned, or the first line of the error that stopped it."""
 
     value: Any = None
     error: str = ""
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether there is a value."""
+        """Return whether there is a value."""
         return not self.error
 
 
@@ -68,7 +68,7 @@ def run(task: Callable[..., Any], *args: Any, limits: Limits | None = None) -> O
 
 @functools.cache
 def _context() -> multiprocessing.context.ForkServerContext:
-    """Ready: what loading takes is no part of a task's time."""
+    """Return a context that has loaded everything, so that loading does not count as a task's time."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     first = context.Process(target=int)
@@ -78,13 +78,13 @@ def _context() -> multiprocessing.context.ForkServerContext:
 
 
 def first_line(error: BaseException) -> str:
-    """Of an exception: its type and the first line that it says."""
+    """Return an exception's type and the first line of its text."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
 def printed_bytes() -> int:
-    """What this process has printed so far, where its streams are files."""
+    """Return the bytes that this process has printed so far, if its streams are files."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     return os.fstat(1).st_size

@@ -17,9 +17,9 @@ class Verdict:
 
 
 def judge(tool: str, figure: str, original: int | None, ours: int | None, facts: dict[str, Any]) -> Verdict:
-    """Of a figure in the original's convention. None: there is none.
+    """Return the verdict on a figure in the original's convention; None: the tool has no such figure.
 
-    facts: what :func:`peer_runs.reasons.facts` says of the model.
+    facts: those of the model, by :func:`peer_runs.reasons.facts`.
     """
     if ours is None:
         return Verdict(f"{UNEXPLAINED}: ours has no figure", is_fault=True)
@@ -45,7 +45,7 @@ def _alone(tool: str, figure: str, ours: int, facts: dict[str, Any]) -> Verdict:
 
 
 def share(figure: int, right: int) -> str:
-    """As "0.642 times" of what is right, where it is near as "12 too few"."""
+    """Return "0.642 times" the right figure, or "12 too few" if it is close."""
     if right and abs(figure / right - 1) >= 0.01:
         return f"{figure / right:.3g} times"
     return f"{abs(figure - right):,} too {'many' if figure > right else 'few'}"

@@ -16,12 +16,12 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """For one cell."""
+    """Return the text as it can stand in one cell."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def refused(error: str, longest: int = 90) -> str:
-    """What a tool says that does not take something."""
+    """Return the words for an input that a tool refuses."""
     if "unexpected keyword argument" in error:
         return "refused: it has no parameter for it"
     return f"refused: {code(error, longest)}"

@@ -46,10 +46,10 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
 
 
 def ratios_of(tool: Tool, name: str, doors: Sequence[str], rounds: int) -> dict[str, list[float]]:
-    """In a process of its own, one thread: by door the ratios of a whole counting call, one for each round.
+    """Return each door's ratios of a whole counting call, one for each round; run in a new process with one thread.
 
     Each round has a plain forward and a call of each door, one after the other, so that what slows the machine slows
-    all of them. A tool gets a model of its own each time, and what it leaves in torch is put back.
+    all of them. A tool gets a new model each time, and its changes of torch are undone.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -85,7 +85,7 @@ def _asked(tool: Tool, door: str, model: nn.Module, x: Tensor) -> None:
 
 @dataclass
 class Overhead:
-    """By model, tool and door the ratios of the rounds, or why there are none."""
+    """The ratios of the rounds by model, tool and door, or why they are missing."""
 
     ratios: dict[tuple[str, str, str], list[float] | str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""docs/peers.md: what it is, what it was made with, the tables, and how to read them."""
+"""Writes docs/peers.md: an introduction, the versions, the tables, and how to read them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from peer_runs.recorded import Call, Op, Record
 
 @dataclass(frozen=True)
 class Reason:
-    """What the original does otherwise. amount: ours less the original's, of one recorded call."""
+    """A difference in what the original counts. amount: roofprof's figure less the original's, of one recorded call."""
 
     words: str
     amount: Callable[[Record], int]
@@ -28,17 +28,17 @@ class Reason:
 
 
 def in_multihead(op: Op) -> bool:
-    """Whether it ran in nn.MultiheadAttention."""
+    """Return whether the op ran in nn.MultiheadAttention."""
     return any(isinstance(module, nn.MultiheadAttention) for module in op.modules)
 
 
 def multihead_macs(record: Record) -> int:
-    """Of all of nn.MultiheadAttention: projections and products."""
+    """Return the MACs of nn.MultiheadAttention: projections and products."""
     return record.macs(in_multihead)
 
 
 def fused_attention_macs(record: Record) -> int:
-    """Of scaled_dot_product_attention elsewhere."""
+    """Return the MACs of scaled_dot_product_attention elsewhere."""
     return record.macs(lambda op: "scaled_dot_product" in op.name and not in_multihead(op))
 
 
@@ -48,7 +48,7 @@ def _of_another_type(op: Op) -> bool:
 
 
 def other_layers_macs(record: Record) -> int:
-    """Of products in modules that are no nn.Linear and no convolution, as GPT-2's Conv1D."""
+    """Return the MACs of products in modules other than nn.Linear and convolutions, such as GPT-2's Conv1D."""
     return record.macs(_of_another_type)
 
 
@@ -58,12 +58,12 @@ def sums(record: Record) -> int:
 
 
 def gelu_bound_early(record: Record) -> int:
-    """Elements of a GELU that is no nn.GELU: a function that the model took before the tool patched torch."""
+    """Return the elements of a GELU function, not nn.GELU, that the model imported before the tool patched torch."""
     return record.elements("gelu", where=lambda op: not op.modules or not isinstance(op.modules[-1], nn.GELU))
 
 
 def biases_of_addmm(record: Record) -> int:
-    """Of `torch.addmm` in the model's own code: a bias counts its own elements, and not once for each row."""
+    """Return the difference for `torch.addmm` in the model's code: its bias counts once, not for each row."""
     return sum(
         op.elements - math.prod(op.inputs[0]) for op in record.ops if op.name == "addmm" and _of_another_type(op)
     )
@@ -96,7 +96,7 @@ def counted_twice_by_ptflops(record: Record) -> int:
 
 
 def parameters_without_rule_in_thop(record: Record) -> int:
-    """Of modules whose type has no rule: their parameters are left out as well."""
+    """Return the parameters of modules whose type has no rule, which are left out as well."""
     ruled = {nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Linear}
     unruled = (module for module in record.model.modules() if type(module) not in ruled)
     return sum(p.numel() for module in unruled for p in module.parameters(recurse=False))
@@ -107,7 +107,7 @@ def _own_parameters(module: nn.Module) -> int:
 
 
 def linear_by_parameters(record: Record) -> int:
-    """Of nn.Linear on three dimensions or more: all rows but one of each sample are left out."""
+    """Return the MACs of nn.Linear on three or more dimensions: all rows but one of each sample are left out."""
 
     def missing(call: Call) -> int:
         layer: Any = call.module
@@ -123,7 +123,7 @@ def _named(record: Record, name: str) -> list[Call]:
 
 
 def conv1d_by_name(record: Record) -> int:
-    """Of GPT-2's Conv1D: for torchinfo a convolution by its name, so its width is taken for positions."""
+    """Return the difference for GPT-2's Conv1D: torchinfo takes it for a convolution, and its width for positions."""
 
     def missing(call: Call) -> int:
         taken = _own_parameters(call.module) * math.prod([call.output[0], *call.output[2:]])
@@ -134,7 +134,7 @@ def conv1d_by_name(record: Record) -> int:
 
 
 def embedding_tables(record: Record) -> int:
-    """Of embeddings: the whole table times the batch, for a look-up of rows."""
+    """Return the difference for embeddings, which count the whole table times the batch for a look-up of rows."""
     return -sum(call.output[0] * _own_parameters(call.module) for call in record.of(nn.Embedding))
 
 
@@ -147,7 +147,7 @@ def last_call_alone(record: Record) -> int:
 
 
 def twice(amount: Callable[[Record], int]) -> Callable[[Record], int]:
-    """In FLOPs what is in MACs."""
+    """Return the amount in FLOPs instead of MACs."""
     return lambda record: 2 * amount(record)
 
 
@@ -215,19 +215,19 @@ def convolution_biases(record: Record) -> int:
 
 
 def torchstat_flops(record: Record) -> int:
-    """Of models without activations and norms that it has a rule for."""
+    """Return the Flops of models without the activations and norms that torchstat has a rule for."""
     return record.macs() + convolution_biases(record)
 
 
 def torchstat_madd(record: Record) -> int:
-    """The same: 2 for each MAC, less one for each sum of a linear layer, whose first product is no addition."""
+    """Return the MAdd: 2 for each MAC, less 1 for each sum of a linear layer, whose first product is not added."""
     return 2 * record.macs() - sum(math.prod(call.output) for call in record.of(nn.Linear))
 
 
 EXPECTED: dict[str, dict[str, Callable[[Record], int]]] = {
     "torchstat": {"Flops": torchstat_flops, "MAdd": torchstat_madd},
 }
-"""By tool and figure; parameters are those of the model for every tool."""
+"""The right figures by tool and figure; parameters are those of the model for every tool."""
 
 
 def facts(record: Record) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a call does, from a plain dispatch mode and plain hooks: shapes alone, and formulas that fit a line.
+"""Records a call with a plain dispatch mode and plain hooks: shapes alone, and formulas that fit on a line.
 
 Nothing of roofprof is in here: reasons for differences take their amounts from this record.
 """
@@ -45,7 +45,7 @@ class Op:
 
     @property
     def elements(self) -> int:
-        """Of the output."""
+        """Return the number of elements of the output."""
         return math.prod(self.output)
 
 
@@ -59,7 +59,7 @@ class Call:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no modules are inside."""
+        """Return whether the module has no modules inside."""
         return not any(True for _ in self.module.children())
 
 
@@ -72,7 +72,7 @@ class Record:
     calls: list[Call]
 
     def macs(self, where: Callable[[Op], bool] = lambda _: True) -> int:
-        """Of the ops that these are."""
+        """Return the MACs of the ops for which ``where`` holds."""
         return sum(op.macs for op in self.ops if where(op))
 
     def elements(self, *names: str, where: Callable[[Op], bool] = lambda _: True) -> int:
@@ -85,7 +85,7 @@ class Record:
 
 
 def record(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record:
-    """Of one call in eval mode; transformer layers run module by module."""
+    """Return the record of one call in eval mode; transformer layers run module by module."""
     model.eval()
     ops: list[Op] = []
     calls: list[Call] = []

@@ -26,7 +26,7 @@ ONE_CALL = "statistics of BatchNorm, as a plain call moves them"
 
 
 class OwnError(RuntimeError):
-    """What the probe raises; it has to come through as it is."""
+    """The probe's error, which must come through unchanged."""
 
 
 class Probe(nn.Module):
@@ -86,7 +86,7 @@ def _hooks(module: nn.Module) -> int:
 
 
 def _state(model: nn.Module) -> dict[str, Any]:
-    """What can be compared, by the words that the table has for a difference."""
+    """Return the state that is compared, by the table's words for a difference."""
     modules = list(model.modules())
     return {
         "hooks on modules": [_hooks(module) for module in modules],
@@ -116,7 +116,7 @@ def _values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def left_by(tool: Tool, door: str, process: str) -> list[str]:
-    """In a process of its own: what is not as it was, "none" being the empty list."""
+    """Return the changes that are left behind; run in a new process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tool.load(door)  # what loading it changes is not what a call leaves
@@ -176,13 +176,13 @@ def _of_error(error: BaseException | None, process: str, tool: Tool, model: nn.M
 
 @dataclass
 class SideEffects:
-    """By tool, door and process what was left; a string is why nothing is known."""
+    """The changes that were left by tool, door and process; a string says why they are not known."""
 
     found: dict[tuple[str, str, str], list[str] | str] = field(default_factory=dict)
 
     @property
     def faults(self) -> list[str]:
-        """What is left by ours. `roofprof.count` makes one call, whose own effects stay."""
+        """Return the changes that roofprof left. `roofprof.count` makes one call, whose own effects stay."""
         found = []
         for (tool, door, when), left in self.found.items():
             lasting = [one for one in left if tool != COUNT.name or one != ONE_CALL] if isinstance(left, list) else left

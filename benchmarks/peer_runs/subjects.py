@@ -16,7 +16,7 @@ WORDS = 128
 
 @dataclass(frozen=True)
 class Truth:
-    """What others say of a model: its GMACs to three decimals or its MACs exactly, and its parameters."""
+    """Published figures of a model: its GMACs to three decimals or its MACs exactly, and its parameters."""
 
     source: str
     macs: int = 0
@@ -24,7 +24,7 @@ class Truth:
     params: int = 0
 
     def agrees(self, macs: int, params: int) -> bool:
-        """Whether these are its figures."""
+        """Return whether these are the published figures."""
         close = abs(macs / 1e9 - self.gmacs) < 0.000501 if self.gmacs else macs == self.macs
         return close and (not self.params or params == self.params)
 

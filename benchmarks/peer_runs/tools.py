@@ -1,4 +1,4 @@
-"""How each tool is asked: the same lines for the original and for what roofprof has in its place."""
+"""Calls each tool: the same lines for the original and for its replacement in roofprof."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 Figures = dict[str, int]
-"""By the tool's own word for it: {"MACs": ..., "params": ...}."""
+"""Figures by the tool's words: {"MACs": ..., "params": ...}."""
 
 Count = Callable[[ModuleType, Any, tuple[Any, ...], dict[str, Any]], Figures]
 
@@ -43,7 +43,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """Of the original; empty if it is not installed."""
+        """Return the original's version; empty if it is not installed."""
         try:
             if importlib.util.find_spec(self.original.partition(".")[0]) is None:
                 return ""
@@ -78,7 +78,7 @@ def _fvcore(fvcore: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _is_sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether sizes say it all: for the tools that take these alone."""
+    """Return whether sizes alone describe the inputs, as some tools take only sizes."""
     return not kwargs and bool(args) and all(torch.is_tensor(x) and x.dtype == torch.float32 for x in args)
 
 

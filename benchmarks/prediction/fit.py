@@ -29,7 +29,7 @@ PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs bes
 STEP = 0.02  # of the finite differences, in logarithms
 DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 
-# By class: of_peak and of_bandwidth, each (expected, spread of its logarithm). None: the model does without.
+# of_peak and of_bandwidth of each class, each (expected, spread of its logarithm). None: the model does not use it.
 CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]] = {
     "linear": ((0.9, 0.1), (0.8, 0.15)),
     "batched_matmul": ((0.7, 0.3), (0.5, 0.4)),
@@ -50,7 +50,7 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
     "copy": (None, (0.7, 0.4)),
     "other": ((0.3, 0.5), (0.4, 0.5)),
 }
-# Of the kind of device, by its path in the file.
+# The numbers of the kind of device, by their paths in the file.
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "depth"): (24.0, 0.5),
     ("product", "width"): (16.0, 0.5),
@@ -67,7 +67,7 @@ SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("bytes_per_score",): (24.0, 0.3),
 }
 
-# Of CPUs, whose table was measured with compiled models: what a GPU's kernels have of their own is left out.
+# The numbers of CPUs, whose table was measured with compiled models, without those that only GPU kernels have.
 CPU_PEAK, CPU_BANDWIDTH = (0.7, 0.3), (0.7, 0.1)
 CPU_SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "depth"): (8.0, 0.7),
@@ -84,7 +84,7 @@ Path_ = tuple[str | int, ...]
 
 
 def priors(kind: str) -> dict[Path_, tuple[float, float]]:
-    """Of every number that is fitted, by its path below the kind of device."""
+    """Return the prior of every number that is fitted, by its path below the kind of device."""
     found: dict[Path_, tuple[float, float]] = dict(SHARED if kind == "gpu" else CPU_SHARED)
     for number, (name, of_gpu) in enumerate(CLASSES.items()):
         of_cpu = (CPU_PEAK if of_gpu[0] else None, CPU_BANDWIDTH)
@@ -116,7 +116,7 @@ def times(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray
 
 
 def is_fitted(case: Case) -> bool:
-    """What the numbers may learn from."""
+    """Return whether the numbers are fitted to the case."""
     line = case.measured
     if case.other_form or TABLES[line.device].kind == "cpu":
         return not case.other_form
@@ -170,8 +170,8 @@ def fitted(
 # ---- intervals
 
 FOLDS = 5
-# Beside the spread over families of models there is that over devices: widths in logarithms are multiplied by it. Found
-# on RTX 3090, from numbers that were fitted to RTX 4090.
+# The spread over devices, which comes on top of that over families of models: widths in logarithms are multiplied by
+# it. Found on RTX 3090, from numbers that were fitted to RTX 4090.
 OTHER_DEVICE = 1.28
 
 
@@ -191,14 +191,14 @@ def held_out_times(of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
 
 
 def shares_of(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray:
-    """Of each model's predicted time the part of each class."""
+    """Return the part of each class in each model's predicted time."""
     roofs = {device: roofs_of(device) for device in TABLES}
     rows = [list(case.predictor.class_seconds(roofs[case.measured.device], parameters).values()) for case in of]
     return np.array(rows) / np.sum(rows, axis=1, keepdims=True)
 
 
 def quantile_widths(shares: np.ndarray, ratios: np.ndarray, quantile: float) -> np.ndarray:
-    """By class the factor on the predicted time below which that part of the measured ones lies.
+    """Return for each class the factor on the predicted time below which that part of the measured times lies.
 
     The pinball loss of log(ratio / (shares @ factors)), by gradient descent, held towards one factor for all classes.
     """
@@ -230,7 +230,7 @@ def with_intervals(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rounded(value: float) -> float:
-    """To three digits."""
+    """Return the value with three digits."""
     return round(float(value), 2 - math.floor(math.log10(abs(value))))
 
 

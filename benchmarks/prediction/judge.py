@@ -1,9 +1,9 @@
-"""How good the prediction is, on measurements that nobody here made.
+"""Judges the prediction on published measurements.
 
     python benchmarks/prediction/judge.py --tables FOLDER --counts FOLDER
 
 Each GPU is left out in turn: the numbers and the intervals are fitted to the other one alone. Then families of models
-are held out, on one device at a time. All models of a table count, those too that were measured in another form.
+are held out, on one device at a time. All models of a table count, also those that were measured in another form.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def scaled(of: dict[str, list[Case]]) -> None:
-    """What one card's measurements give for the other, multiplied by one number: the floor without any model."""
+    """Print how well one card's measurements, times one number, predict the other's: the floor without any model."""
     per_sample = [
         {(c.measured.model, c.measured.size): c.measured.seconds / c.measured.batch for c in of[device]}
         for device in GPUS

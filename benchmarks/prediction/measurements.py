@@ -1,4 +1,4 @@
-"""Published measurements of timm's models, and what roofprof counts of the same models on paper.
+"""Published measurements of timm's models, and roofprof's counts of the same models on the meta device.
 
 The measurements are tables of huggingface/pytorch-image-models, folder results/ (Apache-2.0): inference under autocast
 in fp16, NCHW, eager. A table names a model, an image size, a batch and the time of a step. Counting all takes about 20
@@ -33,7 +33,7 @@ class Table:
     options: tuple[tuple[str, Any], ...] = ()  # of the prediction, from a count in half with any batch
 
     def prediction(self, batch: int) -> _C.PredictionOptions:
-        """How a line is predicted."""
+        """Return the options with which a line is predicted."""
         options = dict(self.options)
         return _C.PredictionOptions(**options, **({"batch": batch} if options else {}))
 
@@ -86,7 +86,7 @@ class Measured:
 
     @property
     def key(self) -> str:
-        """Of its count."""
+        """Return the key of the line's count."""
         return f"{self.model}__{self.size}__{self.batch}"
 
     @property
@@ -116,7 +116,7 @@ def measured(tables: Path, device: str) -> list[Measured]:
 
 @dataclass(frozen=True)
 class Case:
-    """A measurement beside what was counted."""
+    """A measurement and the count of its model."""
 
     measured: Measured
     predictor: _C.Predictor
@@ -124,7 +124,7 @@ class Case:
 
     @property
     def other_form(self) -> bool:
-        """Whether the model was measured in another form than it is defined: its branches merged into one."""
+        """Return whether the measured model had its branches merged into one, unlike its definition."""
         least, most = 0.015, 0.02 * self.measured.params
         return self.params - self.measured.params > least or self.measured.params - self.params > most
 
@@ -145,7 +145,7 @@ def cases(tables: Path, counts: Path, device: str) -> list[Case]:
 
 
 def _count_file(counts: Path, line: Measured) -> Path:
-    """Of the batch that was measured where the prediction does not change it, else of any."""
+    """Return the file of the count: of the measured batch if the prediction does not change the batch, else of any."""
     if not TABLES[line.device].options:
         return counts / f"{line.key}.json.gz"
     files = sorted(counts.glob(f"{line.model}__{line.size}__*.json.gz"))

@@ -1,4 +1,4 @@
-"""How long predicting a report with 10,000 ops takes: for 40 devices, and as a whole report for one."""
+"""Measures how long predicting a report with 10,000 ops takes: for 40 devices, and as a whole report for one."""
 
 from __future__ import annotations
 

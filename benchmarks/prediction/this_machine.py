@@ -1,4 +1,4 @@
-"""CPU to CPU: the times of 20 models on this machine beside those predicted from its measured roofs alone.
+"""Compares the times of 20 models on this CPU with those predicted from its measured roofs alone.
 
     python benchmarks/prediction/this_machine.py
 

@@ -144,8 +144,8 @@ struct FigureInfo {
   std::string heading_in(bool of_self) const { return std::string(of_self ? "self " : "").append(heading); }
 };
 
-// ---- The table of figures: one entry for each. Tables, their legend, JSON, CSV, Python's rows and roofprof.fields
-// follow from it; csrc/analysis computes what it lists.
+// ---- the table: one entry for each figure. csrc/analysis computes the figures; tables, their legend, JSON, CSV,
+// Python's rows and roofprof.fields follow from it.
 
 template <class Member>
 struct FigureEntry {
@@ -369,10 +369,6 @@ void for_each_figure(Visitor&& visit) {
 template <class Visitor>
 void for_each_row_field(Visitor&& visit) {
   for_each_entry(kRowFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
-}
-template <class Visitor>
-void for_each_group_field(Visitor&& visit) {
-  for_each_entry(kGroupFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 template <class Visitor>
 void for_each_kernel_field(Visitor&& visit) {

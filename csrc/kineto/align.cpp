@@ -11,7 +11,7 @@
 namespace roofprof::kineto {
 namespace {
 
-// So many sizes a sentence names.
+// The number of sizes that a sentence names.
 constexpr std::size_t kSizesNamed = 6;
 
 std::vector<std::vector<std::int32_t>> calls_inside(const std::vector<ModuleCall>& calls) {
@@ -30,14 +30,14 @@ std::string text_of(const std::vector<std::int64_t>& sizes) {
   return text;
 }
 
-// "16x32" of "32x16": what a product that takes a transposed parameter reads.
+// Returns "16x32" for "32x16": the size that a product reads of a transposed parameter.
 std::string transposed(const std::string& sizes) {
   const auto cross = sizes.find('x');
   if (cross == sizes.npos || sizes.find('x', cross + 1) != sizes.npos) return sizes;
   return sizes.substr(cross + 1) + "x" + sizes.substr(0, cross);
 }
 
-// The tensors that a recorded call takes.
+// Returns the tensors that a recorded call takes.
 struct Taken {
   bool all_known = false;  // the trace has the sizes of all of them
   std::vector<std::string> sizes;
@@ -107,7 +107,7 @@ class Comparison {
     return *known;
   }
 
-  // The call around this one in which modules are called that are not in it; kNone: nothing but wrappers is around.
+  // Returns the call around this one that also calls other modules; kNone: only wrappers are around it.
   std::int32_t caller_of_others(std::int32_t call) const {
     for (auto around = trace_.calls[at(call)].around; around != kNone; around = trace_.calls[at(around)].around) {
       for (const auto inside : in_trace_[at(around)]) {
@@ -118,7 +118,7 @@ class Comparison {
     return kNone;
   }
 
-  // Instances keep their modules from call to call.
+  // An instance has the same module in every call.
   std::variant<Alignment, std::string> merged(const std::vector<std::pair<std::int32_t, Alignment>>& fits) const {
     Alignment all;
     std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
@@ -150,7 +150,7 @@ class Comparison {
     return names.empty() ? "" : ", but of " + listed(names, kNamed);
   }
 
-  // Compares the calls inside of `root` with those of the model; empty where they fit.
+  // Compares the calls inside of `root` with those of the model. Returns the first difference; empty if they fit.
   std::string difference_at(std::int32_t root, Alignment& found) {
     std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
     std::vector<std::pair<std::int32_t, std::int32_t>> pending = {{root, 0}};
@@ -184,8 +184,8 @@ class Comparison {
     return {};
   }
 
-  // The parameters that ops of the module read in the model are read in the trace's call too. A trace without sizes, or
-  // without those of tensors in lists, says nothing.
+  // Checks that the trace's call reads the parameters that the module's ops read in the model. A trace without sizes,
+  // or without those of tensors in lists, passes.
   std::string difference_of_sizes(std::int32_t call, ModuleId place) {
     const auto reads = model_.reads.find(first_place(place));
     if (reads == model_.reads.end()) return {};

@@ -13,9 +13,9 @@ namespace roofprof::kineto {
 
 namespace {
 
-// Traces of 2021 have whole microseconds.
+// The resolution of traces of 2021, which have whole microseconds.
 constexpr std::int64_t kResolutionNs = 1000;
-// So many of the ops around another are looked at for its name.
+// The number of ops around another that are searched for its name.
 constexpr std::size_t kOpsAround = 32;
 
 // Orders events with the same times: an event that is around the others comes first.
@@ -42,7 +42,7 @@ HostTree host_tree(std::vector<HostEvent>& events) {
     const auto ends_before = [&](std::int32_t around) {
       const auto& outer = events[at(around)];
       if (outer.end_ns <= event.begin_ns) return outer.end_ns < event.begin_ns || event.end_ns > event.begin_ns;
-      // It begins at what is left of the other, by the clock's resolution.
+      // It begins within the clock's resolution of the other's end.
       return event.end_ns > outer.end_ns && outer.end_ns - event.begin_ns < kResolutionNs;
     };
     while (!stack.empty() && ends_before(stack.back())) stack.pop_back();
@@ -126,9 +126,9 @@ class Rule {
     result_.owners[i] = static_cast<std::int32_t>(i);
   }
 
-  // Checkpointing (not the reentrant one) stops its recomputation by an exception as soon as all is saved again, which
-  // is while its last op that does work saves its inputs, before it computes. So that op did nothing; where kernels
-  // were recorded, they tell.
+  // Leaves out the last op of a recomputation. Checkpointing (not the reentrant one) stops it by an exception as soon
+  // as everything is saved again, while the last op saves its inputs, before it computes. So that op did nothing,
+  // unless recorded kernels show that it did.
   void leave_out_interrupted() {
     std::vector<std::int32_t> recomputation(trace_.host.size(), kNone);  // by event: the innermost that it is in
     std::unordered_map<std::int32_t, std::int32_t> last;                 // by recomputation: the last op with work

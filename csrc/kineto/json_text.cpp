@@ -21,7 +21,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Behind the string that begins at `at`; the text's length where it does not end.
+// Returns the position after the string that begins at `at`; the text's length if the string does not end.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\') {
@@ -54,7 +54,7 @@ std::size_t end_of_value(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// The four digits at `at`; empty where they are none.
+// Returns the number of the four hexadecimal digits at `at`; empty if they are not digits.
 std::optional<std::uint32_t> hex_digits(std::string_view text, std::size_t at) {
   constexpr std::size_t kDigits = 4;
   if (at + kDigits > text.size()) return std::nullopt;

@@ -18,18 +18,19 @@ namespace {
 constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kStep = "ProfilerStep#";
-// Paths repeat what is above them: deeper modules are taken for their parent's.
+// The greatest depth of rows, because paths repeat those of their parents. Calls of deeper modules count as their
+// parent's.
 constexpr int kDeepestModule = 200;
-// So many threads with open regions are asked for that of a backward node.
+// The number of threads with open regions that are searched for the region of a backward node.
 constexpr std::size_t kThreadsLookedAt = 64;
 
-// "TimesformerLayer_3" is one of the class TimesformerLayer.
+// Returns the class of an instance: TimesformerLayer for "TimesformerLayer_3".
 std::string class_of(const std::string& instance) {
   const auto number = instance.rfind('_');
   return number == std::string::npos || number == 0 ? instance : instance.substr(0, number);
 }
 
-// The instances of a trace as rows.
+// Makes rows of the trace's instances.
 class ModuleTree {
  public:
   ModuleTree(const Trace& trace, const HostTree& tree, const CalledModel* called) {
@@ -151,7 +152,7 @@ class ModuleTree {
   bool only_root_ = false;  // all instances are in one
 };
 
-// A thread while its events are walked through in order.
+// The state of a thread during the walk through its events in order.
 struct Thread {
   std::vector<std::int32_t> regions;  // ranges that opened one, the innermost last; some may have ended
   ModuleId last_node = kOutside;      // of the backward node that ran last
@@ -222,7 +223,7 @@ class Walk {
     }
   }
 
-  // The region that is open on the thread that works at that moment: what autograd's thread runs was started there.
+  // Returns the region that is open at that time on the thread that started autograd's work.
   RegionId region_elsewhere(const HostEvent& event) {
     std::size_t transparent = 0;
     for (auto other = threads_with_regions_.begin(); other != threads_with_regions_.end();) {

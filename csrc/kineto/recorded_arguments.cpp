@@ -93,7 +93,7 @@ std::vector<RecordedArgument> arguments_of(const RecordedCall& call) {
 
 namespace {
 
-// So many ops before and behind the list's are looked at.
+// The number of ops before and after the list's that are searched.
 constexpr std::ptrdiff_t kNeighbours = 64;
 
 bool is_floating_type(std::string_view type) {

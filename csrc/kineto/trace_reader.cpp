@@ -56,7 +56,8 @@ Category category_of(std::string_view text) {
 
 bool is_space(char character) { return std::isspace(static_cast<unsigned char>(character)) != 0; }
 
-// "MulBackward0", "torch::autograd::AccumulateGrad", "aten::mul": what traces of 2021 do not tell from ranges.
+// Returns whether the name is an op's or an autograd node's ("MulBackward0", "torch::autograd::AccumulateGrad",
+// "aten::mul"), which traces of 2021 do not distinguish from ranges.
 bool is_op_name(std::string_view name) {
   if (name.find('#') != std::string_view::npos) return false;
   if (name.find("::") != std::string_view::npos) return true;
@@ -64,8 +65,8 @@ bool is_op_name(std::string_view name) {
   return stem.ends_with("Backward");
 }
 
-// Where the object or list, or string, ends that begins at text's front; `looked`, `depth` and `in_string` carry on
-// from the call before.
+// Returns the end of the object, list or string that begins at the front of `text`. `looked`, `depth` and `in_string`
+// continue from the previous call.
 std::optional<std::size_t> end_of_nested(std::string_view text, std::size_t& looked, std::size_t& depth,
                                          bool& in_string) {
   auto at = looked;
@@ -176,7 +177,7 @@ std::size_t TraceReader::consume(std::string_view text) {
     while (at < text.size() && (is_space(text[at]) || also.find(text[at]) != also.npos)) ++at;
     return at < text.size();
   };
-  // The whole value at `at`; empty where its end was not fed yet.
+  // Returns the whole value at `at`; empty if its end was not fed yet.
   const auto whole_value = [&]() -> std::optional<std::string_view> {
     const auto rest = text.substr(at);
     if (rest[0] != '{' && rest[0] != '[' && rest[0] != '"') {

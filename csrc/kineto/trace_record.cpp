@@ -16,12 +16,12 @@
 namespace roofprof::kineto {
 namespace {
 
-// No trace lasts longer, and nothing in one.
+// The longest time of a trace, and of anything in it.
 constexpr std::int64_t kLongestNs = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
-// All times of a trace together, so that no sum of some overflows.
+// The largest sum of a trace's times, so that no sum overflows.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 2;
 
-// "1234.567 us": to the nanosecond.
+// Returns "1234.567 us", exact to the nanosecond.
 std::string microseconds(std::int64_t ns) {
   constexpr std::int64_t kMicrosecond = 1000;
   auto fraction = std::to_string(kMicrosecond + ns % kMicrosecond).substr(1);
@@ -29,7 +29,7 @@ std::string microseconds(std::int64_t ns) {
   return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
 }
 
-// Operators are numbered from 1 on; calls have numbers of theirs as signatures.
+// Numbers operators from 1 on; a call's number is its signature.
 constexpr std::uint32_t kNoOperator = ~std::uint32_t{0};
 constexpr std::uint64_t kOwnKernels = kAnyInputs - 1;
 
@@ -44,7 +44,7 @@ struct Window {
   bool empty() const { return begin_ns > end_ns; }
 };
 
-// The steps of a trace by number: each one's range on the host.
+// Returns the steps of a trace by number, each with its range on the host.
 std::map<std::int64_t, Window> steps_of(const Trace& trace) {
   std::map<std::int64_t, Window> steps;
   for (const auto& event : trace.host) {
@@ -55,9 +55,9 @@ std::map<std::int64_t, Window> steps_of(const Trace& trace) {
   return steps;
 }
 
-// Takes out the steps in which no op and no launch began, and returns their number: the profiler opens a step behind
-// the last one of the program, and the mean of steps is not of that. Where that holds of all, kernels alone were
-// recorded.
+// Removes the steps in which no op and no launch began, and returns their number: the profiler opens a step after the
+// program's last one, which must not count in the mean. If all steps are like that, only kernels were recorded, and all
+// stay.
 std::int64_t leave_out_empty(std::map<std::int64_t, Window>& steps, const Trace& trace) {
   if (steps.empty()) return 0;
   std::vector<std::int64_t> begins;
@@ -91,7 +91,7 @@ std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>
   return chosen;
 }
 
-// Tells events whose times are not those of the others: one that lies decades away would make the trace decades long.
+// Finds events whose times are far from all others: one that is decades away would make the trace decades long.
 class Strays {
  public:
   explicit Strays(const Trace& trace) {
@@ -215,7 +215,7 @@ class Import {
     });
   }
 
-  // Kernels that no event here launched: they are of what ran before the trace, or of other steps.
+  // Handles kernels that no event here launched: code before the trace, or other steps, launched them.
   void leave_out_others(std::vector<std::int32_t>& launcher_of, bool any_launches) {
     if (!any_launches && !is_part_) return;
     std::int64_t kept = 0;
@@ -287,7 +287,7 @@ class Import {
     }
   }
 
-  // The op around a launch that no op counts for.
+  // Returns the innermost op around a launch that belongs to no op that counts.
   std::int32_t innermost_op(std::int32_t event) const {
     while (event != kNone && trace_.host[at(event)].kind != HostKind::op) event = tree_.parents[at(event)];
     return event;
@@ -300,8 +300,9 @@ class Import {
     return known->second;
   }
 
-  // A kernel that no op counts for did work that nobody knows: its row must not look as if it were all there is. `op`:
-  // the innermost around it, which is a composite, or has others in it that count; kNone: there is none.
+  // Adds an uncosted op for a kernel that belongs to no op that counts: its work is not known, and its row must not
+  // look complete. `op`: the innermost op around it, which is a composite or has others in it that count; kNone: there
+  // is none.
   LaunchId launch_of_unknown(const Place& place, std::int32_t op) {
     const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
     const OpKey key{number, place.module, place.phase, kOwnKernels, place.region};

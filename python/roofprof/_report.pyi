@@ -1,111 +1,71 @@
 # The compiled part of roofprof that needs no torch. Use the roofprof package; names in here may change.
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 class Provenance:
-    @property
-    def source(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def date(self) -> str: ...
-    @property
-    def spread(self) -> float | None: ...
+    source: Final[str]
+    method: Final[str]
+    date: Final[str]
+    spread: Final[float | None]
 
 class ComputeCeiling:
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def operations_per_second(self) -> float: ...
-    @property
-    def provenance(self) -> Provenance: ...
+    dtype: Final[str]
+    operations_per_second: Final[float]
+    provenance: Final[Provenance]
 
 class MemoryCeiling:
-    @property
-    def level(self) -> str: ...
-    @property
-    def bytes_per_second(self) -> float: ...
-    @property
-    def capacity_bytes(self) -> int: ...
-    @property
-    def provenance(self) -> Provenance: ...
+    level: Final[str]
+    bytes_per_second: Final[float]
+    capacity_bytes: Final[int]
+    provenance: Final[Provenance]
 
 class NetworkCeiling:
-    """What collectives of one kind reach: at least latency_ns + (bytes that each rank sends) / bytes_per_second."""
+    """A collective takes at least latency_ns + (bytes that each rank sends) / bytes_per_second."""
 
-    @property
-    def collective(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def ranks(self) -> int: ...
-    @property
-    def latency_ns(self) -> float: ...
-    @property
-    def bytes_per_second(self) -> float: ...
-    @property
-    def provenance(self) -> Provenance: ...
+    collective: Final[str]
+    backend: Final[str]
+    ranks: Final[int]
+    latency_ns: Final[float]
+    bytes_per_second: Final[float]
+    provenance: Final[Provenance]
 
 class BandwidthPoint:
-    """Bytes per second over one working set, by what is done there; ``docs/definitions.md`` says what each is."""
+    """Bytes per second over one working set; ``docs/definitions.md`` says what each kind of access is."""
 
-    @property
-    def working_set_bytes(self) -> int: ...
-    @property
-    def read(self) -> float: ...
-    @property
-    def triad(self) -> float: ...
-    @property
-    def copy(self) -> float: ...
-    @property
-    def write(self) -> float: ...
-    @property
-    def update(self) -> float: ...
-    @property
-    def spread(self) -> float: ...
+    working_set_bytes: Final[int]
+    read: Final[float]
+    triad: Final[float]
+    copy: Final[float]
+    write: Final[float]
+    update: Final[float]
+    spread: Final[float]
 
 class BandwidthCurve:
-    @property
-    def points(self) -> list[BandwidthPoint]: ...
-    @property
-    def provenance(self) -> Provenance: ...
+    points: Final[list[BandwidthPoint]]
+    provenance: Final[Provenance]
 
 class CardFacts:
-    """Zero and "" are not known."""
+    """Zero and "" mean: not known."""
 
-    @property
-    def compute_capability(self) -> str: ...
-    @property
-    def multiprocessors(self) -> int: ...
-    @property
-    def l2_bytes(self) -> int: ...
-    @property
-    def memory_bytes(self) -> int: ...
-    @property
-    def tdp_watts(self) -> float: ...
+    compute_capability: Final[str]
+    multiprocessors: Final[int]
+    l2_bytes: Final[int]
+    memory_bytes: Final[int]
+    tdp_watts: Final[float]
 
 class Ceilings:
     def __init__(self) -> None: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def compute(self) -> list[ComputeCeiling]: ...
-    @property
-    def memory(self) -> list[MemoryCeiling]: ...
-    @property
-    def curve(self) -> BandwidthCurve:
-        """Bandwidth against working set, of a CPU that was measured; else without points."""
-    @property
-    def network(self) -> list[NetworkCeiling]: ...
-    @property
-    def facts(self) -> CardFacts:
-        """What is published of a card beside its roofs."""
-    @property
-    def busy_share(self) -> float:
-        """The share of the processors that others used during the measurement where it was too large, else 0."""
+    device: Final[str]
+    compute: Final[list[ComputeCeiling]]
+    memory: Final[list[MemoryCeiling]]
+    curve: Final[BandwidthCurve]  # bandwidth against working set, of a CPU that was measured; others have no points
+    network: Final[list[NetworkCeiling]]
+    facts: Final[CardFacts]  # facts that are published of a card, in addition to its roofs
+    # the share of the processors that others used during the measurement, if it was too large; else 0
+    busy_share: Final[float]
     def bandwidth(self, read_bytes: int, write_bytes: int = 0, updated_bytes: int = 0) -> float | None:
-        """The roof in B/s of an op that moves so much; ``updated_bytes`` of both are in the same place."""
+        """Return the roof in B/s of an op that moves these bytes; ``updated_bytes`` of both are in the same place."""
     def to_dict(self) -> dict[str, Any]: ...
     def table(self, width: int = 120, published: Ceilings | None = None) -> str: ...
     def __bool__(self) -> bool: ...
@@ -128,715 +88,365 @@ def load_ceilings(path: str | bytes) -> tuple[Ceilings, list[str]]: ...
 def save_ceilings(ceilings: Ceilings, path: str | bytes, notes: list[str]) -> None: ...
 
 class Field:
-    """One figure of one kind of row: how it is called, and when a report has it."""
+    """One figure of one kind of row: its names, and when a report has it."""
 
-    @property
-    def name(self) -> str:
-        """Of the row's attribute and the table's column; a row's self figures have theirs, ``self_time``."""
-    @property
-    def heading(self) -> str:
-        """Of the table's column."""
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        """What else ``table(columns=...)`` takes for it, beside name and heading."""
-    @property
-    def unit(self) -> str:
-        """Of the row's attribute."""
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """What a report must have, of "time", "device", "intervals", "counters", "roofs" and "regions"."""
-    @property
-    def limit(self) -> str:
-        """What the figure is where the row is incomplete: ">=" or "<="; "" where it is whole all the same."""
-    @property
-    def legend(self) -> str:
-        """The sentence below tables that explains it; "" where there is none."""
-    @property
-    def of(self) -> str:
-        """Whose it is: "row", "group" or "kernel"."""
-    @property
-    def key(self) -> str:
-        """In JSON and CSV, where times are integer nanoseconds."""
-    @property
-    def type(self) -> str:
-        """Of the row's attribute: "int | None"."""
-    @property
-    def is_text(self) -> bool:
-        """Whether the CSV has text for it; else it has a number, or true and false."""
+    name: Final[str]  # of the row's attribute and the table's column; self figures have names of their own, `self_time`
+    heading: Final[str]  # of the table's column
+    aliases: Final[tuple[str, ...]]  # further names that `table(columns=...)` takes
+    unit: Final[str]  # of the row's attribute
+    # what a report must have, of "time", "device", "intervals", "counters", "roofs" and "regions"
+    needs: Final[tuple[str, ...]]
+    limit: Final[str]  # ">=" or "<=" if the figure of an incomplete row is a limit; "" if it is exact anyway
+    legend: Final[str]  # the sentence below tables that explains it; "" if there is none
+    of: Final[str]  # the kind of row: "row", "group" or "kernel"
+    key: Final[str]  # in JSON and CSV, where times are integer nanoseconds
+    type: Final[str]  # of the row's attribute: "int | None"
+    is_text: Final[bool]  # True if the CSV has text for it; else it has a number, or true and false
     def cell(self, row: Row | GroupRow | KernelRow) -> str:
-        """What a table shows of that row: "4.09G", ">=1.2M", "n/a"."""
+        """Return the cell that a table has for that row: "4.09G", ">=1.2M", "n/a"."""
     def text(self, value: float | None) -> str:
-        """A value in this figure's unit, as tables write it. For figures that are numbers."""
+        """Return a value in this figure's unit, as tables write it. For figures that are numbers."""
 
 def fields() -> list[Field]: ...
 
 # Rows: what follows is written by tests/python/support/row_stubs.py.
 
 class Row:
-    @property
-    def path(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def depth(self) -> int: ...
-    @property
-    def calls(self) -> int | None: ...
-    @property
-    def params(self) -> int | None: ...
-    @property
-    def trainable_params(self) -> int | None: ...
-    @property
-    def param_bytes(self) -> int | None: ...
-    @property
-    def buffer_bytes(self) -> int | None: ...
-    @property
-    def input_shapes(self) -> list[list[int]]: ...
-    @property
-    def output_shapes(self) -> list[list[int]]: ...
-    @property
-    def output_bytes(self) -> int | None: ...
-    @property
-    def peak_memory(self) -> int | None: ...
-    @property
-    def kept_memory(self) -> int | None: ...
-    @property
-    def inferred(self) -> bool: ...
-    @property
-    def work_share(self) -> float | None: ...
-    @property
-    def time_min(self) -> float | None: ...
-    @property
-    def time_median(self) -> float | None: ...
-    @property
-    def time_max(self) -> float | None: ...
-    @property
-    def slowest_rank(self) -> int | None: ...
-    @property
-    def imbalance(self) -> float | None: ...
-    @property
-    def communication(self) -> float | None: ...
-    @property
-    def exposed_communication(self) -> float | None: ...
-    @property
-    def macs(self) -> int: ...
-    @property
-    def causal_macs(self) -> int: ...
-    @property
-    def flops(self) -> int: ...
-    @property
-    def int_ops(self) -> int: ...
-    @property
-    def operations_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def flops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def int_ops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def read_bytes(self) -> int: ...
-    @property
-    def write_bytes(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def time(self) -> float | None: ...
-    @property
-    def time_low(self) -> float | None: ...
-    @property
-    def time_high(self) -> float | None: ...
-    @property
-    def time_spread(self) -> float | None: ...
-    @property
-    def op_time(self) -> float | None: ...
-    @property
-    def busy(self) -> float | None: ...
-    @property
-    def idle(self) -> float | None: ...
-    @property
-    def utilization(self) -> float | None: ...
-    @property
-    def host_time(self) -> float | None: ...
-    @property
-    def wall(self) -> float | None: ...
-    @property
-    def intensity(self) -> float | None: ...
-    @property
-    def attainable(self) -> float | None: ...
-    @property
-    def achieved_flops(self) -> float | None: ...
-    @property
-    def achieved_bandwidth(self) -> float | None: ...
-    @property
-    def bound(self) -> str: ...
-    @property
-    def compute_time(self) -> float | None: ...
-    @property
-    def memory_time(self) -> float | None: ...
-    @property
-    def lower_bound_time(self) -> float | None: ...
-    @property
-    def percent_of_roof(self) -> float | None: ...
-    @property
-    def wasted_time(self) -> float | None: ...
-    @property
-    def dram_bytes(self) -> int | None: ...
-    @property
-    def l2_bytes(self) -> int | None: ...
-    @property
-    def l1_bytes(self) -> int | None: ...
-    @property
-    def dram_intensity(self) -> float | None: ...
-    @property
-    def l2_intensity(self) -> float | None: ...
-    @property
-    def l1_intensity(self) -> float | None: ...
-    @property
-    def dram_bytes_ratio(self) -> float | None: ...
-    @property
-    def dram_bandwidth(self) -> float | None: ...
-    @property
-    def executed_flops(self) -> int | None: ...
-    @property
-    def kernel_count(self) -> int | None: ...
-    @property
-    def incomplete(self) -> bool: ...
-    @property
-    def self_macs(self) -> int: ...
-    @property
-    def self_causal_macs(self) -> int: ...
-    @property
-    def self_flops(self) -> int: ...
-    @property
-    def self_int_ops(self) -> int: ...
-    @property
-    def self_operations_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def self_flops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def self_int_ops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def self_read_bytes(self) -> int: ...
-    @property
-    def self_write_bytes(self) -> int: ...
-    @property
-    def self_bytes(self) -> int: ...
-    @property
-    def self_time(self) -> float | None: ...
-    @property
-    def self_time_low(self) -> float | None: ...
-    @property
-    def self_time_high(self) -> float | None: ...
-    @property
-    def self_time_spread(self) -> float | None: ...
-    @property
-    def self_op_time(self) -> float | None: ...
-    @property
-    def self_busy(self) -> float | None: ...
-    @property
-    def self_idle(self) -> float | None: ...
-    @property
-    def self_utilization(self) -> float | None: ...
-    @property
-    def self_host_time(self) -> float | None: ...
-    @property
-    def self_wall(self) -> float | None: ...
-    @property
-    def self_intensity(self) -> float | None: ...
-    @property
-    def self_attainable(self) -> float | None: ...
-    @property
-    def self_achieved_flops(self) -> float | None: ...
-    @property
-    def self_achieved_bandwidth(self) -> float | None: ...
-    @property
-    def self_bound(self) -> str: ...
-    @property
-    def self_compute_time(self) -> float | None: ...
-    @property
-    def self_memory_time(self) -> float | None: ...
-    @property
-    def self_lower_bound_time(self) -> float | None: ...
-    @property
-    def self_percent_of_roof(self) -> float | None: ...
-    @property
-    def self_wasted_time(self) -> float | None: ...
-    @property
-    def self_dram_bytes(self) -> int | None: ...
-    @property
-    def self_l2_bytes(self) -> int | None: ...
-    @property
-    def self_l1_bytes(self) -> int | None: ...
-    @property
-    def self_dram_intensity(self) -> float | None: ...
-    @property
-    def self_l2_intensity(self) -> float | None: ...
-    @property
-    def self_l1_intensity(self) -> float | None: ...
-    @property
-    def self_dram_bytes_ratio(self) -> float | None: ...
-    @property
-    def self_dram_bandwidth(self) -> float | None: ...
-    @property
-    def self_executed_flops(self) -> int | None: ...
-    @property
-    def self_kernel_count(self) -> int | None: ...
-    @property
-    def self_incomplete(self) -> bool: ...
+    path: Final[str]
+    type: Final[str]
+    depth: Final[int]
+    calls: Final[int | None]
+    params: Final[int | None]
+    trainable_params: Final[int | None]
+    param_bytes: Final[int | None]
+    buffer_bytes: Final[int | None]
+    input_shapes: Final[list[list[int]]]
+    output_shapes: Final[list[list[int]]]
+    output_bytes: Final[int | None]
+    peak_memory: Final[int | None]
+    kept_memory: Final[int | None]
+    inferred: Final[bool]
+    work_share: Final[float | None]
+    time_min: Final[float | None]
+    time_median: Final[float | None]
+    time_max: Final[float | None]
+    slowest_rank: Final[int | None]
+    imbalance: Final[float | None]
+    communication: Final[float | None]
+    exposed_communication: Final[float | None]
+    macs: Final[int]
+    causal_macs: Final[int]
+    flops: Final[int]
+    int_ops: Final[int]
+    operations_by_dtype: Final[dict[str, int]]
+    flops_by_dtype: Final[dict[str, int]]
+    int_ops_by_dtype: Final[dict[str, int]]
+    read_bytes: Final[int]
+    write_bytes: Final[int]
+    bytes: Final[int]
+    time: Final[float | None]
+    time_low: Final[float | None]
+    time_high: Final[float | None]
+    time_spread: Final[float | None]
+    op_time: Final[float | None]
+    busy: Final[float | None]
+    idle: Final[float | None]
+    utilization: Final[float | None]
+    host_time: Final[float | None]
+    wall: Final[float | None]
+    intensity: Final[float | None]
+    attainable: Final[float | None]
+    achieved_flops: Final[float | None]
+    achieved_bandwidth: Final[float | None]
+    bound: Final[str]
+    compute_time: Final[float | None]
+    memory_time: Final[float | None]
+    lower_bound_time: Final[float | None]
+    percent_of_roof: Final[float | None]
+    wasted_time: Final[float | None]
+    dram_bytes: Final[int | None]
+    l2_bytes: Final[int | None]
+    l1_bytes: Final[int | None]
+    dram_intensity: Final[float | None]
+    l2_intensity: Final[float | None]
+    l1_intensity: Final[float | None]
+    dram_bytes_ratio: Final[float | None]
+    dram_bandwidth: Final[float | None]
+    executed_flops: Final[int | None]
+    kernel_count: Final[int | None]
+    incomplete: Final[bool]
+    self_macs: Final[int]
+    self_causal_macs: Final[int]
+    self_flops: Final[int]
+    self_int_ops: Final[int]
+    self_operations_by_dtype: Final[dict[str, int]]
+    self_flops_by_dtype: Final[dict[str, int]]
+    self_int_ops_by_dtype: Final[dict[str, int]]
+    self_read_bytes: Final[int]
+    self_write_bytes: Final[int]
+    self_bytes: Final[int]
+    self_time: Final[float | None]
+    self_time_low: Final[float | None]
+    self_time_high: Final[float | None]
+    self_time_spread: Final[float | None]
+    self_op_time: Final[float | None]
+    self_busy: Final[float | None]
+    self_idle: Final[float | None]
+    self_utilization: Final[float | None]
+    self_host_time: Final[float | None]
+    self_wall: Final[float | None]
+    self_intensity: Final[float | None]
+    self_attainable: Final[float | None]
+    self_achieved_flops: Final[float | None]
+    self_achieved_bandwidth: Final[float | None]
+    self_bound: Final[str]
+    self_compute_time: Final[float | None]
+    self_memory_time: Final[float | None]
+    self_lower_bound_time: Final[float | None]
+    self_percent_of_roof: Final[float | None]
+    self_wasted_time: Final[float | None]
+    self_dram_bytes: Final[int | None]
+    self_l2_bytes: Final[int | None]
+    self_l1_bytes: Final[int | None]
+    self_dram_intensity: Final[float | None]
+    self_l2_intensity: Final[float | None]
+    self_l1_intensity: Final[float | None]
+    self_dram_bytes_ratio: Final[float | None]
+    self_dram_bandwidth: Final[float | None]
+    self_executed_flops: Final[int | None]
+    self_kernel_count: Final[int | None]
+    self_incomplete: Final[bool]
 
 class GroupRow:
-    @property
-    def keys(self) -> list[str]: ...
-    @property
-    def phase(self) -> str | None: ...
-    @property
-    def op(self) -> str | None: ...
-    @property
-    def module(self) -> str | None: ...
-    @property
-    def scope(self) -> str | None: ...
-    @property
-    def dtype(self) -> str | None: ...
-    @property
-    def shapes(self) -> str | None: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def input_elements(self) -> int: ...
-    @property
-    def output_elements(self) -> int: ...
-    @property
-    def percent_of_time(self) -> float | None: ...
-    @property
-    def macs(self) -> int: ...
-    @property
-    def causal_macs(self) -> int: ...
-    @property
-    def flops(self) -> int: ...
-    @property
-    def int_ops(self) -> int: ...
-    @property
-    def operations_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def flops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def int_ops_by_dtype(self) -> dict[str, int]: ...
-    @property
-    def read_bytes(self) -> int: ...
-    @property
-    def write_bytes(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def time(self) -> float | None: ...
-    @property
-    def time_low(self) -> float | None: ...
-    @property
-    def time_high(self) -> float | None: ...
-    @property
-    def time_spread(self) -> float | None: ...
-    @property
-    def op_time(self) -> float | None: ...
-    @property
-    def busy(self) -> float | None: ...
-    @property
-    def idle(self) -> float | None: ...
-    @property
-    def utilization(self) -> float | None: ...
-    @property
-    def host_time(self) -> float | None: ...
-    @property
-    def wall(self) -> float | None: ...
-    @property
-    def intensity(self) -> float | None: ...
-    @property
-    def attainable(self) -> float | None: ...
-    @property
-    def achieved_flops(self) -> float | None: ...
-    @property
-    def achieved_bandwidth(self) -> float | None: ...
-    @property
-    def bound(self) -> str: ...
-    @property
-    def compute_time(self) -> float | None: ...
-    @property
-    def memory_time(self) -> float | None: ...
-    @property
-    def lower_bound_time(self) -> float | None: ...
-    @property
-    def percent_of_roof(self) -> float | None: ...
-    @property
-    def wasted_time(self) -> float | None: ...
-    @property
-    def dram_bytes(self) -> int | None: ...
-    @property
-    def l2_bytes(self) -> int | None: ...
-    @property
-    def l1_bytes(self) -> int | None: ...
-    @property
-    def dram_intensity(self) -> float | None: ...
-    @property
-    def l2_intensity(self) -> float | None: ...
-    @property
-    def l1_intensity(self) -> float | None: ...
-    @property
-    def dram_bytes_ratio(self) -> float | None: ...
-    @property
-    def dram_bandwidth(self) -> float | None: ...
-    @property
-    def executed_flops(self) -> int | None: ...
-    @property
-    def kernel_count(self) -> int | None: ...
-    @property
-    def incomplete(self) -> bool: ...
+    keys: Final[list[str]]
+    phase: Final[str | None]
+    op: Final[str | None]
+    module: Final[str | None]
+    scope: Final[str | None]
+    dtype: Final[str | None]
+    shapes: Final[str | None]
+    calls: Final[int]
+    input_elements: Final[int]
+    output_elements: Final[int]
+    percent_of_time: Final[float | None]
+    macs: Final[int]
+    causal_macs: Final[int]
+    flops: Final[int]
+    int_ops: Final[int]
+    operations_by_dtype: Final[dict[str, int]]
+    flops_by_dtype: Final[dict[str, int]]
+    int_ops_by_dtype: Final[dict[str, int]]
+    read_bytes: Final[int]
+    write_bytes: Final[int]
+    bytes: Final[int]
+    time: Final[float | None]
+    time_low: Final[float | None]
+    time_high: Final[float | None]
+    time_spread: Final[float | None]
+    op_time: Final[float | None]
+    busy: Final[float | None]
+    idle: Final[float | None]
+    utilization: Final[float | None]
+    host_time: Final[float | None]
+    wall: Final[float | None]
+    intensity: Final[float | None]
+    attainable: Final[float | None]
+    achieved_flops: Final[float | None]
+    achieved_bandwidth: Final[float | None]
+    bound: Final[str]
+    compute_time: Final[float | None]
+    memory_time: Final[float | None]
+    lower_bound_time: Final[float | None]
+    percent_of_roof: Final[float | None]
+    wasted_time: Final[float | None]
+    dram_bytes: Final[int | None]
+    l2_bytes: Final[int | None]
+    l1_bytes: Final[int | None]
+    dram_intensity: Final[float | None]
+    l2_intensity: Final[float | None]
+    l1_intensity: Final[float | None]
+    dram_bytes_ratio: Final[float | None]
+    dram_bandwidth: Final[float | None]
+    executed_flops: Final[int | None]
+    kernel_count: Final[int | None]
+    incomplete: Final[bool]
 
 class KernelRow:
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def copied(self) -> str: ...
-    @property
-    def module(self) -> str: ...
-    @property
-    def phase(self) -> str: ...
-    @property
-    def scope(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def grid(self) -> list[int]: ...
-    @property
-    def block(self) -> list[int]: ...
-    @property
-    def device(self) -> int: ...
-    @property
-    def in_graph(self) -> bool: ...
-    @property
-    def built_for(self) -> str: ...
-    @property
-    def percent_of_time(self) -> float: ...
-    @property
-    def total(self) -> float: ...
-    @property
-    def instances(self) -> int: ...
-    @property
-    def average(self) -> float: ...
-    @property
-    def median(self) -> float: ...
-    @property
-    def min(self) -> float: ...
-    @property
-    def max(self) -> float: ...
-    @property
-    def stddev(self) -> float: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def flops(self) -> int | None: ...
-    @property
-    def achieved_flops(self) -> float | None: ...
-    @property
-    def dram_bytes(self) -> int | None: ...
-    @property
-    def l2_bytes(self) -> int | None: ...
-    @property
-    def l1_bytes(self) -> int | None: ...
-    @property
-    def dram_intensity(self) -> float | None: ...
-    @property
-    def l2_intensity(self) -> float | None: ...
-    @property
-    def l1_intensity(self) -> float | None: ...
-    @property
-    def dram_bandwidth(self) -> float | None: ...
-    @property
-    def executed_flops(self) -> int | None: ...
+    name: Final[str]
+    kind: Final[str]
+    copied: Final[str]
+    module: Final[str]
+    phase: Final[str]
+    scope: Final[str]
+    op: Final[str]
+    grid: Final[list[int]]
+    block: Final[list[int]]
+    device: Final[int]
+    in_graph: Final[bool]
+    built_for: Final[str]
+    percent_of_time: Final[float]
+    total: Final[float]
+    instances: Final[int]
+    average: Final[float]
+    median: Final[float]
+    min: Final[float]
+    max: Final[float]
+    stddev: Final[float]
+    bytes: Final[int]
+    flops: Final[int | None]
+    achieved_flops: Final[float | None]
+    dram_bytes: Final[int | None]
+    l2_bytes: Final[int | None]
+    l1_bytes: Final[int | None]
+    dram_intensity: Final[float | None]
+    l2_intensity: Final[float | None]
+    l1_intensity: Final[float | None]
+    dram_bandwidth: Final[float | None]
+    executed_flops: Final[int | None]
 
 # Rows end here.
 
 class Note:
     def __init__(self, code: str, text: str, where: Sequence[str] = ()) -> None: ...
-    @property
-    def level(self) -> str: ...
-    @property
-    def code(self) -> str: ...
-    @property
-    def where(self) -> list[str]: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def count(self) -> int: ...
+    level: Final[str]
+    code: Final[str]
+    where: Final[list[str]]
+    text: Final[str]
+    count: Final[int]
     def __contains__(self, part: str) -> bool: ...
 
 def note_kinds() -> dict[str, tuple[str, str]]: ...
 
 class UncostedOp:
-    @property
-    def op(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def percent_of_time(self) -> float | None: ...
-    @property
-    def modules(self) -> list[str]: ...
-    @property
-    def module_count(self) -> int: ...
+    op: Final[str]
+    calls: Final[int]
+    percent_of_time: Final[float | None]
+    modules: Final[list[str]]
+    module_count: Final[int]
 
 class Coverage:
-    @property
-    def uncosted(self) -> dict[str, int]: ...
-    @property
-    def uncosted_ops(self) -> list[UncostedOp]: ...
-    @property
-    def uncalled_modules(self) -> list[str]: ...
-    @property
-    def unattributed_kernels(self) -> int: ...
-    @property
-    def dropped_records(self) -> int: ...
-    @property
-    def unobserved(self) -> dict[str, int]: ...
-    @property
-    def notes(self) -> list[Note]: ...
+    uncosted: Final[dict[str, int]]
+    uncosted_ops: Final[list[UncostedOp]]
+    uncalled_modules: Final[list[str]]
+    unattributed_kernels: Final[int]
+    dropped_records: Final[int]
+    unobserved: Final[dict[str, int]]
+    notes: Final[list[Note]]
 
 class Advice:
-    """What to do about time that goes somewhere, by one rule of docs/advice.md."""
+    """Advice on time that modules take, by one rule of docs/advice.md."""
 
-    @property
-    def rule(self) -> str: ...
-    @property
-    def module(self) -> str:
-        """Path of the module with most of that time; of equal siblings their common name, "layers.0-79.mlp"."""
-
-    @property
-    def modules(self) -> list[str]:
-        """All that the rule holds for, most time first."""
-
-    @property
-    def ops(self) -> list[str]: ...
-    @property
-    def text(self) -> str:
-        """One sentence with the figures that call for it."""
-
-    @property
-    def figures(self) -> dict[str, float]: ...
-    @property
-    def source(self) -> str: ...
+    rule: Final[str]
+    # path of the module with most of that time; of equal siblings their common name, "layers.0-79.mlp"
+    module: Final[str]
+    modules: Final[list[str]]  # all that the rule holds for, most time first
+    ops: Final[list[str]]
+    text: Final[str]  # one sentence with the figures that are the reason for it
+    figures: Final[dict[str, float]]
+    source: Final[str]
 
 class Siblings:
     """Equal modules below one parent, which tables show as one line."""
 
-    @property
-    def name(self) -> str:
-        """As in "layers.0-79"; "layers.0-3, 5"."""
-
-    @property
-    def paths(self) -> list[str]:
-        """Of all members; where their parent is folded too, of those below each of these."""
-
-    @property
-    def count(self) -> int:
-        """How many stand below one parent."""
-
-    @property
-    def rows(self) -> list[Row]:
-        """The mean of all members, then the modules below it, folded likewise, each the mean of all it stands for.
-
-        Additive figures are those of one member on average; rates and percentages are those of the members' sums.
-        """
-
-    @property
-    def mean(self) -> Row:
-        """The first of the rows."""
-
-    @property
-    def spread(self) -> float | None:
-        """(max - min) / median of the members' times."""
-
-    @property
-    def slowest(self) -> str | None:
-        """Path of the slowest, where it stands out from the others."""
-
-    @property
-    def slowest_ratio(self) -> float | None:
-        """Its time, as a multiple of the median."""
+    name: Final[str]  # such as "layers.0-79" or "layers.0-3, 5"
+    paths: Final[list[str]]  # of all members; if their parent is folded too, of the members below each equal parent
+    count: Final[int]  # the number of members below one parent
+    # The mean of all members, then the modules below it, folded in the same way. Additive figures are those of one
+    # member on average; rates and percentages are those of the members' sums.
+    rows: Final[list[Row]]
+    mean: Final[Row]  # the first of the rows
+    spread: Final[float | None]  # (max - min) / median of the members' times
+    slowest: Final[str | None]  # path of the slowest, if it stands out from the others
+    slowest_ratio: Final[float | None]  # its time, as a multiple of the median
 
 class StepStatistics:
-    @property
-    def count(self) -> int: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def median(self) -> float: ...
-    @property
-    def spread(self) -> float: ...
-    @property
-    def slowest(self) -> float: ...
-    @property
-    def slowest_index(self) -> int: ...
+    count: Final[int]
+    mean: Final[float]
+    median: Final[float]
+    spread: Final[float]
+    slowest: Final[float]
+    slowest_index: Final[int]
 
 class TokenPhase:
     """Calls of a language model that are prefill, or decode."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def sequences(self) -> int:
-        """Batch sizes, calls added up."""
-
-    @property
-    def tokens(self) -> int:
-        """New ones, of all sequences and calls."""
-
-    @property
-    def least_context(self) -> int | None:
-        """Tokens of a sequence that a call attends to, cached and new."""
-
-    @property
-    def most_context(self) -> int | None: ...
-    @property
-    def weight_bytes(self) -> int:
-        """Parameters of the model, tied ones once."""
-
-    @property
-    def cache_bytes(self) -> int:
-        """The most that the cache held when a call began."""
-
-    @property
-    def macs(self) -> int: ...
-    @property
-    def flops(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def intensity(self) -> float | None: ...
-    @property
-    def flops_per_token(self) -> float | None: ...
-    @property
-    def time(self) -> float | None:
-        """Wall seconds of all calls."""
-
-    @property
-    def tokens_per_second(self) -> float | None: ...
+    name: Final[str]
+    calls: Final[int]
+    sequences: Final[int]  # batch sizes, calls added up
+    tokens: Final[int]  # new ones, of all sequences and calls
+    least_context: Final[int | None]  # tokens of a sequence that a call attends to, cached and new
+    most_context: Final[int | None]
+    weight_bytes: Final[int]  # parameters of the model, tied ones once
+    cache_bytes: Final[int]  # the most that the cache held when a call began
+    macs: Final[int]
+    flops: Final[int]
+    bytes: Final[int]
+    intensity: Final[float | None]
+    flops_per_token: Final[float | None]
+    time: Final[float | None]  # wall seconds of all calls
+    tokens_per_second: Final[float | None]
 
 class Rank:
-    @property
-    def rank(self) -> int: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def partial(self) -> bool: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def wall(self) -> float | None: ...
-    @property
-    def step(self) -> float | None: ...
-    @property
-    def step_spread(self) -> float | None: ...
-    @property
-    def time(self) -> float | None: ...
-    @property
-    def compute(self) -> float | None: ...
-    @property
-    def communication(self) -> float | None:
-        """Seconds in which any collective was under way."""
-
-    @property
-    def exposed(self) -> float | None:
-        """Of these, while no op computed."""
-
-    @property
-    def waiting(self) -> float | None:
-        """Seconds in collectives until the last rank called them."""
-
-    @property
-    def idle(self) -> float | None:
-        """Of the wall time, neither computing nor exposed communication."""
-
-    @property
-    def lower_bound(self) -> float | None: ...
-    @property
-    def percent_of_roof(self) -> float | None: ...
-    @property
-    def peak_memory(self) -> int | None: ...
-    @property
-    def macs(self) -> int: ...
-    @property
-    def flops(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
+    rank: Final[int]
+    host: Final[str]
+    device: Final[str]
+    model: Final[str]
+    partial: Final[bool]
+    steps: Final[int]
+    wall: Final[float | None]
+    step: Final[float | None]
+    step_spread: Final[float | None]
+    time: Final[float | None]
+    compute: Final[float | None]
+    communication: Final[float | None]  # seconds in which any collective was under way
+    exposed: Final[float | None]  # the part of it in which no op computed
+    waiting: Final[float | None]  # seconds in collectives until the last rank called them
+    idle: Final[float | None]  # the part of the wall time with neither computing nor exposed communication
+    lower_bound: Final[float | None]
+    percent_of_roof: Final[float | None]
+    peak_memory: Final[int | None]
+    macs: Final[int]
+    flops: Final[int]
+    bytes: Final[int]
 
 class Collective:
     """All calls of one collective in a module, phase, group and size; ``roofprof/collectives.h`` says what each is."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def ranks(self) -> int: ...
-    @property
-    def hosts(self) -> int: ...
-    @property
-    def module(self) -> str: ...
-    @property
-    def phase(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shapes(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def timed_calls(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def wire_bytes(self) -> int: ...
-    @property
-    def ring_bytes(self) -> int | None: ...
-    @property
-    def tree_bytes(self) -> int | None: ...
-    @property
-    def direct_bytes(self) -> int | None: ...
-    @property
-    def time(self) -> float | None: ...
-    @property
-    def wait(self) -> float | None: ...
-    @property
-    def transfer(self) -> float | None: ...
-    @property
-    def exposed(self) -> float | None: ...
-    @property
-    def algorithm_bandwidth(self) -> float | None: ...
-    @property
-    def bus_bandwidth(self) -> float | None: ...
-    @property
-    def lower_bound(self) -> float | None: ...
-    @property
-    def percent_of_roof(self) -> float | None: ...
-    @property
-    def wasted(self) -> float | None: ...
-    @property
-    def bound(self) -> str: ...
+    name: Final[str]
+    op: Final[str]
+    group: Final[str]
+    backend: Final[str]
+    ranks: Final[int]
+    hosts: Final[int]
+    module: Final[str]
+    phase: Final[str]
+    dtype: Final[str]
+    shapes: Final[str]
+    calls: Final[int]
+    timed_calls: Final[int]
+    bytes: Final[int]
+    wire_bytes: Final[int]
+    ring_bytes: Final[int | None]
+    tree_bytes: Final[int | None]
+    direct_bytes: Final[int | None]
+    time: Final[float | None]
+    wait: Final[float | None]
+    transfer: Final[float | None]
+    exposed: Final[float | None]
+    algorithm_bandwidth: Final[float | None]
+    bus_bandwidth: Final[float | None]
+    lower_bound: Final[float | None]
+    percent_of_roof: Final[float | None]
+    wasted: Final[float | None]
+    bound: Final[str]
 
 class ClockOffset:
-    """What is to be added to a rank's clock to have the first one's, and how far off that is at most."""
+    """The time that must be added to a rank's clock to get the first rank's, and its largest error."""
 
     def __init__(self, offset_ns: int, error_ns: int) -> None: ...
 
 class RankMerger:
-    """Reports of ranks become one; ``csrc/analysis/ranks/rank_merger.h`` says how."""
+    """Merges the reports of ranks; ``csrc/analysis/ranks/rank_merger.h`` says how."""
 
     def __init__(self) -> None: ...
     def add(
@@ -849,60 +459,36 @@ class RankMerger:
 
 class Report:
     def __init__(self) -> None:
-        """Of a call that did nothing."""
-    @property
-    def rows(self) -> list[Row]: ...
-    @property
-    def total(self) -> Row: ...
+        """Make the report of a call that did nothing."""
+    rows: Final[list[Row]]
+    total: Final[Row]
     def row(self, path: str) -> Row: ...
-    @property
-    def siblings(self) -> list[Siblings]: ...
-    @property
-    def advice(self) -> list[Advice]: ...
+    siblings: Final[list[Siblings]]
+    advice: Final[list[Advice]]
     def group(self, keys: Iterable[str]) -> list[GroupRow]: ...
-    @property
-    def regions(self) -> list[Row]: ...
+    regions: Final[list[Row]]
     def within(self, region: str) -> Report: ...
-    @property
-    def within_region(self) -> str: ...
-    @property
-    def language_model(self) -> list[TokenPhase]: ...
-    @property
-    def flops_utilization(self) -> tuple[float, float] | None: ...
-    @property
-    def step_ns(self) -> list[int]: ...
-    @property
-    def step_statistics(self) -> StepStatistics | None: ...
-    @property
-    def kernels(self) -> list[KernelRow]: ...
-    @property
-    def coverage(self) -> Coverage: ...
-    @property
-    def ceilings(self) -> Ceilings: ...
-    @property
-    def environment(self) -> dict[str, str | int | float]: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def scope(self) -> str: ...
-    @property
-    def partial(self) -> bool: ...
-    @property
-    def collectives(self) -> list[Collective]: ...
-    @property
-    def ranks(self) -> list[Rank]: ...
-    @property
-    def missing_ranks(self) -> list[int]: ...
+    within_region: Final[str]
+    language_model: Final[list[TokenPhase]]
+    flops_utilization: Final[tuple[float, float] | None]
+    step_ns: Final[list[int]]
+    step_statistics: Final[StepStatistics | None]
+    kernels: Final[list[KernelRow]]
+    coverage: Final[Coverage]
+    ceilings: Final[Ceilings]
+    environment: Final[dict[str, str | int | float]]
+    model: Final[str]
+    device: Final[str]
+    scope: Final[str]
+    partial: Final[bool]
+    collectives: Final[list[Collective]]
+    ranks: Final[list[Rank]]
+    missing_ranks: Final[list[int]]
     def report_of_rank(self, rank: int) -> Report: ...
-    @property
-    def steps(self) -> int | None: ...
-    @property
-    def runs_ns(self) -> list[int]: ...
-    @property
-    def bare_ns(self) -> list[int]: ...
-    # Of the total, and of each row; empty where it has no time.
+    steps: Final[int | None]
+    runs_ns: Final[list[int]]
+    bare_ns: Final[list[int]]
+    # Returns the run times of the total, and of each row; empty for a row without times.
     def row_run_times_ns(self) -> tuple[list[int], list[list[int]]]: ...
     def table(
         self,
@@ -916,7 +502,7 @@ class Report:
         for_shell: bool = False,
         expand: bool = False,
     ) -> str: ...
-    # What tables print around and in front of their rows: pairs of label and text; `part` as in csrc/report/parts.h.
+    # Returns the paragraphs around a table as pairs of label and text; csrc/report/parts.h lists the parts.
     def paragraphs(self, part: str, by: str = "module") -> list[tuple[str, str]]: ...
     def default_columns(self, by: str) -> list[str]: ...
     def most_wasting(self) -> list[GroupRow]: ...
@@ -925,19 +511,17 @@ class Report:
     def to_json(self) -> str: ...
     def to_csv(self, by: str) -> str: ...
 
-# What the run of a report was made of, where that was kept; None where it was not. "host" and "device" are lists by
-# column (csrc/core/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are
-# names.
+# Returns the events of a report's run; None if they were not kept. "host" and "device" are lists by column
+# (csrc/core/event_members.h); "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are names.
 def events_of(report: Report) -> dict[str, Any] | None: ...
 
-# A dict for each line: family ("own": the user's), op, formula, source, scalars (comma-separated), free.
+# Returns a dict for each line: family ("own": the user's), op, formula, source, scalars (comma-separated), free.
 def op_costs() -> list[dict[str, Any]]: ...
 
 # What is shown, as data: blocks that text, pages and notebooks render. Texts are printable.
 
 class Heading:
-    @property
-    def text(self) -> str: ...
+    text: str
 
 class Paragraph:
     @property
@@ -946,8 +530,7 @@ class Paragraph:
     @property
     def text(self) -> str:
         """The whole text; of a list its items, joined by "; "."""
-    @property
-    def items(self) -> list[str]: ...
+    items: list[str]
     @property
     def role(self) -> str:
         """Return "statement", "note", or "hint": how to see more, as the reader of a text would."""
@@ -965,12 +548,9 @@ class TableColumn:
     def __init__(
         self, heading: str, left: bool = False, min_width: int = 0, drop_rank: int = 0, figure: str = ""
     ) -> None: ...
-    @property
-    def heading(self) -> str: ...
-    @property
-    def left(self) -> bool: ...
-    @property
-    def figure(self) -> str: ...
+    heading: str
+    left: bool
+    figure: str
 
 class Cell:
     """A cell: its text as shown, its value where that is a number, and its level in a tree.
@@ -979,23 +559,17 @@ class Cell:
     """
 
     def __init__(self, text: str, value: float | None = None, mark: str = "", level: int = 0) -> None: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def mark(self) -> str: ...
-    @property
-    def level(self) -> int: ...
+    text: str
+    value: float | None
+    mark: str
+    level: int
 
 class Table:
     @property
     def title(self) -> str:
         """What pages call it; text shows none."""
-    @property
-    def columns(self) -> list[TableColumn]: ...
-    @property
-    def rows(self) -> list[list[Cell]]: ...
+    columns: list[TableColumn]
+    rows: list[list[Cell]]
     @property
     def marks(self) -> list[str]:
         """Return, for each row, "total", "" or a word that pages colour by."""
@@ -1009,8 +583,7 @@ class Table:
 class Document:
     """Headings, paragraphs and tables, in their order."""
 
-    @property
-    def blocks(self) -> list[Heading | Paragraph | Table]: ...
+    blocks: list[Heading | Paragraph | Table]
     def add_heading(self, text: str) -> None: ...
     def add_paragraph(
         self, label: str, text: str = "", items: Sequence[str] = (), apart: bool = False, role: str = "statement"
@@ -1032,7 +605,7 @@ class Document:
     def text(self, width: int = 120) -> str:
         """Return the text, with empty lines around tables and headings. A width of 0: as wide as it takes."""
 
-# Text as the report's tables have it. Columns: heading, left, least width (0: never cut), rank in which they are
+# Lays out text as the report's tables do. Columns: heading, left, least width (0: never cut), rank in which they are
 # dropped (0: never); cells: text, level in the tree; a rule stands before row `ruled_from`. Returns the lines and the
 # headings of the columns that were dropped.
 def text_table(
@@ -1063,22 +636,16 @@ class PredictionParameters:
     def shipped() -> PredictionParameters: ...
 
 class Predictor:
-    """What was counted, read once: totals for many devices, or for many trials of the numbers."""
+    """Predicts totals for many devices, or for many trials of the numbers; it reads the count once."""
 
     def __init__(self, report: Report, options: PredictionOptions) -> None: ...
-    @property
-    def batch(self) -> int | None: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def memory(self) -> tuple[int, int | None]:
-        """Bytes of the weights, and of activations at their peak."""
-    @property
-    def words(self) -> str:
-        """The options."""
+    batch: Final[int | None]
+    steps: Final[int]
+    memory: Final[tuple[int, int | None]]  # bytes of the weights, and of activations at their peak
+    words: Final[str]  # the options
     def class_seconds(self, ceilings: Ceilings, parameters: PredictionParameters) -> dict[str, float]: ...
     def total(self, ceilings: Ceilings, parameters: PredictionParameters) -> tuple[float, float, float, float]:
-        """Seconds, both ends of their interval, and the part of ops whose arithmetic takes longer than their bytes."""
+        """Return seconds, both ends of their interval, and the part of ops whose arithmetic takes the longer time."""
 
 def predict_report(report: Report, ceilings: Ceilings, options: PredictionOptions) -> Report: ...
 def prediction_of(report: Report) -> str: ...

@@ -81,7 +81,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-// The name of the device that most kernels ran on; empty where the trace does not say.
+// Returns the name of the device that most kernels ran on; empty if the trace does not say.
 std::string device_name(const Environment& environment) {
   for (const auto& [key, value] : environment) {
     if (key == "gpu_device") return std::get<std::string>(value);

@@ -27,7 +27,7 @@
 namespace roofprof::kineto {
 namespace {
 
-// Why a call cannot be dispatched again.
+// Says why a call cannot be dispatched again.
 struct NotReplayed : std::exception {
   explicit NotReplayed(std::string why) : text(std::move(why)) {}
   const char* what() const noexcept override { return text.c_str(); }
@@ -86,7 +86,7 @@ c10::ScalarType element_type(const RecordedTensor& tensor) {
                                         : "it has a tensor of the type " + tensor.type + ", which is not known");
 }
 
-// Python's shape functions read the number's value, so it has one.
+// Returns a tensor with a value, because Python's shape functions read it.
 at::Tensor number_like(const RecordedTensor& tensor) {
   auto number = at::ones({}, element_type(tensor));
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -112,7 +112,7 @@ std::optional<bool> boolean_of(std::string_view text) {
   return std::nullopt;
 }
 
-// torch looks numbers of enumerators up without a check.
+// Checks numbers of enumerators, which torch looks up without a check.
 template <class Enumerators>
 std::optional<std::int64_t> enumerator(std::string_view text, Enumerators end) {
   const auto number = integer(text);
@@ -153,7 +153,7 @@ std::optional<c10::IValue> value_of(const std::string& text, const c10::Type& ty
       return as_value(integer(text));
     case c10::TypeKind::ScalarTypeType: {
       const auto element = enumerator(text, c10::ScalarType::NumOptions);
-      // Quantized tensors need a quantizer, which no trace tells.
+      // Quantized tensors need a quantizer, which traces do not have.
       if (element && c10::isQIntType(static_cast<c10::ScalarType>(*element))) return std::nullopt;
       return as_value(element);
     }
@@ -251,7 +251,7 @@ c10::IValue value_of(const c10::Argument& wanted, const RecordedArgument& record
   throw NotReplayed("the trace does not have the value of its argument " + wanted.name());
 }
 
-// The name that the trace gives a type tells that there was a value, which older traces leave out.
+// A type's name in the trace shows that there was a value, which older traces leave out.
 bool was_given(const RecordedCall& call, std::size_t position) {
   JsonItems types(call.types);
   for (std::size_t i = 0; types.next(); ++i) {
@@ -260,9 +260,8 @@ bool was_given(const RecordedCall& call, std::size_t position) {
   return false;
 }
 
-// Traces do not say which arguments are the same tensor. Of these operators the arguments from `first` on are, where
-// their sizes are: torch takes the first one's path for self-attention alone, and its optimizers square gradients by
-// the others.
+// Operators whose arguments from `first` on are the same tensor if their sizes are equal, which traces do not say:
+// torch takes the first one's path for self-attention alone, and its optimizers square gradients by the others.
 struct SameTensors {
   std::string_view op;
   std::size_t first;
@@ -302,10 +301,10 @@ struct Chosen {
   std::vector<c10::IValue> stack;
 };
 
-// The first line of what torch says.
+// Returns the first line of torch's message.
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
-// Throws NotReplayed where no overload takes the arguments.
+// Throws NotReplayed if no overload takes the arguments.
 Chosen choose(const std::vector<c10::OperatorName>& overloads, const RecordedCall& call) {
   const auto recorded = arguments_of(call);
   std::string why = "no overload takes the arguments that were recorded";
@@ -326,7 +325,7 @@ Chosen choose(const std::vector<c10::OperatorName>& overloads, const RecordedCal
   throw NotReplayed(why);
 }
 
-// A value of no schema's: what the text looks like.
+// Returns a value without a schema, by what its text looks like.
 c10::IValue value_of(const std::string& text) {
   if (const auto whole = integer(text)) return *whole;
   if (const auto number = number_of(text)) return *number;
@@ -385,7 +384,7 @@ bool returns_tensors(const c10::FunctionSchema& schema) {
   });
 }
 
-// A view, or what moves and computes nothing, by the first of its overloads.
+// Returns whether the first overload is a view, or moves and computes nothing.
 bool is_free(const std::vector<c10::OperatorName>& overloads) {
   const auto op = overloads.empty() ? std::nullopt : c10::Dispatcher::singleton().findSchema(overloads.front());
   if (!op) return false;
@@ -445,7 +444,7 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
     const auto& info = *observe::op_info(op);
     if (info.kind == observe::OpKind::view) return observe::cost_of(info, {});
     auto described = observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size()));
-    // The peers of a collective are not here, and what it returns are its arguments.
+    // A collective's peers are not here, and it returns its arguments.
     if (!info.communicates && returns_tensors(op.schema())) {
       try {
         op.callBoxed(&stack);

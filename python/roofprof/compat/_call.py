@@ -163,8 +163,9 @@ def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch
 
 @contextlib.contextmanager
 def unfused() -> Iterator[None]:
-    """Transformer layers module by module: the originals' hooks on every module keep torch off its fused path as well,
-    in which the modules inside would have no figures.
+    """Keep transformer layers off torch's fused path, in which the modules inside would have no figures.
+
+    The originals' hooks on every module do that, too.
     """
     mha = torch.backends.mha
     enabled: bool = mha.get_fastpath_enabled()

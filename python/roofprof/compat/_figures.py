@@ -54,7 +54,7 @@ def by_operator(*rules: tuple[Handle, Iterable[str]]) -> dict[str, Handle]:
 
 
 def nothing(_: Observed) -> int:
-    """Known, and counted as no work."""
+    """Return 0: the operator is known, and counts as no work."""
     return 0
 
 

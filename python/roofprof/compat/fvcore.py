@@ -246,14 +246,12 @@ class _Analysis:
         return self
 
     def tracer_warnings(self, mode: str) -> Self:
-        """Python warnings of the call: "none" hides them, "all" and "no_tracer_warning" do not; nothing is traced."""
+        """Show or hide Python warnings of the call: "none" hides them, "all" and "no_tracer_warning" do not."""
         self._tracer_warnings = _one_of(mode, _TRACER_WARNINGS, "tracer warning mode")
         return self
 
     def ancestor_mode(self, mode: str) -> Self:
-        """Who shares in the work of a module with several parents: "owner" the parent of its first name, "caller" the
-        parent that called it.
-        """
+        """Choose which parent gets the work of a module with several: "owner", that of its first name, or "caller"."""
         self._ancestor_mode = _one_of(mode, _ANCESTOR_MODES, "ancestor mode")
         self._statistics = None
         return self

@@ -296,7 +296,7 @@ class _CalledWithout:
         self._users = 0
 
     def put(self) -> _CalledWithout:
-        """Be in the place of the compiled call, until it is put back as often."""
+        """Replace the compiled call until it is put back as often."""
         self._users += 1
         vars(self._module)["_compiled_call_impl"] = self
         return self

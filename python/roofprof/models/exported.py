@@ -176,7 +176,7 @@ def _places_below(tree: ModelTree, root: int) -> dict[str, int]:
 
 
 def _plain_path(path: str) -> str:
-    """Dynamo names ``L['self']._modules['layer'][0]`` what others name ``layer.0``."""
+    """Return ``layer.0`` for dynamo's ``L['self']._modules['layer'][0]``."""
     path = re.sub(r"^L(\['self'\]|__self__)", "", path)
     path = re.sub(r"(\._modules)?\[['\"]?(\w+)['\"]?\]", r".\2", path)
     return path.strip(".")

@@ -201,7 +201,7 @@ def global_hooks(
 @SharedChange
 @contextlib.contextmanager
 def _through_the_dispatcher() -> Iterator[None]:
-    """Since 2.15 torch calls Python's custom ops on tensors without its dispatcher, where nothing observes them."""
+    """Send Python's custom ops through the dispatcher; since 2.15 torch calls them without it, unobserved."""
     if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
         yield
         return

@@ -77,7 +77,7 @@ class Work:
 
 
 def op_cost(op: str) -> Callable[[_Function], _Function]:
-    """Decorator: the function returns the work of one call of the operator ``op``.
+    """Decorate a function that returns the work of one call of the operator ``op``.
 
     ``"mylib::op"`` stands for all overloads, ``"mylib::op.overload"`` for one. The operator may be torch's, from a
     ``torch.library`` (custom ops and Triton kernels included) or from C++, and may be registered later. This

@@ -330,7 +330,7 @@ class RooflineProfiler(TimesCalls):
     # ---- shared
 
     def _turn(self) -> AbstractContextManager[None]:
-        """Have what observes this thread make way while this profiler does, if it can: two cannot at once."""
+        """Make other observers of this thread wait while this profiler observes, since two cannot at once."""
         make_way = self._around.make_way
         return make_way[-1](self) if make_way else contextlib.nullcontext()
 
@@ -354,7 +354,7 @@ class RooflineProfiler(TimesCalls):
         return Report(self._run.report(facts_of_ours))
 
     def _note(self, note: _C.Note) -> None:
-        """Have it in the report, once."""
+        """Put the note into the report, once."""
         if note not in self._notes:
             self._notes.append(note)
 

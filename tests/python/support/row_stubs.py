@@ -29,8 +29,7 @@ def attributes(kind: str) -> dict[str, str]:
 
 def section() -> str:
     classes = [
-        f"class {CLASSES[kind]}:\n"
-        + "".join(f"    @property\n    def {name}(self) -> {of}: ...\n" for name, of in attributes(kind).items())
+        f"class {CLASSES[kind]}:\n" + "".join(f"    {name}: Final[{of}]\n" for name, of in attributes(kind).items())
         for kind in CLASSES
     ]
     return "\n".join(classes)

@@ -249,7 +249,7 @@ class Window:
         return sum(seen.calls for seen in self.seen.values() if self._is_profiled(seen))
 
     def others(self) -> list[Seen]:
-        """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
+        """Return other modules with parameters that were called from outside of the profiled one, most time first."""
         others = [seen for seen in self.seen.values() if seen.has_parameters and not self._is_profiled(seen)]
         return sorted(others, key=lambda seen: -seen.seconds)
 

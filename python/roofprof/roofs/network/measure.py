@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 def fit(points: Sequence[Point]) -> Line:
-    """Bandwidth from the largest third of the sizes, latency from the three smallest.
+    """Fit the bandwidth to the largest third of the sizes, and the latency to the three smallest.
 
     The bandwidth is the median of the slopes between any two of those (H. Theil and P. K. Sen's estimator), which one
     disturbed size does not move; the latency is the shortest time less what that bandwidth takes, and not below 0.
