@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "report/text_table.h"
+#include "report/document.h"
 #include "report/units.h"
 #include "report/utf8.h"
 
@@ -69,9 +69,9 @@ std::string rate(const std::optional<double>& value, const std::string& unit) {
   return value ? human_count(*value, unit) : "n/a";
 }
 
-void add(TextTable& table, const Row& row, bool beside_published) {
+void add(Table& table, const Row& row, bool beside_published) {
   const Provenance& provenance = *row.provenance;
-  std::vector<TextCell> cells = {TextCell(row.roof), TextCell(rate(row.value, row.unit))};
+  std::vector<Cell> cells = {Cell(row.roof), Cell(rate(row.value, row.unit))};
   if (beside_published) {
     cells.emplace_back(rate(row.published, row.unit));
     cells.emplace_back(row.value && row.published ? human_percent(100 * *row.value / *row.published) : "n/a");
@@ -86,31 +86,31 @@ void add(TextTable& table, const Row& row, bool beside_published) {
 
 // Every other point: the working sets double.
 std::string curve_table(const BandwidthCurve& curve, std::size_t width) {
-  TextTable table({{"working set", false, 0, 0},
-                   {"read", false, 0, 0},
-                   {"triad", false, 0, 0},
-                   {"copy", false, 0, 0},
-                   {"write", false, 0, 0},
-                   {"in place", false, 0, 0},
-                   {"spread", false, 0, 1}});
+  Table table{{{"working set", false, 0, 0},
+               {"read", false, 0, 0},
+               {"triad", false, 0, 0},
+               {"copy", false, 0, 0},
+               {"write", false, 0, 0},
+               {"in place", false, 0, 0},
+               {"spread", false, 0, 1}}};
   for (std::size_t i = 0; i < curve.points.size(); i += 2) {
     const BandwidthPoint& point = curve.points[i];
-    const auto cell = [](double rate) { return TextCell(human_count(rate, "B/s")); };
-    table.add({TextCell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
-               cell(point.copy), cell(point.write), cell(point.update), TextCell(human_percent(point.spread * 100))});
+    const auto cell = [](double rate) { return Cell(human_count(rate, "B/s")); };
+    table.add({Cell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
+               cell(point.copy), cell(point.write), cell(point.update), Cell(human_percent(point.spread * 100))});
   }
-  return table.render(width);
+  return render_rows(table, width);
 }
 
 std::string network_table(const std::vector<NetworkCeiling>& network, std::size_t width) {
-  TextTable table({{"collective", true, 0, 0},
-                   {"ranks", false, 0, 0},
-                   {"backend", true, 0, 0},
-                   {"latency", false, 0, 0},
-                   {"bus bandwidth", false, 0, 0},
-                   {"spread", false, 0, 1},
-                   {"date", true, 0, 2},
-                   {"method", true, 20, 3}});
+  Table table{{{"collective", true, 0, 0},
+               {"ranks", false, 0, 0},
+               {"backend", true, 0, 0},
+               {"latency", false, 0, 0},
+               {"bus bandwidth", false, 0, 0},
+               {"spread", false, 0, 1},
+               {"date", true, 0, 2},
+               {"method", true, 20, 3}}};
   for (const auto& roof : network) {
     const auto& provenance = roof.provenance;
     table.add({roof.collective, std::to_string(roof.ranks), roof.backend, human_time(roof.latency_ns),
@@ -118,7 +118,7 @@ std::string network_table(const std::vector<NetworkCeiling>& network, std::size_
                provenance.spread ? human_percent(*provenance.spread * 100) : "n/a", provenance.date,
                provenance.method});
   }
-  return table.render(width);
+  return render_rows(table, width);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
   if (ceilings.empty() && published == nullptr) {
     return has_network ? printable(ceilings.device) + "\n\n" + network_table(ceilings.network, width) : "no roofs\n";
   }
-  std::vector<TextColumn> columns = {{"roof", true, 0, 0}, {"value", false, 0, 0}};
+  std::vector<TableColumn> columns = {{"roof", true, 0, 0}, {"value", false, 0, 0}};
   if (published != nullptr) {
     columns.push_back({"published", false, 0, 0});
     columns.push_back({"share", false, 0, 0});
@@ -139,12 +139,12 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
                                  {"source", true, 0, 1},
                                  {"date", true, 0, 2},
                                  {"method", true, 20, 4}});
-  TextTable table(std::move(columns));
+  Table table{std::move(columns)};
   for (const auto& row : compute_rows(ceilings, published)) add(table, row, published != nullptr);
   table.add_rule();
   for (const auto& row : memory_rows(ceilings, published)) add(table, row, published != nullptr);
   std::string text = printable(ceilings.device.empty() && published ? published->device : ceilings.device) + "\n\n";
-  text += table.render(width);
+  text += render_rows(table, width);
   if (!ceilings.curve.empty()) text += "\n" + curve_table(ceilings.curve, width);
   if (has_network) text += "\n" + network_table(ceilings.network, width);
   if (ceilings.busy_share > 0) {

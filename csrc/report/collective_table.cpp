@@ -6,9 +6,9 @@
 #include <span>
 
 #include "analysis/whole/analysis.h"
+#include "report/document.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
-#include "report/text_table.h"
 #include "report/units.h"
 
 namespace roofprof {
@@ -47,16 +47,16 @@ std::string collective_table(const Report& report, const TableOptions& options) 
   const bool merged = !report.ranks().empty();
   const bool has_roofs =
       std::ranges::any_of(collectives, [](const auto& row) { return row.lower_bound_ns.has_value(); });
-  std::vector<TextColumn> columns = {{"collective", true, kMinCollectiveWidth, 0},
-                                     {"module", true, kMinCollectiveWidth, 0},
-                                     {"phase", true, 0, 8},
-                                     {"group", true, 4, 9},
-                                     {"ranks", false, 0, 4},
-                                     {"hosts", false, 0, 5},
-                                     {"dtype", true, 0, 10},
-                                     {"calls", false, 0, 3},
-                                     {"bytes", false, 0, 0},
-                                     {"time", false, 0, 0}};
+  std::vector<TableColumn> columns = {{"collective", true, kMinCollectiveWidth, 0},
+                                      {"module", true, kMinCollectiveWidth, 0},
+                                      {"phase", true, 0, 8},
+                                      {"group", true, 4, 9},
+                                      {"ranks", false, 0, 4},
+                                      {"hosts", false, 0, 5},
+                                      {"dtype", true, 0, 10},
+                                      {"calls", false, 0, 3},
+                                      {"bytes", false, 0, 0},
+                                      {"time", false, 0, 0}};
   if (merged) {
     columns.push_back({"wait", false, 0, 0});
     columns.push_back({"transfer", false, 0, 2});
@@ -69,19 +69,19 @@ std::string collective_table(const Report& report, const TableOptions& options) 
     columns.push_back({"%roof", false, 0, 0});
     columns.push_back({"wasted", false, 0, 5});
   }
-  TextTable table(std::move(columns));
+  Table table{std::move(columns)};
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
   for (const auto& row : std::span(collectives).first(std::min(limit, collectives.size()))) {
-    std::vector<TextCell> cells = {row.name,
-                                   row.module.empty() ? "(model)" : row.module,
-                                   row.phase,
-                                   row.group,
-                                   std::to_string(row.ranks),
-                                   row.hosts > 0 ? std::to_string(row.hosts) : "n/a",
-                                   std::string(name_of(row.dtype)),
-                                   human_count(static_cast<double>(row.calls), "", ""),
-                                   human_bytes(static_cast<double>(row.bytes), ""),
-                                   time_cell(row.time_ns)};
+    std::vector<Cell> cells = {row.name,
+                               row.module.empty() ? "(model)" : row.module,
+                               row.phase,
+                               row.group,
+                               std::to_string(row.ranks),
+                               row.hosts > 0 ? std::to_string(row.hosts) : "n/a",
+                               std::string(name_of(row.dtype)),
+                               human_count(static_cast<double>(row.calls), "", ""),
+                               human_bytes(static_cast<double>(row.bytes), ""),
+                               time_cell(row.time_ns)};
     if (merged) {
       cells.emplace_back(time_cell(row.wait_ns));
       cells.emplace_back(time_cell(row.transfer_ns));
@@ -97,7 +97,7 @@ std::string collective_table(const Report& report, const TableOptions& options) 
     table.add(std::move(cells));
   }
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   const std::size_t left_out = collectives.size() - std::min(collectives.size(), limit);
   text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
   return text + dropped_line(dropped, options);

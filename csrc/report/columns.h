@@ -13,7 +13,7 @@
 
 #include "analysis/closest.h"
 #include "core/fields.h"
-#include "report/text_table.h"
+#include "report/document.h"
 #include "report/units.h"
 
 namespace roofprof {
@@ -102,7 +102,7 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
 // The cell of a row: its value, ">=" before counts that an uncosted op left incomplete, "op/s" behind rates of
 // integers.
 template <class Row>
-TextCell cell_of(const Column<Row>& column, const Row& row) {
+Cell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
   const bool incomplete = [&] {
     if constexpr (std::is_same_v<Row, KernelRow>) return false;
@@ -115,7 +115,7 @@ TextCell cell_of(const Column<Row>& column, const Row& row) {
     if constexpr (std::is_same_v<Row, RooflineRow>) return (column.of_self ? row.self : row).counts_integers();
     if constexpr (std::is_same_v<Row, GroupRow>) return row.counts_integers();
   }();
-  return TextCell(limit + cell_text(value, column.info->unit) + (of_integers ? "op/s" : ""));
+  return Cell(limit + cell_text(value, column.info->unit) + (of_integers ? "op/s" : ""));
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order. `row_of`: the row of an item.

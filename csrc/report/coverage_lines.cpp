@@ -7,9 +7,9 @@
 #include <set>
 
 #include "core/phrases.h"
+#include "report/document.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
-#include "report/text_table.h"
 #include "report/units.h"
 
 namespace roofprof {

@@ -9,8 +9,8 @@
 #include "analysis/rows.h"
 #include "core/median.h"
 #include "core/phrases.h"
+#include "report/document.h"
 #include "report/tables.h"
-#include "report/text_table.h"
 #include "report/units.h"
 
 namespace roofprof {

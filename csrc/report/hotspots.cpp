@@ -24,17 +24,17 @@ std::string hotspot_lines(const Report& report, const TableOptions& options, std
   const std::array shown = {&column_named(columns, "time"), &column_named(columns, "bound"),
                             &column_named(columns, "percent_of_roof"), &column_named(columns, "wasted_time")};
 
-  TextTable table({{"most waste in", true, kMinModuleWidth, 0, Keep::end},
-                   {"op", true, kMinOpWidth, 0},
-                   {"time", false, 0, 4},
-                   {"bound", true, 0, 1},
-                   {"%roof", false, 0, 3},
-                   {"wasted", false, 0, 0},
-                   {"of total", false, 0, 2}});
+  Table table{{{"most waste in", true, kMinModuleWidth, 0, Keep::end},
+               {"op", true, kMinOpWidth, 0},
+               {"time", false, 0, 4},
+               {"bound", true, 0, 1},
+               {"%roof", false, 0, 3},
+               {"wasted", false, 0, 0},
+               {"of total", false, 0, 2}}};
   for (const auto& [row, members] : hotspots) {
     std::string name = row.module->empty() ? "(model)" : *row.module;
     if (members > 1) name += fmt::format(" x{}", members);
-    std::vector<TextCell> cells = {name, *row.op};
+    std::vector<Cell> cells = {name, *row.op};
     for (const auto* column : shown) cells.push_back(cell_of(*column, row));
     const auto all_ns = static_cast<double>(report.total().time_ns.value_or(0));
     cells.emplace_back(all_ns > 0 && row.wasted_time_ns
@@ -42,7 +42,7 @@ std::string hotspot_lines(const Report& report, const TableOptions& options, std
                            : "n/a");
     table.add(std::move(cells));
   }
-  return '\n' + table.render(width);
+  return '\n' + render_rows(table, width);
 }
 
 }  // namespace roofprof

@@ -24,7 +24,7 @@ std::string total_text(const Report& report, const Column<KernelRow>& column) {
 }
 
 // The model is "" in data; what no op launched has none.
-TextCell cell(const Column<KernelRow>& column, const KernelRow& row) {
+Cell cell(const Column<KernelRow>& column, const KernelRow& row) {
   if (column.name == "module" && row.module.empty()) return {"(model)"};
   return cell_of(column, row);
 }
@@ -66,27 +66,27 @@ std::string kernel_table(const Report& report, const TableOptions& options) {
   const std::size_t left_out = rows.size() - std::min(rows.size(), limit);
   rows.resize(rows.size() - left_out);
 
-  std::vector<TextColumn> layout;
+  std::vector<TableColumn> layout;
   layout.reserve(columns.size() + 1);
   for (const auto& [column, text] : columns) layout.push_back(text);
   layout.push_back({"name", true, kMinKernelWidth, 0});
-  TextTable table(std::move(layout));
+  Table table{std::move(layout)};
   for (const auto* row : rows) {
-    std::vector<TextCell> cells;
+    std::vector<Cell> cells;
     cells.reserve(columns.size() + 1);
     for (const auto& [column, text] : columns) cells.push_back(cell(column, *row));
     cells.emplace_back(row->name);
     table.add(std::move(cells));
   }
   table.add_rule();
-  std::vector<TextCell> total;
+  std::vector<Cell> total;
   total.reserve(columns.size() + 1);
   for (const auto& [column, text] : columns) total.emplace_back(total_text(report, column));
   total.emplace_back("total");
   table.add(std::move(total));
 
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
   return text + dropped_line(dropped, options);
 }

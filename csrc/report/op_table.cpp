@@ -72,7 +72,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
   const std::size_t left_out = rows.size() - std::min(rows.size(), limit);
   rows.resize(rows.size() - left_out);
 
-  std::vector<TextColumn> layout;
+  std::vector<TableColumn> layout;
   layout.reserve(keys.size() + columns.size());
   for (const auto& key : keys) {
     layout.push_back({key, true, kMinKeyWidth, 0, key == "module" ? Keep::end : Keep::both_ends});
@@ -81,9 +81,9 @@ std::string group_table(const Report& report, const TableOptions& options) {
     if (column.name == "time") text.heading = "self time";
     layout.push_back(text);
   }
-  TextTable table(std::move(layout));
+  Table table{std::move(layout)};
   const auto add = [&](const GroupRow& row) {
-    std::vector<TextCell> cells;
+    std::vector<Cell> cells;
     cells.reserve(keys.size() + columns.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       // "" is the model's path; of shapes, an op without tensors.
@@ -115,7 +115,7 @@ std::string group_table(const Report& report, const TableOptions& options) {
   }
 
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
   return text + dropped_line(dropped, options);
 }

@@ -4,9 +4,9 @@
 
 #include "analysis/whole/analysis.h"
 #include "core/profile_data.h"
+#include "report/document.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
-#include "report/text_table.h"
 
 namespace roofprof {
 
@@ -20,6 +20,14 @@ std::vector<std::string> names_of_default(const Report& report, std::string_view
   std::vector<std::string> names;
   for (const auto& [column, layout] : choose_columns<Row>(report, options, usual)) names.push_back(column.name);
   return names;
+}
+
+// Of a paragraph of one line, label and text.
+std::pair<std::string, std::string> split_paragraph(std::string_view line) {
+  constexpr std::size_t kLabel = 10;
+  std::string_view label = line.substr(0, kLabel);
+  label = label.substr(0, label.find_last_not_of(' ') + 1);
+  return {std::string(label), std::string(line.substr(std::min(kLabel, line.size())))};
 }
 
 std::string lines_of(const Report& report, std::string_view part, std::string_view by) {

@@ -6,14 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "report/document.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
-
-struct Paragraph {
-  std::string label;  // empty: it goes on with the one before
-  std::string text;
-};
 
 // `part` is "heading", "roofs", "coverage", or "legend", which is that of a table by "module", "op" or "kernel".
 // Throws std::invalid_argument for others.

@@ -9,9 +9,9 @@
 #include "analysis/whole/analysis.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
+#include "report/document.h"
 #include "report/header_and_footer.h"
 #include "report/tables.h"
-#include "report/text_table.h"
 #include "report/units.h"
 
 namespace roofprof {
@@ -39,23 +39,23 @@ std::string rank_table(const Report& report, const TableOptions& options) {
   if (ranks.empty()) {
     return labelled_paragraph("", "no ranks: the report is of one process (roofprof.gather, roofprof merge)", width);
   }
-  TextTable table({{"rank", false, kMinRankWidth, 0},
-                   {"host", true, 0, 4},
-                   {"device", true, 0, 3},
-                   {"steps", false, 0, 7},
-                   {"step", false, 0, 2},
-                   {"spread", false, 0, 6},
-                   {"wall", false, 0, 1},
-                   {"time", false, 0, 5},
-                   {"compute", false, 0, 0},
-                   {"comm.", false, 0, 4},
-                   {"exposed", false, 0, 0},
-                   {"waiting", false, 0, 0},
-                   {"idle", false, 0, 3},
-                   {"MACs", false, 0, 9},
-                   {"bytes", false, 0, 10},
-                   {"%roof", false, 0, 0},
-                   {"peak memory", false, 0, 8}});
+  Table table{{{"rank", false, kMinRankWidth, 0},
+               {"host", true, 0, 4},
+               {"device", true, 0, 3},
+               {"steps", false, 0, 7},
+               {"step", false, 0, 2},
+               {"spread", false, 0, 6},
+               {"wall", false, 0, 1},
+               {"time", false, 0, 5},
+               {"compute", false, 0, 0},
+               {"comm.", false, 0, 4},
+               {"exposed", false, 0, 0},
+               {"waiting", false, 0, 0},
+               {"idle", false, 0, 3},
+               {"MACs", false, 0, 9},
+               {"bytes", false, 0, 10},
+               {"%roof", false, 0, 0},
+               {"peak memory", false, 0, 8}}};
   const std::size_t limit = options.limit > 0 ? static_cast<std::size_t>(options.limit) : kReadableRows;
   for (const auto& rank : std::span(ranks).first(std::min(limit, ranks.size()))) {
     table.add({std::to_string(rank.rank) + (rank.partial ? " (partial)" : ""), rank.host.empty() ? "n/a" : rank.host,
@@ -68,7 +68,7 @@ std::string rank_table(const Report& report, const TableOptions& options) {
                rank.peak_memory ? human_bytes(static_cast<double>(*rank.peak_memory)) : "n/a"});
   }
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   const std::size_t left_out = ranks.size() - std::min(ranks.size(), limit);
   text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
   return text + dropped_line(dropped, options);

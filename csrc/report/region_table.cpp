@@ -52,11 +52,11 @@ std::string region_table(const Report& report, const TableOptions& options) {
   const std::size_t left_out = rows.size() - std::min(rows.size(), limit);
   rows.resize(rows.size() - left_out);
 
-  std::vector<TextColumn> layout = {{"region", true, kMinRegionWidth, 0, Keep::end}};
+  std::vector<TableColumn> layout = {{"region", true, kMinRegionWidth, 0, Keep::end}};
   for (const auto& [column, text] : columns) layout.push_back(text);
-  TextTable table(std::move(layout));
+  Table table{std::move(layout)};
   const auto add = [&](const RooflineRow& row, const std::string& name) {
-    std::vector<TextCell> cells = {{name, flat ? 0 : static_cast<std::size_t>(row.depth)}};
+    std::vector<Cell> cells = {{name, flat ? 0 : static_cast<std::size_t>(row.depth)}};
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };
@@ -65,7 +65,7 @@ std::string region_table(const Report& report, const TableOptions& options) {
   add(report.total(), "total");
 
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   text += left_out_line(too_deep, fmt::format("inside these: {} shows more", option_text(options, "depth")), width);
   text += left_out_line(left_out, fmt::format("after these: {} shows more", option_text(options, "limit")), width);
   return text + dropped_line(dropped, options);

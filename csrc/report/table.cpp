@@ -137,7 +137,7 @@ Selection select_lines(const std::vector<TreeLine>& lines, const TableOptions& o
 
 // The total has no type.
 bool says_the_same(const RooflineRow& row, const RooflineRow& total,
-                   const std::vector<std::pair<Column<RooflineRow>, TextColumn>>& columns) {
+                   const std::vector<std::pair<Column<RooflineRow>, TableColumn>>& columns) {
   return std::ranges::all_of(columns, [&](const auto& column) {
     const Column<RooflineRow>& figure = column.first;
     return figure.name == "type" || cell_of(figure, row).text == cell_of(figure, total).text;
@@ -239,11 +239,11 @@ std::string module_table(const Report& report, const TableOptions& options) {
   const bool flat = !options.sort.empty();
   const TreeNames names(lines, report.data().model.empty() ? "model" : report.data().model);
 
-  std::vector<TextColumn> layout = {{"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends}};
+  std::vector<TableColumn> layout = {{"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends}};
   for (const auto& [column, text] : columns) layout.push_back(text);
-  TextTable table(std::move(layout));
+  Table table{std::move(layout)};
   const auto add = [&](const RooflineRow& row, const std::string& name, std::size_t level) {
-    std::vector<TextCell> cells = {{name, level}};
+    std::vector<Cell> cells = {{name, level}};
     for (const auto& [column, text] : columns) cells.push_back(cell_of(column, row));
     table.add(std::move(cells));
   };
@@ -260,7 +260,7 @@ std::string module_table(const Report& report, const TableOptions& options) {
   }
 
   std::vector<std::string> dropped;
-  std::string text = table.render(width, &dropped);
+  std::string text = render_rows(table, width, &dropped);
   const auto deeper = option_text(options, "depth", std::to_string(saturating_add(selection.depth, 1)));
   text +=
       left_out_line(selection.too_deep, fmt::format("below depth {}: {} shows more", selection.depth, deeper), width);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/columns.h"
-#include "report/text_table.h"
+#include "report/document.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
@@ -51,7 +51,7 @@ Facts facts_of(const Report& report, TableKind kind);
 
 struct DefaultColumn {
   std::string_view name;
-  int drop_rank;   // see TextColumn
+  int drop_rank;   // see TableColumn
   Facts when = 0;  // beside what its figure needs
 };
 
@@ -70,14 +70,14 @@ constexpr std::string_view naming_column() {
 // The columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is always
 // among them. Throws std::invalid_argument for unknown names.
 template <class Row>
-std::vector<std::pair<Column<Row>, TextColumn>> choose_columns(const Report& report, const TableOptions& options,
-                                                               const std::vector<DefaultColumn>& usual) {
+std::vector<std::pair<Column<Row>, TableColumn>> choose_columns(const Report& report, const TableOptions& options,
+                                                                const std::vector<DefaultColumn>& usual) {
   const auto all = columns_of<Row>();
-  std::vector<std::pair<Column<Row>, TextColumn>> chosen;
+  std::vector<std::pair<Column<Row>, TableColumn>> chosen;
   const auto add = [&](const Column<Row>& column, int drop_rank) {
     const bool textual = is_textual(column.info->unit);
     const std::size_t min_width = textual && column.info->unit != Unit::bound ? 12 : 0;
-    chosen.push_back({column, TextColumn{column.heading, textual, min_width, drop_rank}});
+    chosen.push_back({column, TableColumn{column.heading, textual, min_width, drop_rank}});
   };
   const auto has = [&](const std::string& name) {
     return std::any_of(chosen.begin(), chosen.end(), [&](const auto& c) { return c.first.name == name; });

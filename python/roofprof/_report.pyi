@@ -931,6 +931,105 @@ def events_of(report: Report) -> dict[str, Any] | None: ...
 # A dict for each line: family ("own": the user's), op, formula, source, scalars (comma-separated), free.
 def op_costs() -> list[dict[str, Any]]: ...
 
+# What is shown, as data: blocks that text, pages and notebooks render. Texts are printable.
+
+class Heading:
+    @property
+    def text(self) -> str: ...
+
+class Paragraph:
+    @property
+    def label(self) -> str:
+        """What it is about; "" where it goes on with the paragraph before."""
+    @property
+    def text(self) -> str:
+        """The whole text; of a list its items, joined by "; "."""
+    @property
+    def items(self) -> list[str]: ...
+    @property
+    def role(self) -> str:
+        """Return "statement", "note", or "hint": how to see more, as the reader of a text would."""
+    @property
+    def apart(self) -> bool:
+        """Whether an empty line stands before it."""
+
+class TableColumn:
+    """A column of a table. ``figure`` is the name of what it shows in the table of figures; "" where that is none.
+
+    left: alignment; min_width: it may be cut down to that, 0: never; drop_rank: where the table is too wide, the column
+    of the largest rank goes first, those of 0 stay.
+    """
+
+    def __init__(
+        self, heading: str, left: bool = False, min_width: int = 0, drop_rank: int = 0, figure: str = ""
+    ) -> None: ...
+    @property
+    def heading(self) -> str: ...
+    @property
+    def left(self) -> bool: ...
+    @property
+    def figure(self) -> str: ...
+
+class Cell:
+    """A cell: its text as shown, its value where that is a number, and its level in a tree.
+
+    mark: what sort of value it is, which the text shows as well: ">=", "*"; or a word that pages colour by.
+    """
+
+    def __init__(self, text: str, value: float | None = None, mark: str = "", level: int = 0) -> None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def mark(self) -> str: ...
+    @property
+    def level(self) -> int: ...
+
+class Table:
+    @property
+    def title(self) -> str:
+        """What pages call it; text shows none."""
+    @property
+    def columns(self) -> list[TableColumn]: ...
+    @property
+    def rows(self) -> list[list[Cell]]: ...
+    @property
+    def marks(self) -> list[str]:
+        """Return, for each row, "total", "" or a word that pages colour by."""
+    @property
+    def rules(self) -> list[int]:
+        """The rows that a line stands before."""
+    @property
+    def remarks(self) -> list[str]:
+        """What it leaves out, right below it."""
+
+class Document:
+    """Headings, paragraphs and tables, in their order."""
+
+    @property
+    def blocks(self) -> list[Heading | Paragraph | Table]: ...
+    def add_heading(self, text: str) -> None: ...
+    def add_paragraph(
+        self, label: str, text: str = "", items: Sequence[str] = (), apart: bool = False, role: str = "statement"
+    ) -> None: ...
+    def add_table(
+        self,
+        columns: Sequence[TableColumn],
+        rows: Sequence[Sequence[Cell | str]],
+        rules: Sequence[int] = (),
+        marks: Sequence[str] = (),
+        remarks: Sequence[str] = (),
+        title: str = "",
+        if_dropped: str = "left out for the width: {}",
+    ) -> None:
+        """Add a table. A row has one cell for each column; rules: rows that a line stands before; marks: of each row.
+
+        if_dropped: a remark where columns find no room; "{}" stands for their headings.
+        """
+    def text(self, width: int = 120) -> str:
+        """Return the text, with empty lines around tables and headings. A width of 0: as wide as it takes."""
+
 # Text as the report's tables have it. Columns: heading, left, least width (0: never cut), rank in which they are
 # dropped (0: never); cells: text, level in the tree; a rule stands before row `ruled_from`. Returns the lines and the
 # headings of the columns that were dropped.

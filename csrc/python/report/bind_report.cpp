@@ -294,7 +294,7 @@ void bind_report(py::module_& module) {
           "paragraphs",
           [](const Report& self, const std::string& part, const std::string& by) {
             std::vector<std::pair<std::string, std::string>> pairs;
-            for (const auto& [label, text] : paragraphs_of(self, part, by)) pairs.emplace_back(label, text);
+            for (const auto& said : paragraphs_of(self, part, by)) pairs.emplace_back(said.label, said.text);
             return pairs;
           },
           py::arg("part"), py::arg("by") = "module")

@@ -1,9 +1,9 @@
-// Laid out text for pages of Python's that look like the report's tables.
+// Documents: what reports and Python's results show, as data and as text.
 
 #include <pybind11/stl.h>
 
 #include "python/report/bindings.h"
-#include "report/text_table.h"
+#include "report/document.h"
 
 namespace py = pybind11;
 
@@ -19,28 +19,140 @@ std::string utf8_of(const py::str& text) {
   return bytes;
 }
 
+std::vector<std::string> utf8_of_each(const std::vector<py::str>& texts) {
+  std::vector<std::string> each;
+  each.reserve(texts.size());
+  for (const auto& text : texts) each.push_back(utf8_of(text));
+  return each;
+}
+
+std::string role_name(Role role) {
+  return role == Role::statement ? "statement" : role == Role::note ? "note" : "hint";
+}
+
+Role role_named(std::string_view name) {
+  for (const Role role : {Role::statement, Role::note, Role::hint}) {
+    if (name == role_name(role)) return role;
+  }
+  throw py::value_error("a paragraph is a statement, note or hint, not '" + std::string(name) + "'");
+}
+
+void add_table(Document& document, std::vector<TableColumn> columns, const std::vector<std::vector<Cell>>& rows,
+               std::vector<std::size_t> rules, const std::vector<std::string>& marks,
+               const std::vector<py::str>& remarks, const py::str& title, std::string if_dropped) {
+  Table table{std::move(columns)};
+  if (!marks.empty() && marks.size() != rows.size()) throw py::value_error("marks need one for each row");
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].size() != table.columns.size()) throw py::value_error("a row needs one cell for each column");
+    table.add(rows[row], marks.empty() ? "" : marks[row]);
+  }
+  table.rules = std::move(rules);
+  table.remarks = utf8_of_each(remarks);
+  table.title = utf8_of(title);
+  table.if_dropped = std::move(if_dropped);
+  document.add(std::move(table));
+}
+
+void bind_blocks(py::module_& module) {
+  py::class_<Heading>(module, "Heading").def_property_readonly("text", [](const Heading& self) {
+    return printable(self.text);
+  });
+  py::class_<Paragraph>(module, "Paragraph")
+      .def_property_readonly("label", [](const Paragraph& self) { return printable(self.label); })
+      .def_property_readonly("text", [](const Paragraph& self) { return printable(self.said()); })
+      .def_property_readonly("items",
+                             [](const Paragraph& self) {
+                               std::vector<std::string> items;
+                               for (const auto& item : self.items) items.push_back(printable(item));
+                               return items;
+                             })
+      .def_property_readonly("role", [](const Paragraph& self) { return role_name(self.role); })
+      .def_readonly("apart", &Paragraph::apart);
+  py::class_<Cell>(module, "Cell")
+      .def(py::init([](const py::str& text, std::optional<double> value, const std::string& mark, std::size_t level) {
+             Cell cell(utf8_of(text), value, mark);
+             cell.level = level;
+             return cell;
+           }),
+           py::arg("text"), py::arg("value") = py::none(), py::arg("mark") = "", py::arg("level") = 0)
+      .def_readonly("text", &Cell::text)
+      .def_readonly("value", &Cell::value)
+      .def_readonly("mark", &Cell::mark)
+      .def_readonly("level", &Cell::level);
+  py::implicitly_convertible<py::str, Cell>();
+  py::class_<TableColumn>(module, "TableColumn")
+      .def(py::init([](const py::str& heading, bool left, std::size_t min_width, int drop_rank, std::string figure) {
+             return TableColumn{utf8_of(heading), left, min_width, drop_rank, Keep::both_ends, std::move(figure)};
+           }),
+           py::arg("heading"), py::arg("left") = false, py::arg("min_width") = 0, py::arg("drop_rank") = 0,
+           py::arg("figure") = "")
+      .def_property_readonly("heading", [](const TableColumn& self) { return printable(self.heading); })
+      .def_readonly("left", &TableColumn::left)
+      .def_readonly("figure", &TableColumn::figure);
+  py::class_<Table>(module, "Table")
+      .def_readonly("title", &Table::title)
+      .def_readonly("columns", &Table::columns)
+      .def_property_readonly("rows",
+                             [](const Table& self) {
+                               std::vector<std::vector<Cell>> rows;
+                               for (const auto& row : self.rows) rows.push_back(row.cells);
+                               return rows;
+                             })
+      .def_property_readonly("marks",
+                             [](const Table& self) {
+                               std::vector<std::string> marks;
+                               for (const auto& row : self.rows) marks.push_back(row.mark);
+                               return marks;
+                             })
+      .def_readonly("rules", &Table::rules)
+      .def_property_readonly("remarks", [](const Table& self) {
+        std::vector<std::string> remarks;
+        for (const auto& remark : self.remarks) remarks.push_back(printable(remark));
+        return remarks;
+      });
+}
+
 }  // namespace
 
 void bind_text(py::module_& module) {
+  bind_blocks(module);
+  py::class_<Document>(module, "Document")
+      .def(py::init())
+      .def_property_readonly("blocks", [](const Document& self) { return self.blocks; })
+      .def(
+          "add_heading", [](Document& self, const py::str& text) { self.add(Heading{utf8_of(text)}); }, py::arg("text"))
+      .def(
+          "add_paragraph",
+          [](Document& self, const py::str& label, const py::str& text, const std::vector<py::str>& items, bool apart,
+             const std::string& role) {
+            self.add(Paragraph{utf8_of(label), utf8_of(text), utf8_of_each(items), role_named(role), apart});
+          },
+          py::arg("label"), py::arg("text") = "", py::arg("items") = std::vector<py::str>(), py::arg("apart") = false,
+          py::arg("role") = "statement")
+      .def("add_table", &add_table, py::arg("columns"), py::arg("rows"), py::arg("rules") = std::vector<std::size_t>(),
+           py::arg("marks") = std::vector<std::string>(), py::arg("remarks") = std::vector<py::str>(),
+           py::arg("title") = "", py::arg("if_dropped") = "left out for the width: {}")
+      .def(
+          "text", [](const Document& self, std::size_t width) { return render_text(self, width); },
+          py::arg("width") = 120);
   using Column = std::tuple<std::string, bool, std::size_t, int>;
-  using Cell = std::pair<py::str, std::size_t>;
+  using CellAt = std::pair<py::str, std::size_t>;
   module.def(
       "text_table",
-      [](const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows, std::size_t ruled_from,
+      [](const std::vector<Column>& columns, const std::vector<std::vector<CellAt>>& rows, std::size_t ruled_from,
          std::size_t width) {
-        std::vector<TextColumn> layout;
+        Table table;
         for (const auto& [heading, left, min_width, drop_rank] : columns)
-          layout.push_back({heading, left, min_width, drop_rank});
-        TextTable table(std::move(layout));
+          table.columns.push_back({heading, left, min_width, drop_rank});
         for (std::size_t row = 0; row < rows.size(); ++row) {
           if (rows[row].size() != columns.size()) throw py::value_error("a row needs one cell for each column");
           if (row == ruled_from) table.add_rule();
-          std::vector<TextCell> cells;
+          std::vector<Cell> cells;
           for (const auto& [text, level] : rows[row]) cells.emplace_back(utf8_of(text), level);
           table.add(std::move(cells));
         }
         std::vector<std::string> dropped;
-        std::string text = table.render(width, &dropped);
+        std::string text = render_rows(table, width, &dropped);
         return std::pair(std::move(text), std::move(dropped));
       },
       py::arg("columns"), py::arg("rows"), py::arg("ruled_from"), py::arg("width"));
@@ -50,7 +162,8 @@ void bind_text(py::module_& module) {
         return labelled_paragraph(utf8_of(label), utf8_of(text), width);
       },
       py::arg("label"), py::arg("text"), py::arg("width"));
-  module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
+  module.def(
+      "printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
 }
 
 }  // namespace roofprof::python

@@ -3,7 +3,7 @@
 #include <optional>
 #include <sstream>
 
-#include "report/text_table.h"
+#include "report/document.h"
 #include "report/utf8.h"
 
 namespace roofprof {
@@ -32,16 +32,16 @@ TEST(Utf8, TruncationKeepsBothEnds) {
   EXPECT_EQ(truncate("layers", 6, Keep::end), "layers");
 }
 
-TextTable sample_table() {
-  TextTable table({{"name", true, 6, 0}, {"first", false, 0, 2}, {"second", false, 0, 1}, {"kind", true, 0, 0}});
+Table sample_table() {
+  Table table{{{"name", true, 6, 0}, {"first", false, 0, 2}, {"second", false, 0, 1}, {"kind", true, 0, 0}}};
   table.add({{"a long name"}, {"1"}, {"22"}, {"memory DRAM"}});
   table.add_rule();
   table.add({{"total", 1}, {"3"}, {"4"}, {"compute fp32"}});
   return table;
 }
 
-TEST(TextTable, AlignsFiguresRightAndTextLeft) {
-  EXPECT_EQ(sample_table().render(80),
+TEST(TableAsText, AlignsFiguresRightAndTextLeft) {
+  EXPECT_EQ(render_rows(sample_table(), 80),
             "name         first  second  kind\n"
             "────────────────────────────────────────\n"
             "a long name      1      22  memory DRAM\n"
@@ -49,9 +49,9 @@ TEST(TextTable, AlignsFiguresRightAndTextLeft) {
             "  total          3       4  compute fp32\n");
 }
 
-TEST(TextTable, TruncatesFirst) {
+TEST(TableAsText, TruncatesFirst) {
   std::vector<std::string> dropped;
-  EXPECT_EQ(sample_table().render(36, &dropped),
+  EXPECT_EQ(render_rows(sample_table(), 36, &dropped),
             "name     first  second  kind\n"
             "────────────────────────────────────\n"
             "a l…ame      1      22  memory DRAM\n"
@@ -60,26 +60,26 @@ TEST(TextTable, TruncatesFirst) {
   EXPECT_TRUE(dropped.empty());
 }
 
-TEST(TextTable, ThenNarrowsGapsAndDropsTheLeastImportant) {
+TEST(TableAsText, ThenNarrowsGapsAndDropsTheLeastImportant) {
   std::vector<std::string> dropped;
-  const std::string text = sample_table().render(26, &dropped);
+  const std::string text = render_rows(sample_table(), 26, &dropped);
   EXPECT_EQ(dropped, std::vector<std::string>{"first"});
   EXPECT_EQ(text.substr(0, text.find('\n')), "name   second kind");
 }
 
-TEST(TextTable, NeverDropsWhatMustStay) {
+TEST(TableAsText, NeverDropsWhatMustStay) {
   std::vector<std::string> dropped;
-  const std::string text = sample_table().render(1, &dropped);
+  const std::string text = render_rows(sample_table(), 1, &dropped);
   EXPECT_EQ(dropped, (std::vector<std::string>{"first", "second"}));
   EXPECT_NE(text.find("name   kind"), std::string::npos) << text;
 }
 
-TEST(TextTable, KeepsLevelsApartAtAnyWidth) {
-  TextTable table({{"name", true, 6, 0}, {"first", false, 0, 1}});
+TEST(TableAsText, KeepsLevelsApartAtAnyWidth) {
+  Table table{{{"name", true, 6, 0}, {"first", false, 0, 1}}};
   constexpr std::size_t kLevels = 12;
   for (std::size_t level = 0; level < kLevels; ++level) table.add({{"a_name_of_some_length", level}, {"12345"}});
   for (const std::size_t width : {1U, 20U, 30U, 40U, 60U}) {
-    std::istringstream lines(table.render(width));
+    std::istringstream lines(render_rows(table, width));
     std::string line;
     std::getline(lines, line);
     std::getline(lines, line);
@@ -92,6 +92,48 @@ TEST(TextTable, KeepsLevelsApartAtAnyWidth) {
     }
     EXPECT_GT(step, 0U) << width;
   }
+}
+
+TEST(DocumentAsText, HasEmptyLinesAroundTablesAndHeadings) {
+  Document document;
+  document.say("first", "one");
+  document.say("", "two");
+  document.add(Table{.columns = {{"a"}, {"b"}}, .rows = {{{{"1"}, {"2"}}}}, .remarks = {"a remark"}});
+  document.say("third", "three");
+  document.add(Paragraph{.label = "fourth", .items = {"x: 1", "y: 2"}, .apart = true});
+  document.add(Heading{"a heading"});
+  document.say("", "four");
+  EXPECT_EQ(render_text(document, 0),
+            "first     one\n          two\n"
+            "\na  b\n────\n1  2\n          a remark\n"
+            "\nthird     three\n"
+            "\nfourth    x: 1; y: 2\n"
+            "\na heading\n"
+            "\n          four\n");
+}
+
+TEST(DocumentAsText, SaysWhatFoundNoRoom) {
+  const auto text_of = [](std::size_t width) {
+    Document document;
+    document.add(Table{.columns = {{"name"}, {"first", false, 0, 1}, {"second", false, 0, 2}},
+                       .rows = {{{{"a"}, {"b"}, {"c"}}}},
+                       .if_dropped = "no room for {}"});
+    document.add(Paragraph{.text = "it says this in many words, more than one line holds", .most_lines = 1});
+    document.add(Paragraph{.text = "see elsewhere", .role = Role::hint, .if_shortened = true});
+    return render_text(document, width);
+  };
+  EXPECT_EQ(text_of(5).substr(0, text_of(5).find("\n\n")), "name\n────\n   a\n          no room for first, second");
+  EXPECT_NE(text_of(5).find("          it says this in many words,…\n          see elsewhere\n"), std::string::npos);
+  EXPECT_EQ(text_of(0).find("no room"), std::string::npos);
+  EXPECT_EQ(text_of(0).find("see elsewhere"), std::string::npos);
+}
+
+TEST(DocumentAsText, IsPrintable) {
+  Document document;
+  document.add(Heading{"a\x1b"});
+  document.say("l\n", "b\x1b");
+  document.add(Table{.columns = {{"c\x1b"}}, .rows = {{{{"d\x1b"}}}}, .remarks = {"e\x1b"}});
+  EXPECT_EQ(render_text(document, 0), "a\n\nl         b\n\nc\n──\nd\n          e\n");
 }
 
 TEST(Paragraph, WrapsBelowItsText) {
