@@ -1,8 +1,9 @@
-"""Budgets: limits for a report's total and modules, read from TOML, and which of them a report breaks."""
+"""Budgets: limits for a report's total and modules, read from TOML or made from a report, and which of them break."""
 
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -13,13 +14,13 @@ from typing import Any, ClassVar
 
 from roofprof import _report
 from roofprof.budget.lines import Keys, TomlError, read
-from roofprof.budget.named import named_rows
-from roofprof.budget.quantities import example, parsed, split_amount
+from roofprof.budget.quantities import example, parsed, readable, split_amount
 from roofprof.figures import fields
 from roofprof.render.files import read_whole
 from roofprof.render.printable import printable
 from roofprof.render.results import Result
 from roofprof.report.comparison.differences import differences
+from roofprof.report.comparison.matching import REGION
 from roofprof.report.report import Report
 
 _LARGEST = 2**20  # bytes of a budget
@@ -333,3 +334,66 @@ def _of_baseline(limit: Limit, path: str | None, baseline: Report) -> tuple[floa
             f"not known: the baseline's {limit.figure} is a lower limit, as an op without a known cost is in it",
         )
     return value, missing and f"in the baseline, {missing}"
+
+
+def named_rows(report: Report) -> list[_report.Row]:
+    """Return a row for each path; where a module and a region have the same, the module's."""
+    by_path: dict[str, _report.Row] = {}
+    for row in report.rows:
+        known = by_path.setdefault(row.path, row)
+        if known.type == REGION and row.type != REGION:
+            by_path[row.path] = row
+    return list(by_path.values())
+
+
+# ---- a budget made from a report, to begin with
+
+_EXACT = ("params", "macs", "flops", "bytes")
+_LARGEST_MODULES = 5
+
+
+def budget_of(report: Report, margin: float = 0.1) -> str:
+    """Return a budget as TOML, for the total and the slowest modules: exact counts, and times with that margin."""
+    device, machine = printable(report.device), printable(str(report.environment.get("device", "this machine")))
+    lines = [
+        f"# Limits of {_quoted(report.model)} on {device}, made from a report by roofprof check --write.",
+        "# Counts are exact, rounded up to four digits: they change with the model alone.",
+        f"# Times have a margin of {margin:.0%}; they hold on {machine}.",
+        "# Relative to a baseline report: time = '<= 1.05 base'.",
+        "",
+        "[total]",
+        *_limits(report.total, margin),
+        f'uncosted_ops = "<= {len(report.coverage.uncosted)}"',
+    ]
+    rows = [row for row in named_rows(report) if row.path and row.depth == 1 and (row.time or row.flops)]
+    rows.sort(key=lambda row: (row.time or 0, row.flops), reverse=True)
+    for row in rows[:_LARGEST_MODULES]:
+        lines += ["", f"[modules.{_quoted(_literal(row.path))}]", *_limits(row, margin)]
+    return "\n".join(lines) + "\n"
+
+
+def _literal(path: str) -> str:
+    """Return a glob that matches that path alone."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def _quoted(text: str) -> str:
+    """Return a text in TOML's quotes, as JSON, with all characters escaped that a terminal would act on."""
+    return "".join(f"\\U{ord(c):08x}" if printable(c) != c else c for c in json.dumps(text, ensure_ascii=False))
+
+
+def _limits(row: _report.Row, margin: float) -> list[str]:
+    table = fields.of("row")
+    limits = [
+        f'{name} = "<= {readable(value, table[name], up=True)}"'
+        for name in _EXACT
+        if (value := getattr(row, name)) and not (row.incomplete and table[name].limit)
+    ]
+    if row.incomplete:
+        limits.append("# macs, flops and bytes are lower limits here, because an op without a known cost is in it")
+    if row.time is not None:
+        limits.append(f'time = "<= {readable(row.time * (1 + margin), table["time"], up=True)}"')
+    if row.percent_of_roof is not None:
+        least = row.percent_of_roof / (1 + margin)
+        limits.append(f'percent_of_roof = ">= {readable(least, table["percent_of_roof"], up=False)}"')
+    return limits

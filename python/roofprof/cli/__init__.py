@@ -11,49 +11,42 @@ from roofprof import __version__
 from roofprof.cli import (
     ceilings,
     check,
-    compare,
     completion,
     doctor,
-    html_page,
     import_trace,
-    manual,
-    merge,
     migrate,
+    one_report,
     ops,
-    plot,
     predict,
     profile,
     run,
-    scaling,
-    show,
-    sweep,
+    several_reports,
     time,
-    trace,
 )
-from roofprof.cli.parser import Parser
-from roofprof.cli.shared import CommandError, complain, discard_stdout, open_closed_streams, say
+from roofprof.cli.parser import Formatter, Parser, epilog, overview
+from roofprof.cli.shared import CommandError, Commands, complain, discard_stdout, open_closed_streams, say
 from roofprof.render.printable import printable_lines
 
-_COMMANDS = (
-    profile,
-    run,
-    time,
-    show,
-    html_page,
-    plot,
-    trace,
-    import_trace,
-    compare,
-    merge,
-    scaling,
-    check,
-    predict,
-    sweep,
-    ceilings,
-    ops,
-    migrate,
-    doctor,
-    completion,
+_COMMANDS: tuple[Callable[[Commands], None], ...] = (
+    profile.add_parser,
+    run.add_parser,
+    time.add_parser,
+    one_report.add_show,
+    one_report.add_html,
+    one_report.add_plot,
+    one_report.add_trace,
+    import_trace.add_parser,
+    several_reports.add_compare,
+    several_reports.add_merge,
+    several_reports.add_scaling,
+    check.add_parser,
+    predict.add_parser,
+    predict.add_sweep,
+    ceilings.add_parser,
+    ops.add_parser,
+    migrate.add_parser,
+    doctor.add_parser,
+    completion.add_parser,
 )
 
 
@@ -88,14 +81,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
-        epilog=manual.overview(),
-        formatter_class=manual.Formatter,
+        epilog=overview(),
+        formatter_class=Formatter,
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    for add in _COMMANDS:
+        add(commands)
     for name, of_command in commands.choices.items():
-        of_command.epilog = manual.epilog(name)
-        of_command.formatter_class = manual.Formatter
+        of_command.epilog = epilog(name)
+        of_command.formatter_class = Formatter
     return parser

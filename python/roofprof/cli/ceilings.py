@@ -6,7 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from roofprof.cli.as_json import write_json
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -16,6 +15,7 @@ from roofprof.cli.shared import (
     print_result,
     say,
     width,
+    write_json,
     write_result,
 )
 

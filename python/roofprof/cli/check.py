@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from roofprof.cli.as_json import add_json
 from roofprof.cli.shared import (
     CommandError,
     Commands,
     add_debug,
+    add_json,
+    add_report,
     check_dash,
     check_files,
     print_result,
@@ -31,7 +32,7 @@ def add_parser(commands: Commands) -> None:
         "check", help="hold a report against a budget; exit code 1 where it breaks a limit", description=_DESCRIPTION
     )
     parser.set_defaults(command=run)
-    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
+    add_report(parser)
     parser.add_argument("--budget", type=Path, required=True, metavar="FILE", help="the limits, as TOML")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
     parser.add_argument("--write", action="store_true", help="make that budget from the report")
@@ -64,7 +65,7 @@ def _write(arguments: argparse.Namespace) -> int:
     check_files([arguments.report, arguments.baseline], arguments.budget)
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
-    from roofprof.budget.template import budget_of
+    from roofprof.budget import budget_of
 
     write_whole(arguments.budget, budget_of(read_report(arguments.report), arguments.margin).encode())
     say(f"written to {arguments.budget}")

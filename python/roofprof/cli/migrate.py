@@ -9,8 +9,17 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof.cli.as_json import add_json, write_json
-from roofprof.cli.shared import CommandError, Commands, add_debug, check_can_be_written, check_files, print_result, say
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    add_json,
+    check_can_be_written,
+    check_files,
+    print_result,
+    say,
+    write_json,
+)
 from roofprof.render.files import read_whole, write_whole
 
 if TYPE_CHECKING:

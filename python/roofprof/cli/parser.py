@@ -1,10 +1,11 @@
-"""The parser of the commands: it answers a misspelt word with similar ones."""
+"""The parser of the commands, which answers a misspelt word with similar ones, and the help that is no option's."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -49,3 +50,128 @@ def near(word: str, words: Iterable[str]) -> str:
     if close:
         return f"; did you mean {' or '.join(close)}?"
     return f"; choose from {', '.join(known)}" if not word.startswith("-") else ""
+
+
+# ---- each command's examples, files and exit codes; the commands describe themselves
+
+# The first of each stands in `roofprof --help` too. Every line is parsed by a test.
+EXAMPLES = {
+    "profile": (
+        "roofprof profile torchvision.models:resnet50 --input 1x3x224x224 --json r.json",
+        "roofprof profile my_model.py:build --inputs my_model.py:example_batch --depth 3 --sort wasted_time",
+        "roofprof profile my_model.py:build --input 8x128:int64 --train --dtype bfloat16",
+        "roofprof profile my_model.py:build --input 1x4096:int64 --device meta --count",
+    ),
+    "run": (
+        "roofprof run train.py --lr 0.1",
+        "roofprof run --model Encoder --skip 5 --steps 20 --stop -m my_package.train --epochs 1",
+    ),
+    "time": (
+        "roofprof time torchvision.models:resnet50 --input 8x3x224x224 --batch auto",
+        "roofprof time my_model.py:build --inputs my_model.py:example_batch --repeat 200 --json times.json",
+    ),
+    "show": (
+        "roofprof show r.json --by op --sort time",
+        "roofprof show r.json --by kernel --limit 20 --csv kernels.csv",
+    ),
+    "html": ("roofprof html r.json", "roofprof html r.json -o page.html"),
+    "plot": (
+        "roofprof plot r.json -o r.svg",
+        "roofprof plot after.json --before before.json -o r.png",
+    ),
+    "trace": (
+        "roofprof trace r.json -o flame.svg",
+        "roofprof trace r.json -o r.speedscope.json",
+    ),
+    "import": (
+        "roofprof import trace.json.gz -o r.json",
+        "roofprof import trace.json.gz --device 'H100 SXM' --by kernel --limit 20",
+        "roofprof import trace.json --steps 3-5 --model torchvision.models:resnet18 --input 32x3x224x224",
+    ),
+    "compare": (
+        "roofprof compare before.json after.json",
+        "roofprof compare before.json after.json --all --html change.html",
+    ),
+    "merge": (
+        "roofprof merge r.rank*.json -o all.json",
+        "roofprof merge r.rank0.json r.rank1.json --by rank",
+    ),
+    "scaling": (
+        "roofprof scaling r1.json r2.json r4.json r8.json",
+        "roofprof scaling r1.json r2.json r4.json -o scaling.html --plot scaling.png",
+    ),
+    "check": (
+        "roofprof check r.json --budget budget.toml",
+        "roofprof check r.json --budget budget.toml --baseline main.json",
+        "roofprof check r.json --budget budget.toml --write --margin 5%",
+    ),
+    "predict": (
+        "roofprof predict r.json --device 'RTX 4090'",
+        "roofprof predict r.json --all --precision fp16",
+        "roofprof predict r.json --device L40S --what-if",
+    ),
+    "sweep": (
+        "roofprof predict --sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
+        "roofprof predict --sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
+    ),
+    "ceilings": (
+        "roofprof ceilings --device cuda",
+        "roofprof ceilings --json machine.json",
+        "roofprof ceilings --published 'H100 SXM'",
+    ),
+    "ops": ("roofprof ops softmax --family normalization",),
+    "migrate": (
+        "roofprof migrate train.py",
+        "roofprof migrate train.py evaluate.py --write",
+    ),
+    "doctor": ("roofprof doctor",),
+    "completion": (
+        "roofprof completion bash > ~/.local/share/bash-completion/completions/roofprof",
+        "roofprof completion fish > ~/.config/fish/completions/roofprof.fish",
+    ),
+}
+
+_ROOFS = "Measured roofs are kept in $ROOFPROF_CACHE_DIR, else $XDG_CACHE_HOME/roofprof, else ~/.cache/roofprof."
+_FILES = {
+    "profile": _ROOFS,
+    "run": "The report is written to SCRIPT.roofprof.json unless --json names a file; under torchrun one of each rank.",
+    "ceilings": _ROOFS,
+}
+
+_EXIT_CODES = {
+    "run": "the program's own; 2 where the program could not be started, or the report not be made or written",
+    "check": "0: every limit is kept; 1: at least one is broken; 2: an error",
+}
+_USUAL_CODES = "0, or 2 after an error, which is one sentence on stderr; 130 when interrupted"
+
+
+class Formatter(argparse.HelpFormatter):
+    """Text is filled to the terminal's width paragraph by paragraph; indented lines stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = textwrap.dedent(text).strip("\n").split("\n\n")
+        return "\n\n".join(self._filled(paragraph, width, indent) for paragraph in paragraphs)
+
+    def _filled(self, paragraph: str, width: int, indent: str) -> str:
+        head, *rest = paragraph.split("\n")
+        if rest and all(line.startswith("  ") for line in rest):
+            return "\n".join(indent + line for line in (head, *rest))
+        return super()._fill_text(paragraph, width, indent)
+
+
+def epilog(command: str) -> str:
+    """Return the text below a command's options."""
+    parts = [_indented("examples:", EXAMPLES[command])]
+    if command in _FILES:
+        parts.append(_indented("files:", textwrap.wrap(_FILES[command], 100)))
+    parts.append(_indented("exit code:", textwrap.wrap(_EXIT_CODES.get(command, _USUAL_CODES), 100)))
+    return "\n\n".join(parts)
+
+
+def overview() -> str:
+    """Return an example of each command."""
+    return _indented("examples:", [examples[0] for examples in EXAMPLES.values()])
+
+
+def _indented(head: str, lines: tuple[str, ...] | list[str]) -> str:
+    return "\n".join([head, *(f"  {line}" for line in lines)])

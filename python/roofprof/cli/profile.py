@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roofprof.cli.one_report import FORMATS
 from roofprof.cli.shared import Commands, add_output_options, add_target_options, whole_number
-from roofprof.cli.trace import FORMATS
 
 TRAIN_HELP = (
     "training mode: each call is a training step, which drops gradients, then goes forward and back from a loss; steps "

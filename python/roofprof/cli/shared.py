@@ -11,10 +11,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from roofprof.cli.parser import near
-from roofprof.render.files import read_stream, real, why_not_writable
+from roofprof.render.files import read_stream, real, why_not_writable, write_whole
 from roofprof.render.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -203,6 +203,14 @@ def write_result(path: Path | None, write: Callable[[Path], object]) -> None:
         sys.stdout.buffer.flush()
 
 
+def write_json(path: Path | None, schema: str, content: dict[str, Any]) -> None:
+    """Write what is no result's own JSON as :func:`write_result` does, with the schema's name and version before it."""
+    from roofprof.render.results import json_text, with_schema
+
+    text = json_text(with_schema(f"roofprof.{schema}", content))
+    write_result(path, lambda file: write_whole(file, text.encode()))
+
+
 def print_result(text: str, arguments: argparse.Namespace) -> None:
     """Print the result as text, if the standard output is not for what --json, --csv or --html asks for."""
     if DASH not in (getattr(arguments, option, None) for option in ("json", "csv", "html")):
@@ -356,6 +364,16 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the commands that give a report."""
     add_report_options(parser)
     add_debug(parser)
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the report that a command reads."""
+    parser.add_argument("report", type=Path, help="a file that --json or Report.to_json wrote; - is the standard input")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that :func:`write_json` reads."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON; - prints it, and no text")
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:

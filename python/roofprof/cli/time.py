@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from roofprof.cli.shared import Commands, add_debug, add_target_options, whole_number
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    add_target_options,
+    check_files,
+    files_of,
+    print_result,
+    say,
+    whole_number,
+    write_result,
+)
+
+if TYPE_CHECKING:
+    from roofprof import Latency, LatencySweep
+
+T = TypeVar("T")
 
 _DESCRIPTION = """\
 Latency is the time of one call; throughput is samples (or tokens) per second: those of a call / the median latency.
@@ -52,7 +72,115 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time; what does it loads torch, which --help has no time for."""
-    from roofprof.cli import timing
+    """Time, print and write. What times loads torch, which --help has no time for."""
+    from roofprof import LatencySweep
 
-    return timing.run(arguments)
+    batches = _check(arguments)
+    timed = _sweep(arguments, batches) if batches else _one(arguments)
+    write_result(arguments.json, timed.to_json)
+    if arguments.plot and isinstance(timed, LatencySweep):
+        timed.plot(arguments.plot)
+        say(f"drawn in {arguments.plot}")
+    print_result(str(timed), arguments)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> str | list[int]:
+    """Raise an error for wrong options, before the model is built; return the batches of a sweep, "" for none."""
+    from roofprof.cli.profiling import check_device
+    from roofprof.latency.plan import Batches, Plan
+
+    check_device(arguments.device)
+    check_files([*files_of(arguments.target), *files_of(arguments.inputs)], arguments.json, arguments.plot)
+    Plan(arguments.warmup, arguments.repeat, arguments.seconds, arguments.samples, arguments.tokens)
+    if arguments.plot and not arguments.batch:
+        raise CommandError("--plot draws a sweep over batch sizes: give --batch too, such as --batch auto")
+    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
+        raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
+    if arguments.batch and arguments.samples:
+        raise CommandError("--samples is of one call, and --batch says how many samples calls have: give one of them")
+    if arguments.batch in (None, "auto"):
+        return arguments.batch or ""
+    try:
+        batches = [int(size) for size in arguments.batch.split(",")]
+    except ValueError:
+        raise CommandError(f"--batch takes 'auto' or whole numbers such as 1,2,4, not '{arguments.batch}'") from None
+    return Batches(batches).sizes
+
+
+def _one(arguments: argparse.Namespace) -> Latency:
+    from roofprof import RooflineProfiler
+    from roofprof.cli.profiling import inputs_of, model_of
+
+    args, kwargs = inputs_of(arguments)
+    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    seconds = 30.0 if arguments.seconds is None else arguments.seconds
+    say(
+        f"timing {arguments.target} on {arguments.device}: {arguments.repeat} calls after {arguments.warmup} for "
+        f"warm-up, within {seconds:g} s"
+    )
+    return _called(
+        arguments,
+        lambda: profiler.time(
+            *args,
+            warmup=arguments.warmup,
+            repeat=arguments.repeat,
+            seconds=seconds,
+            samples=arguments.samples,
+            tokens=arguments.tokens,
+            **kwargs,
+        ),
+    )
+
+
+def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySweep:
+    from roofprof import RooflineProfiler
+    from roofprof.cli.profiling import inputs_of, model_of
+    from roofprof.cli.target import call_inputs, load_inputs
+
+    function = load_inputs(arguments.inputs) if arguments.inputs and not arguments.input else None
+    if function is not None and _takes_a_batch(function):
+        args: tuple[Any, ...] = ()
+        kwargs: dict[str, Any] = {"inputs": lambda batch: call_inputs(arguments.inputs, function, batch)}
+    else:
+        args, kwargs = inputs_of(arguments)
+    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    seconds = 120.0 if arguments.seconds is None else arguments.seconds
+    say(f"timing {arguments.target} on {arguments.device} at several batch sizes, within {seconds:g} s")
+    return _called(
+        arguments,
+        lambda: profiler.time_sweep(
+            *args,
+            batches=batches,
+            warmup=arguments.warmup,
+            repeat=arguments.repeat,
+            seconds=seconds,
+            tokens=arguments.tokens,
+            **kwargs,
+        ),
+    )
+
+
+def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
+    """Return the result of ``time``; a model's own error gets the target's name."""
+    import torch
+
+    from roofprof.latency.plan import RefusedError
+
+    try:
+        with torch.no_grad():
+            return time()
+    except (CommandError, RefusedError):
+        raise
+    except Exception as error:
+        raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error
+
+
+def _takes_a_batch(function: Callable[..., Any]) -> bool:
+    """Return True for a function that needs an argument: it makes the inputs of a batch size."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.default is inspect.Parameter.empty and p.kind in positional for p in parameters)

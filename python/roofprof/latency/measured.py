@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
-from roofprof.latency.quantiles import fewest_for, quantile
 from roofprof.latency.text import latency_text
 from roofprof.render.results import StoredResult
 
@@ -244,3 +245,22 @@ class Latency(StoredResult):
 
 def _quantile(times_ns: tuple[int, ...], percent: float) -> float | None:
     return None if len(times_ns) < fewest_for(percent) else quantile(times_ns, percent) * 1e-9
+
+
+def quantile(values: Sequence[float], percent: float) -> float:
+    """Return the quantile, linear between the two nearest values: type 7 of Hyndman and Fan 1996, numpy's default."""
+    if not 0 <= percent <= 100:
+        raise ValueError(f"a quantile is asked for in percent, 0 to 100, not {percent}")
+    ordered = sorted(values)
+    place = percent / 100 * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def fewest_for(percent: float) -> int:
+    """Return the fewest values of which one lies beyond that quantile; the median needs one value."""
+    beyond = min(percent, 100 - percent)
+    if percent == 50 or beyond <= 0:
+        return 1
+    return math.ceil(round(100 / beyond, 9))

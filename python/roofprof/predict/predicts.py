@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from roofprof import _report
-from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
+from roofprof.predict.options import Device, Options, OptionsOfCalls, compiled_options, roofs_of
 from roofprof.predict.ranking import Ranking, ranked
-from roofprof.predict.target import Device, roofs_of
 from roofprof.predict.what_if import WhatIf, asked
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.predict.options import Options, compiled_options
-from roofprof.predict.target import Device, roofs_of
+from roofprof.predict.options import Device, Options, compiled_options, roofs_of
 from roofprof.render.results import StoredResult
 from roofprof.roofs.published_peaks import names
 

@@ -10,9 +10,8 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof.budget import Budget, BudgetError
+from roofprof.budget import Budget, BudgetError, budget_of
 from roofprof.budget.quantities import parsed, readable
-from roofprof.budget.template import budget_of
 from roofprof.cli import main
 
 X = torch.rand(4, 16)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roofprof.cli import make_parser, manual
+from roofprof.cli import make_parser
+from roofprof.cli.parser import EXAMPLES
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = next(action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
@@ -39,7 +40,7 @@ def parse(line):
     return make_parser().parse_args(words)
 
 
-@pytest.mark.parametrize("line", [line for lines in manual.EXAMPLES.values() for line in lines])
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
 def test_examples_can_be_typed(line):
     assert parse(line).command
 
@@ -58,7 +59,7 @@ def test_each_command_says_what_it_does_with_examples_and_exit_codes(name, monke
     parser = COMMANDS[name]
     text = parser.format_help()
     assert parser.description and parser.description[0].isupper()
-    for example in manual.EXAMPLES[name]:
+    for example in EXAMPLES[name]:
         assert example.startswith(parser.prog)
         assert f"\n  {example}\n" in text  # whole, to be copied
     assert "\nexit code:\n  " in text
@@ -68,7 +69,7 @@ def test_each_command_says_what_it_does_with_examples_and_exit_codes(name, monke
 
 def test_the_overview_has_every_command():
     text = make_parser().format_help()
-    assert set(manual.EXAMPLES) == set(COMMANDS)
+    assert set(EXAMPLES) == set(COMMANDS)
     assert all(f"\n  {COMMANDS[name].prog}" in text for name in COMMANDS)
     assert "\n    sweep" not in text  # the old name of predict --sweep
 

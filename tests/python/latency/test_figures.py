@@ -12,7 +12,7 @@ from given_latencies import MS, latency
 
 import roofprof
 from roofprof import Latency, Note
-from roofprof.latency.quantiles import quantile
+from roofprof.latency.measured import quantile
 
 HUNDRED = latency(range(1 * MS, 101 * MS, MS))  # 1 ms to 100 ms
 

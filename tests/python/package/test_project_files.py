@@ -12,7 +12,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof.cli import manual
+from roofprof.cli.parser import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,7 +28,7 @@ def test_the_citation_has_the_version_and_what_the_format_asks_for():
 def test_the_changelog_has_this_version_first_and_every_command():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert re.findall(r"^## (\d+\.\d+\.\d+)", text, re.MULTILINE)[0] == roofprof.__version__
-    assert {name for name in manual.EXAMPLES if f"`{name}`" in text} == set(manual.EXAMPLES)
+    assert {name for name in EXAMPLES if f"`{name}`" in text} == set(EXAMPLES)
 
 
 def test_a_report_has_nothing_of_what_the_security_note_rules_out(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from on_meta import counted, mlp
 from torch import nn
 
 import roofprof
-from roofprof.predict.sweep.points import PredictedSweep
+from roofprof.predict.sweep import PredictedSweep
 
 WEIGHTS = 4 * (64 * 256 + 256 + 256 * 10 + 10)
 

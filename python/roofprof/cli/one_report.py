@@ -1,0 +1,171 @@
+"""``roofprof show``, ``html``, ``plot`` and ``trace``: a report's file as a table, a page, a picture or a trace."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from roofprof.cli.shared import (
+    CommandError,
+    Commands,
+    add_debug,
+    add_json,
+    add_output_options,
+    add_report,
+    beside,
+    check_dash,
+    check_files,
+    check_output,
+    output,
+    read_report,
+    say,
+    write_json,
+)
+
+# ---- show
+
+_SHOW = """\
+Prints the table of a report, with other columns, order or depth than when it was made; or its rows as CSV.
+"""
+
+
+def add_show(commands: Commands) -> None:
+    """Add the command's options."""
+    parser = commands.add_parser("show", help="print a report's JSON file as a table", description=_SHOW)
+    parser.set_defaults(command=_show)
+    add_report(parser)
+    add_output_options(parser)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    """Read the file, and print it."""
+    check_output(arguments, [arguments.report])
+    return output(read_report(arguments.report), arguments)
+
+
+# ---- html
+
+_HTML = """\
+One file that opens from disk without a network: the roofline, and the tree of modules, ops and kernels to sort, filter
+and fold; the roofs and where they come from; what is not covered.
+"""
+
+
+def add_html(commands: Commands) -> None:
+    """Add the command's options."""
+    parser = commands.add_parser("html", help="write a report's JSON file as one HTML page", description=_HTML)
+    parser.set_defaults(command=_html)
+    add_report(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: REPORT with .html)")
+    add_json(parser, "what the page shows")
+    add_debug(parser)
+
+
+def _html(arguments: argparse.Namespace) -> int:
+    """Read the file, and write the page."""
+    path: Path = arguments.output or beside(arguments.report, ".html")
+    check_files([arguments.report], path, arguments.json)
+
+    report = read_report(arguments.report)
+    try:
+        report.to_html(path)
+    except ImportError as error:
+        raise CommandError(str(error)) from error
+    say(f"written to {path}")
+    if arguments.json:
+        from roofprof.render.page import page_content
+
+        write_json(arguments.json, "page", page_content(report._compiled, report))
+    return 0
+
+
+# ---- plot
+
+_PLOT = """\
+A report as a picture, SVG, PNG or PDF by the file's suffix. The roofline has FLOP/s over FLOPs per byte under the roofs
+of the machine; "--kind time" has the time that the bytes need over the time that the FLOPs need.
+"""
+
+
+def add_plot(commands: Commands) -> None:
+    """Add the command's options."""
+    parser = commands.add_parser("plot", help="draw a report's JSON file as a roofline", description=_PLOT)
+    parser.set_defaults(command=_plot)
+    add_report(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the picture's file (default: the report's name with .svg)"
+    )
+    parser.add_argument(
+        "--by", choices=("module", "op", "kernel"), default="module", help="a dot for each module, operator or kernel"
+    )
+    parser.add_argument("--kind", choices=("roofline", "time"), default="roofline", help="which plot")
+    parser.add_argument("--before", type=Path, metavar="REPORT", help="an earlier report: arrows lead from its dots")
+    parser.add_argument(
+        "--expand", action="store_true", help="a dot for each of several equal siblings, in place of one for all"
+    )
+    add_json(parser, "the dots and roofs")
+    add_debug(parser)
+
+
+def _plot(arguments: argparse.Namespace) -> int:
+    """Read the reports, and draw."""
+    from roofprof.render.plots.plot import check, views_of
+
+    path = arguments.output or beside(arguments.report, ".svg")
+    check_dash(arguments.report, arguments.before)
+    check_files([arguments.report, arguments.before], path, arguments.json)
+    check(path, arguments.by, arguments.kind)
+    report = read_report(arguments.report)
+    before = read_report(arguments.before) if arguments.before else None
+    try:
+        report.plot(path, by=arguments.by, kind=arguments.kind, before=before, expand=arguments.expand)
+    except ImportError as error:
+        raise CommandError(str(error)) from error
+    say(f"written to {path}")
+    if arguments.json:
+        views = views_of(report, arguments.by, before, expand=arguments.expand)
+        drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
+        write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
+    return 0
+
+
+# ---- trace
+
+FORMATS = (
+    ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .svg: a flame graph of time by module; "
+    ".folded: the same as folded stacks"
+)
+
+_TRACE = f"""\
+A report in the format that the file's suffix asks for ({FORMATS}). Flame graphs are made of any report with times; the
+others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=True) made.
+"""
+
+
+def add_trace(commands: Commands) -> None:
+    """Add the command's options."""
+    parser = commands.add_parser(
+        "trace", help="write a report's JSON file as a trace or a flame graph", description=_TRACE
+    )
+    parser.set_defaults(command=_trace)
+    add_report(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=FORMATS)
+    add_json(parser, "the time of each module, nested,")
+    add_debug(parser)
+
+
+def _trace(arguments: argparse.Namespace) -> int:
+    """Read the file, and write the trace."""
+    from roofprof.render.traces.export import writer_for
+
+    check_files([arguments.report], arguments.output, arguments.json)
+    write = writer_for(arguments.output)
+    report = read_report(arguments.report)
+    write(report, arguments.output)
+    say(f"written to {arguments.output}")
+    if arguments.json:
+        from roofprof.render.traces.time_tree import nested, time_tree
+
+        write_json(arguments.json, "time_tree", {"unit": "nanoseconds", "modules": nested(time_tree(report._compiled))})
+    return 0
