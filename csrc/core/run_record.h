@@ -25,8 +25,8 @@ struct RegionInside {
 
 // The owner of the launches with one LaunchId, as the observer marked them.
 struct LaunchKey {
-  OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
-  std::string op;                             // its name; empty: no op, the module itself
+  OpKey key{0, {kOutside}};  // the signature is that of the op's inputs
+  std::string op;            // its name; empty: no op, the module itself
 };
 
 // The way in which the calls of a torch::nn model's module become known.

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/note_codes.h"
@@ -251,12 +250,12 @@ class Import {
   std::size_t bucket_of(std::size_t event) {
     const auto& op = trace_.host[event];
     const auto& place = places_.of_event[event];
-    const std::tuple key(op.call, place.module, place.phase, place.region);
+    const std::pair key(op.call, place);
     if (const auto known = buckets_.find(key); known != buckets_.end()) return known->second;
     const auto& call = trace_.calls[at(op.call)];
     const auto& cost = counted_.costs[at(op.call)];
     Pass::Op bucket;
-    bucket.key = {number_of(op.name), place.module, place.phase, static_cast<std::uint64_t>(op.call), place.region};
+    bucket.key = {number_of(op.name), place, static_cast<std::uint64_t>(op.call)};
     bucket.inputs = bucket.key.signature;
     bucket.name = call.op;
     bucket.dtype = cost.dtype;
@@ -302,9 +301,9 @@ class Import {
 
   // A kernel that no op counts for did work that nobody knows: its row must not look as if it were all there is. `op`:
   // the innermost around it, which is a composite, or has others in it that count; kNone: there is none.
-  LaunchId launch_of_unknown(const Place& place, std::int32_t op) {
+  LaunchId launch_of_unknown(const Owner& place, std::int32_t op) {
     const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
-    const OpKey key{number, place.module, place.phase, kOwnKernels, place.region};
+    const OpKey key{number, place, kOwnKernels};
     auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
     if (fresh) {
       Pass::Op bucket;
@@ -329,7 +328,7 @@ class Import {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
       if (launcher == kNone) {
-        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown(Place{}, kNone);
+        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone);
         continue;
       }
       const auto owner = counted_.owners[at(launcher)];
@@ -344,9 +343,9 @@ class Import {
         record.launch = launch_of_unknown(place, op);
         continue;
       }
-      if (op == kNone && place == Place{}) continue;
-      record.launch = launch_id({OpKey{0, place.module, place.phase, 0, place.region},
-                                 op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
+      if (op == kNone && place == Owner{kOutside}) continue;
+      record.launch =
+          launch_id({OpKey{0, place}, op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
     }
     number_graphs();
   }
@@ -498,7 +497,7 @@ class Import {
   CountedOps counted_;
   Places places_;
   Pass pass_;
-  std::map<std::tuple<std::int32_t, ModuleId, Phase, RegionId>, std::size_t> buckets_;
+  std::map<std::pair<std::int32_t, Owner>, std::size_t> buckets_;
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
   std::map<OpKey, std::size_t> unknown_;                      // buckets of kernels that no op counts for
   std::vector<std::int32_t> bucket_of_event_;

@@ -201,7 +201,7 @@ bool are_weights_worth_a_cast(const ProfileData& data) {
   std::int64_t macs = 0;
   std::int64_t weights = 0;
   for (const auto& bucket : data.ops) {
-    if (bucket.phase != Phase::forward) continue;
+    if (bucket.owner.phase != Phase::forward) continue;
     const auto linear = linear_sizes(bucket);
     const auto convolution = convolution_sizes(bucket);
     if (!linear && !convolution) continue;

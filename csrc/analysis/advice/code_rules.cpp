@@ -22,7 +22,7 @@ using sentences::text_of_microseconds;
 using sentences::value_of;
 
 bool is_in_module(const AdviceCase& where, const OpBucket& bucket) {
-  return where.data->modules[index_of(bucket.module)].path == *where.ops->module;
+  return where.data->modules[index_of(bucket.owner.module)].path == *where.ops->module;
 }
 
 bool is_product(std::string_view op) { return op == "aten::matmul" || op == "aten::bmm" || op == "aten::baddbmm"; }
@@ -60,7 +60,7 @@ std::optional<AdviceReason> attention_by_hand(const AdviceCase& where) {
   std::set<std::int64_t> softmaxes, made, read;  // elements in a call
   for (const auto& bucket : where.data->ops) {
     const Work& work = bucket.work;
-    if (bucket.phase != Phase::forward || bucket.calls <= 0 || !is_in_module(where, bucket)) continue;
+    if (bucket.owner.phase != Phase::forward || bucket.calls <= 0 || !is_in_module(where, bucket)) continue;
     if (bucket.op == "aten::softmax" || bucket.op == "aten::_softmax") {
       softmaxes.insert(work.output_elements / bucket.calls);
     } else if (is_product(bucket.op)) {

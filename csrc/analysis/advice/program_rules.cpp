@@ -108,7 +108,7 @@ std::optional<AdviceReason> optimizer_op_by_op(const AdviceCase& where) {
   std::set<std::string_view> passes;
   std::int64_t calls = 0;
   for (const auto& bucket : where.data->ops) {
-    if (bucket.module != kOptimizer || bucket.work.bytes() == 0) continue;
+    if (bucket.owner.module != kOptimizer || bucket.work.bytes() == 0) continue;
     if (bucket.op.starts_with("aten::_fused_") || bucket.op == kCompiledRegion) return std::nullopt;
     passes.insert(bucket.op);
     calls = saturating_add(calls, bucket.calls);

@@ -59,8 +59,8 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
     row.backend = group.backend;
     row.ranks = group.ranks;
     row.hosts = group.hosts;
-    row.module = data.modules[index_of(op.module)].path;
-    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.phase));
+    row.module = data.modules[index_of(op.owner.module)].path;
+    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.owner.phase));
     row.dtype = op.dtype;
     row.shapes = op.shapes;
     row.calls = bucket.calls;
@@ -98,7 +98,7 @@ void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, 
   for (const auto& bucket : data.collectives.collectives) {
     if (bucket.timed_calls == 0) continue;
     any = true;
-    add(data.ops[static_cast<std::size_t>(bucket.bucket)].module, [&](Sum& sum) {
+    add(data.ops[static_cast<std::size_t>(bucket.bucket)].owner.module, [&](Sum& sum) {
       sum.any = true;
       sum.caused_ns = saturating_add(sum.caused_ns, bucket.time_ns);
     });

@@ -60,8 +60,7 @@ void MergedCollectives::add(const ProfileData& data, const MergedIndices& indice
   }
   places_known_ = places_known_ && exposed_by_module(data).has_value();
   for (const auto& part : data.collectives.exposed_in) {
-    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.module(part.module),
-                                part.phase, indices.region(part.region)}];
+    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.owner(part.owner)}];
     sum_ns = saturating_add(sum_ns, part.exposed_ns);
   }
   time_.add(data.collectives.time_ns);
@@ -111,8 +110,7 @@ void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::
   }
   data.collectives.collectives = collectives_;
   for (const auto& [place, exposed_ns] : exposed_in_) {
-    const auto& [collective, module, phase, region] = place;
-    if (places_known_) data.collectives.exposed_in.push_back({collective, module, phase, region, exposed_ns});
+    if (places_known_) data.collectives.exposed_in.push_back({place.first, place.second, exposed_ns});
   }
   data.collectives.time_ns = time_.value();
   data.collectives.exposed_ns = exposed_.value();

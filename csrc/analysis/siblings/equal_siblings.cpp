@@ -50,7 +50,7 @@ std::string facts_of_bucket(const OpBucket& bucket) {
   FactText facts;
   facts.add(bucket.op);
   facts.add(bucket.shapes);
-  facts.add(static_cast<std::int64_t>(bucket.phase));
+  facts.add(static_cast<std::int64_t>(bucket.owner.phase));
   facts.add(static_cast<std::int64_t>(bucket.dtype));
   facts.add(static_cast<std::int64_t>(bucket.costed));
   facts.add(static_cast<std::int64_t>(bucket.time_ns.has_value()));
@@ -96,20 +96,20 @@ std::string_view stem_of(std::string_view name) { return name.substr(0, name.fin
 // A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
 std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& children) {
   std::vector<std::vector<std::string>> facts(data.modules.size());
-  for (const auto& bucket : data.ops) facts[index_of(bucket.module)].push_back(facts_of_bucket(bucket));
+  for (const auto& bucket : data.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
   for (const auto& time : data.times) {
     FactText text;
     text.add("time");
-    text.add(static_cast<std::int64_t>(time.phase));
+    text.add(static_cast<std::int64_t>(time.owner.phase));
     for (const std::int64_t fact : {time.calls, std::ssize(time.self_ns), std::ssize(time.host_self_ns)})
       text.add(fact);
-    facts[index_of(time.module)].push_back(text.take());
+    facts[index_of(time.owner.module)].push_back(text.take());
   }
   for (const auto& counters : data.module_counters) {
     FactText text;
     text.add("counters");
-    text.add(static_cast<std::int64_t>(counters.phase));
-    facts[index_of(counters.module)].push_back(text.take());
+    text.add(static_cast<std::int64_t>(counters.owner.phase));
+    facts[index_of(counters.owner.module)].push_back(text.take());
   }
   std::map<std::string, std::size_t> known;
   std::vector<std::size_t> kinds(data.modules.size());

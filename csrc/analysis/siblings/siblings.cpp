@@ -20,14 +20,15 @@ namespace {
 
 template <class Items>
 void move_to(Items& items, const std::vector<ModuleId>& new_ids) {
-  for (auto& item : items) item.module = new_ids[index_of(item.module)];
+  for (auto& item : items) item.owner.module = new_ids[index_of(item.owner.module)];
 }
 
-std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times) {
+std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times, const std::vector<ModuleId>& new_ids) {
   std::map<ModuleId, DeviceTime> sums;
   for (const auto& time : times) {
-    auto& sum = sums[time.module];
-    sum.module = time.module;
+    const auto module = new_ids[index_of(time.module)];
+    auto& sum = sums[module];
+    sum.module = module;
     sum.busy_ns = saturating_add(sum.busy_ns, time.busy_ns);
     sum.idle_ns = saturating_add(sum.idle_ns, time.idle_ns);
     sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
@@ -155,10 +156,9 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
   move_to(folded_data->ops, new_ids);
   move_to(folded_data->times, new_ids);
   move_to(folded_data->kernels, new_ids);
-  move_to(folded_data->device_times, new_ids);
   move_to(folded_data->module_counters, new_ids);
   move_to(folded_data->collectives.exposed_in, new_ids);
-  folded_data->device_times = added_up(folded_data->device_times);
+  folded_data->device_times = added_up(folded_data->device_times, new_ids);
   return folding;
 }
 
