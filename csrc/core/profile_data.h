@@ -191,6 +191,22 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
+// What a run, block or trace was: whoever observed it tells this, and its profile keeps it.
+struct RunInfo {
+  std::string model;                    // the model's type, for titles
+  std::string device;                   // "cpu", "cuda:0", "meta"
+  std::string mode;                     // "run", "count" or "block"
+  bool partial = false;                 // an exception ended it; what ran before is here
+  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
+  std::vector<TokenCalls> token_calls;  // of language models, by region
+  Runs runs;
+  Ceilings ceilings;
+  Environment environment;
+
+  bool operator==(const RunInfo&) const = default;
+};
+
 // The number of events of a run that are kept where they are requested; as many launches are kept.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
@@ -210,7 +226,7 @@ struct Event {
   std::int64_t thread = 0;  // 0 is that of the first event
   // The module whose row it is in, or where a region without a row was opened; the region that was open, or a region's
   // own.
-  Owner owner;
+  Owner owner = {};
   std::int64_t name = -1;     // of an op: index into Events::names; -1: none
   std::int64_t bucket = -1;   // of an op: index into ProfileData::ops; -1: it is in none by itself
   std::int64_t begin_ns = 0;  // from the run's start on
@@ -283,18 +299,11 @@ struct RankData {
   bool operator==(const RankData&) const = default;
 };
 
-struct ProfileData {
-  std::string model;                    // the model's type, for titles
-  std::string device;                   // "cpu", "cuda:0", "meta"
-  std::string mode;                     // "run", "count" or "block"
-  bool partial = false;                 // an exception ended it; what ran before is here
-  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
-  std::string prediction;               // times are predicted, and under which options; empty: they were measured
-  std::string within;                   // of what ran in this region alone; empty: of everything
-  std::vector<RegionPath> regions;      // outer ones before those inside
-  std::vector<TokenCalls> token_calls;  // of language models, by region
-  std::vector<Module> modules;          // the first three are kModel, kOutside, kOptimizer; parents before children
+struct ProfileData : RunInfo {
+  std::string prediction;           // times are predicted, and under which options; empty: they were measured
+  std::string within;               // of what ran in this region alone; empty: of everything
+  std::vector<RegionPath> regions;  // outer ones before those inside
+  std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
@@ -309,10 +318,7 @@ struct ProfileData {
   CollectiveData collectives;
   RankData ranks;
   std::string compute_capability;  // of the device, "9.0"; empty: not known
-  Runs runs;
   Events events;
-  Ceilings ceilings;
-  Environment environment;
   // Notes of the observer; the join adds those that follow from the data itself.
   std::map<std::string, std::int64_t> unobserved;
   std::int64_t dropped_records = 0;

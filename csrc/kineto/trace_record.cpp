@@ -458,10 +458,10 @@ class Import {
     if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
     for (const auto& [step, window] : steps_) {
-      ++observed.steps;
-      if (observed.step_ns.size() < kStepsTimed) observed.step_ns.push_back(window.end_ns - window.begin_ns);
+      ++observed.runs.steps;
+      if (observed.runs.step_ns.size() < kStepsTimed) observed.runs.step_ns.push_back(window.end_ns - window.begin_ns);
     }
-    if (is_part_ && observed.steps > 0) observed.after_steps.emplace();  // nothing else was kept
+    if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;

@@ -22,7 +22,7 @@ namespace roofprof::observe {
 
 struct BucketKey {
   OpInfo* op = nullptr;
-  Owner owner;
+  Owner owner = {};
   bool without_data = false;  // on meta or fake tensors: no work where the call itself has data
   std::uint64_t signature = 0;
   bool operator==(const BucketKey&) const = default;

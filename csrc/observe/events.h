@@ -31,7 +31,7 @@ struct TimedEvent {
   std::uint32_t id = 0;
   std::uint32_t bucket = 0;  // of an op, in the table
   EventKind kind = EventKind::op;
-  Owner owner;                 // where an op counts, that of its bucket holds instead
+  Owner owner = {};            // where an op counts, that of its bucket holds instead
   std::uint64_t thread = 0;    // at::RecordFunction::currentThreadId()
   const OpInfo* op = nullptr;  // of a transparent op
   Ticks begin = 0;

@@ -21,8 +21,8 @@ struct OnDevice : testing::ObservedBuilder {
     observed.device = "cuda:0";
     observed.counting = pass(9'000);
     observed.timed = {pass(4'000), pass(5'000)};
-    observed.bare_ns = {8'000, 8'500};
-    observed.warmup = 3;
+    observed.runs.bare_ns = {8'000, 8'500};
+    observed.runs.warmup = 3;
     observed.launches = {{}, {{1, {layer, Phase::forward}, 1}, "aten::linear"}};
     observed.on_device.emplace();
     observed.on_device->compute_capability = "9.0";
@@ -43,7 +43,7 @@ struct OnDevice : testing::ObservedBuilder {
 TEST(Join, PutsTogetherWhatWasObserved) {
   OnDevice net;
   net.observed.partial = true;
-  net.observed.steps = 7;
+  net.observed.runs.steps = 7;
   net.observed.environment = {{"torch", "2.11.0"}};
   const auto data = join(net.observed);
   EXPECT_EQ(data.model, "Net");

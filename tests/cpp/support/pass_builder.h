@@ -38,10 +38,7 @@ class ObservedBuilder {
  public:
   ObservedBuilder() {
     const ProfileBuilder empty;
-    observed.model = empty.data.model;
-    observed.device = empty.data.device;
-    observed.mode = empty.data.mode;
-    observed.ceilings = empty.data.ceilings;
+    static_cast<RunInfo&>(observed) = empty.data;
     observed.modules = empty.data.modules;
   }
 
