@@ -76,7 +76,8 @@ void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
     const double ratio = static_cast<double>(shares.lower_bound_time_ns) / static_cast<double>(time_ns);
     const double spread = spread_of(bucket, roof, data.ceilings);
     if (ratio <= 1 + spread) continue;
-    findings[{bucket.op, roof}].push_back({ratio, data.modules[static_cast<std::size_t>(bucket.module)].path, spread});
+    findings[{bucket.op, roof}].push_back(
+        {ratio, data.modules[static_cast<std::size_t>(bucket.owner.module)].path, spread});
   }
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
@@ -164,7 +165,7 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
     if (bucket.costed || data.unobserved.contains(bucket.op)) continue;
     Found& op = found[bucket.op];
     op.calls = saturating_add(op.calls, bucket.calls);
-    op.modules.insert(bucket.module);
+    op.modules.insert(bucket.owner.module);
     if (bucket.time_ns) op.time_ns = saturating_add(op.time_ns.value_or(0), *bucket.time_ns);
   }
 

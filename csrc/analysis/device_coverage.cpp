@@ -34,7 +34,7 @@ bool by_tensor_op(const KernelBucket& kernel, const ProfileData& data) {
   if (kernel.bucket >= 0) return on_tensor_cores(data.ops[static_cast<std::size_t>(kernel.bucket)].dtype);
   bool any = false;
   for (const auto& op : data.ops) {
-    if (op.op != kernel.op || op.module != kernel.module || op.phase != kernel.phase) continue;
+    if (op.op != kernel.op || op.owner.module != kernel.owner.module || op.owner.phase != kernel.owner.phase) continue;
     if (!on_tensor_cores(op.dtype)) return false;
     any = true;
   }
@@ -48,7 +48,7 @@ struct OlderKernel {
 };
 
 std::string launcher_of(const KernelBucket& kernel, const ProfileData& data) {
-  const std::string& path = data.modules[static_cast<std::size_t>(kernel.module)].path;
+  const std::string& path = data.modules[static_cast<std::size_t>(kernel.owner.module)].path;
   return (kernel.op.empty() ? "no known op" : kernel.op) + " in " + display_path(path);
 }
 

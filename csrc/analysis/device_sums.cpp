@@ -19,7 +19,7 @@ void add_module_counters(const ProfileData& data, const CounterReader& reader, s
     module.uncounted = 0;
   }
   for (const auto& range : data.module_counters) {
-    const auto id = static_cast<std::size_t>(range.module);
+    const auto id = static_cast<std::size_t>(range.owner.module);
     sums[id].measured += reader.read(range.counters);
     counted[id] = true;
   }
@@ -48,7 +48,8 @@ DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
 std::vector<DeviceSums> device_sums(const ProfileData& data) {
   const CounterReader reader(data.counters);
   std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{0, 0, 0, 0, reader.nothing()});
-  for (const auto& kernel : data.kernels) sums[static_cast<std::size_t>(kernel.module)] += sums_of(kernel, reader);
+  for (const auto& kernel : data.kernels)
+    sums[static_cast<std::size_t>(kernel.owner.module)] += sums_of(kernel, reader);
   for (const auto& time : data.device_times) sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;
   if (data.counter_ranges == CounterRanges::modules) add_module_counters(data, reader, sums);
   return sums;

@@ -23,12 +23,14 @@ struct Key {
 
 constexpr std::array<Key, 6> kKeys = {{
     {"phase", &GroupRow::phase, false,
-     [](const ProfileData&, const OpBucket& b) { return std::string(kPhaseNames[static_cast<std::size_t>(b.phase)]); }},
+     [](const ProfileData&, const OpBucket& b) {
+       return std::string(kPhaseNames[static_cast<std::size_t>(b.owner.phase)]);
+     }},
     {"op", &GroupRow::op, false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
     {"module", &GroupRow::module, false,
-     [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.module)].path; }},
+     [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.owner.module)].path; }},
     {"scope", &GroupRow::scope, false,
-     [](const ProfileData& d, const OpBucket& b) { return path_of_region(d, b.region); }},
+     [](const ProfileData& d, const OpBucket& b) { return path_of_region(d, b.owner.region); }},
     {"dtype", &GroupRow::dtype, true,
      [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
     {"shapes", &GroupRow::shapes, true, [](const ProfileData&, const OpBucket& b) { return b.shapes; }},
@@ -99,17 +101,14 @@ class Groups {
     if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
     std::set<std::size_t> groups;
     for (const auto& bucket : data_.ops) {
-      if (bucket.op == kernel.op && bucket.module == kernel.module && bucket.phase == kernel.phase &&
-          bucket.region == kernel.region) {
+      if (bucket.op == kernel.op && bucket.owner == kernel.owner) {
         groups.insert(find(bucket));
       }
     }
     if (groups.empty()) {  // what only the traced run did
       OpBucket alone;
       alone.op = kernel.op;
-      alone.module = kernel.module;
-      alone.phase = kernel.phase;
-      alone.region = kernel.region;
+      alone.owner = kernel.owner;
       groups.insert(find(alone));
     }
     return groups;

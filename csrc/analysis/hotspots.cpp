@@ -45,7 +45,7 @@ std::vector<std::int64_t> communication_left(const ProfileData& data, const std:
   if (data.device_timed) return left;
   for (std::size_t id = 0; id < left.size(); ++id) left[id] = -exposed[id].time_ns;
   for (const auto& bucket : data.ops) {
-    if (is_communication(bucket.op)) left[index_of(bucket.module)] += bucket.time_ns.value_or(0);
+    if (is_communication(bucket.op)) left[index_of(bucket.owner.module)] += bucket.time_ns.value_or(0);
   }
   return left;
 }

@@ -25,9 +25,9 @@ void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& 
     row.copied = std::string(kMemoryNames[static_cast<std::size_t>(kernel.from)]) + " to " +
                  std::string(kMemoryNames[static_cast<std::size_t>(kernel.to)]);
   }
-  row.module = data.modules[static_cast<std::size_t>(kernel.module)].path;
-  row.phase = kPhaseNames[static_cast<std::size_t>(kernel.phase)];
-  row.scope = path_of_region(data, kernel.region);
+  row.module = data.modules[static_cast<std::size_t>(kernel.owner.module)].path;
+  row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
+  row.scope = path_of_region(data, kernel.owner.region);
   row.op = kernel.op;
   row.grid = kernel.grid;
   row.block = kernel.block;

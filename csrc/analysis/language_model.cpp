@@ -45,11 +45,11 @@ std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const
   double model = 0;  // seconds at the peak
   double recomputed = 0;
   for (const OpBucket& bucket : data.ops) {
-    if (bucket.work.macs == 0 || bucket.phase == Phase::optimizer) continue;
+    if (bucket.work.macs == 0 || bucket.owner.phase == Phase::optimizer) continue;
     const ComputeCeiling* peak = data.ceilings.compute_for(bucket.dtype);
     if (peak == nullptr || peak->operations_per_second <= 0) return std::nullopt;
     const double seconds = 2 * static_cast<double>(bucket.work.macs) / peak->operations_per_second;
-    (bucket.phase == Phase::recompute ? recomputed : model) += seconds;
+    (bucket.owner.phase == Phase::recompute ? recomputed : model) += seconds;
   }
   if (model + recomputed <= 0) return std::nullopt;
   const double percent = 100 / (static_cast<double>(*time_ns) * 1e-9);

@@ -50,13 +50,13 @@ void ModuleSums::add(const ModuleSums& other) {
 
 std::vector<ModuleSums> sum_self(const ProfileData& data) {
   std::vector<ModuleSums> self(data.modules.size());
-  for (const auto& bucket : data.ops) self[index_of(bucket.module)].tally.add(bucket, data.ceilings);
+  for (const auto& bucket : data.ops) self[index_of(bucket.owner.module)].tally.add(bucket, data.ceilings);
   if (const auto exposed = exposed_by_module(data)) {
     for (std::size_t id = 0; id < self.size(); ++id) self[id].tally.exposed += (*exposed)[id];
   }
   for (const auto& time : data.times) {
-    self[index_of(time.module)].times.add(time.self_ns);
-    self[index_of(time.module)].host_times.add(time.host_self_ns);
+    self[index_of(time.owner.module)].times.add(time.self_ns);
+    self[index_of(time.owner.module)].host_times.add(time.host_self_ns);
   }
   if (!data.device_timed) return self;
   const auto device = device_sums(data);

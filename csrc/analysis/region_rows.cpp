@@ -21,12 +21,13 @@ void add_counters_of_modules(const ProfileData& data, const CounterReader& reade
   }
   std::set<std::pair<RegionId, ModuleId>> counted;
   for (const auto& range : data.module_counters) {
-    sums[at(range.region)].device.measured += reader.read(range.counters);
-    counted.emplace(range.region, range.module);
+    sums[at(range.owner.region)].device.measured += reader.read(range.counters);
+    counted.emplace(range.owner.region, range.owner.module);
   }
   for (const auto& kernel : data.kernels) {
-    const bool known = kernel.kind != KernelKind::kernel || counted.contains({kernel.region, kernel.module});
-    if (!known) sums[at(kernel.region)].device.measured = {{}, {}, {}, {}};
+    const bool known =
+        kernel.kind != KernelKind::kernel || counted.contains({kernel.owner.region, kernel.owner.module});
+    if (!known) sums[at(kernel.owner.region)].device.measured = {{}, {}, {}, {}};
   }
 }
 
@@ -34,19 +35,19 @@ void add_counters_of_modules(const ProfileData& data, const CounterReader& reade
 std::vector<ModuleSums> sum_regions(const ProfileData& data) {
   std::vector<ModuleSums> sums(data.regions.size() + 1);
   const auto exists = existing_rows(data);
-  for (const auto& bucket : data.ops) sums[at(bucket.region)].tally.add(bucket, data.ceilings);
+  for (const auto& bucket : data.ops) sums[at(bucket.owner.region)].tally.add(bucket, data.ceilings);
   if (const auto parts = exposed_parts(data)) {
     for (const auto& part : *parts) sums[at(part.region)].tally.exposed += part.exposed;
   }
   for (const auto& time : data.times) {
-    if (!exists[index_of(time.module)]) continue;
-    sums[at(time.region)].times.add(time.self_ns);
-    sums[at(time.region)].host_times.add(time.host_self_ns);
+    if (!exists[index_of(time.owner.module)]) continue;
+    sums[at(time.owner.region)].times.add(time.self_ns);
+    sums[at(time.owner.region)].host_times.add(time.host_self_ns);
   }
   if (!data.device_timed) return sums;
   const CounterReader reader(data.counters);
   for (auto& region : sums) region.device.measured = reader.nothing();
-  for (const auto& kernel : data.kernels) sums[at(kernel.region)].device += sums_of(kernel, reader);
+  for (const auto& kernel : data.kernels) sums[at(kernel.owner.region)].device += sums_of(kernel, reader);
   if (data.counter_ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
   for (auto& region : sums) region.tally.op_time_ns = region.device.op_time_ns;
   return sums;

@@ -163,7 +163,7 @@ void check_regions(const ProfileData& data) {
   }
   const auto check = [&](const auto& items, const std::string& what) {
     for (const auto& item : items) {
-      if (item.region < 0 || item.region > count)
+      if (item.owner.region < 0 || item.owner.region > count)
         throw std::invalid_argument(what + " ran in no region of the profile");
     }
   };
@@ -178,13 +178,13 @@ void check_device(const ProfileData& data, ModuleId modules) {
     if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
   };
   for (const auto& kernel : data.kernels) {
-    check(kernel.module, "kernel '" + shown(kernel.name) + "'");
+    check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
     if (kernel.bucket >= std::ssize(data.ops)) {
       throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
   }
   for (const auto& time : data.device_times) check(time.module, "a time of the device");
-  for (const auto& counters : data.module_counters) check(counters.module, "a counter");
+  for (const auto& counters : data.module_counters) check(counters.owner.module, "a counter");
 }
 
 void check_ranks(const ProfileData& data) {
@@ -245,12 +245,12 @@ void check_consistent(const ProfileData& data) {
     if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
   }
   for (const auto& bucket : data.ops) {
-    if (bucket.module < 0 || bucket.module >= count) {
+    if (bucket.owner.module < 0 || bucket.owner.module >= count) {
       throw std::invalid_argument("op '" + shown(bucket.op) + "' belongs to no module of the profile");
     }
   }
   for (const auto& time : data.times) {
-    if (time.module < 0 || time.module >= count) {
+    if (time.owner.module < 0 || time.owner.module >= count) {
       throw std::invalid_argument("a time belongs to no module of the profile");
     }
   }
@@ -269,8 +269,8 @@ std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
   for (const auto& time : data.times) {
     // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
     // but regions are opened there.
-    if (time.phase != Phase::backward || data.modules[index_of(time.module)].type == kRegionType)
-      calls[index_of(time.module)] = saturating_add(calls[index_of(time.module)], time.calls);
+    if (time.owner.phase != Phase::backward || data.modules[index_of(time.owner.module)].type == kRegionType)
+      calls[index_of(time.owner.module)] = saturating_add(calls[index_of(time.owner.module)], time.calls);
   }
   return calls;
 }
@@ -281,17 +281,17 @@ std::vector<bool> existing_rows(const ProfileData& data) {
   for (std::size_t id = 0; id < exists.size(); ++id) {
     if (data.modules[id].type == kRegionType) exists[id] = false;
   }
-  for (const auto& bucket : data.ops) exists[index_of(bucket.module)] = true;
-  for (const auto& kernel : data.kernels) exists[index_of(kernel.module)] = true;
-  for (const auto& counters : data.module_counters) exists[index_of(counters.module)] = true;
+  for (const auto& bucket : data.ops) exists[index_of(bucket.owner.module)] = true;
+  for (const auto& kernel : data.kernels) exists[index_of(kernel.owner.module)] = true;
+  for (const auto& counters : data.module_counters) exists[index_of(counters.owner.module)] = true;
   const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
     return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
   };
   for (const auto& time : data.times) {
     const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
-    const bool opened = time.calls > 0 && data.modules[index_of(time.module)].type == kRegionType;
-    if (opened || (ran && data.mode == "block")) exists[index_of(time.module)] = true;
+    const bool opened = time.calls > 0 && data.modules[index_of(time.owner.module)].type == kRegionType;
+    if (opened || (ran && data.mode == "block")) exists[index_of(time.owner.module)] = true;
   }
   // A region's row stands below one that is there.
   for (std::size_t id = exists.size(); id-- > 0;) {

@@ -58,7 +58,7 @@ std::vector<std::int64_t> walls_of(const ProfileData& data, const std::vector<Re
 
 template <class Item>
 void keep_inside(std::vector<Item>& items, const std::vector<bool>& inside) {
-  std::erase_if(items, [&](const Item& item) { return !inside[static_cast<std::size_t>(item.region)]; });
+  std::erase_if(items, [&](const Item& item) { return !inside[static_cast<std::size_t>(item.owner.region)]; });
 }
 
 // Which part of the time in which any was under way was the region's is not known.
@@ -73,7 +73,7 @@ void keep_collectives(CollectiveData& data, const std::vector<std::int64_t>& new
   // What was called before the region may be waited for in it: then its figures are not among the region's.
   for (auto& exposed : data.exposed_in) exposed.collective = new_index[static_cast<std::size_t>(exposed.collective)];
   std::erase_if(data.exposed_in, [&](const ExposedIn& exposed) {
-    return exposed.collective < 0 || !inside[static_cast<std::size_t>(exposed.region)];
+    return exposed.collective < 0 || !inside[static_cast<std::size_t>(exposed.owner.region)];
   });
   std::erase_if(data.collectives, [](const CollectiveBucket& collective) { return collective.bucket < 0; });
   std::erase_if(data.calls, [](const CollectiveCall& call) { return call.collective < 0; });
@@ -86,7 +86,7 @@ void keep_ops(ProfileData& data, const std::vector<bool>& inside) {
   std::vector<std::int64_t> new_index(data.ops.size(), -1);
   std::int64_t kept = 0;
   for (std::size_t i = 0; i < data.ops.size(); ++i) {
-    if (inside[static_cast<std::size_t>(data.ops[i].region)]) new_index[i] = kept++;
+    if (inside[static_cast<std::size_t>(data.ops[i].owner.region)]) new_index[i] = kept++;
   }
   for (auto& kernel : data.kernels) {
     if (kernel.bucket >= 0) kernel.bucket = new_index[static_cast<std::size_t>(kernel.bucket)];
@@ -151,15 +151,15 @@ std::string path_of_region(const ProfileData& data, RegionId region) {
 std::vector<bool> existing_regions(const ProfileData& data) {
   std::vector<bool> exists(data.regions.size() + 1);
   for (std::size_t id = 1; id < exists.size(); ++id) exists[id] = data.regions[id - 1].calls > 0;
-  for (const auto& bucket : data.ops) exists[static_cast<std::size_t>(bucket.region)] = true;
-  for (const auto& kernel : data.kernels) exists[static_cast<std::size_t>(kernel.region)] = true;
-  for (const auto& counters : data.module_counters) exists[static_cast<std::size_t>(counters.region)] = true;
+  for (const auto& bucket : data.ops) exists[static_cast<std::size_t>(bucket.owner.region)] = true;
+  for (const auto& kernel : data.kernels) exists[static_cast<std::size_t>(kernel.owner.region)] = true;
+  for (const auto& counters : data.module_counters) exists[static_cast<std::size_t>(counters.owner.region)] = true;
   const auto rows = existing_rows(data);
   for (const auto& time : data.times) {
-    if (!rows[index_of(time.module)]) continue;
+    if (!rows[index_of(time.owner.module)]) continue;
     const auto ran = [](const auto& times) { return std::ranges::any_of(times, [](auto ns) { return ns > 0; }); };
     if (time.calls > 0 || ran(time.self_ns) || ran(time.host_self_ns)) {
-      exists[static_cast<std::size_t>(time.region)] = true;
+      exists[static_cast<std::size_t>(time.owner.region)] = true;
     }
   }
   return exists;

@@ -8,8 +8,10 @@ namespace roofprof {
 void check_events(const ProfileData& data) {
   const auto refuse = [](const std::string& why) { throw std::invalid_argument("an event of the run " + why); };
   const auto check = [&](const auto& event) {
-    if (event.module < 0 || event.module >= std::ssize(data.modules)) refuse("belongs to no module of the profile");
-    if (event.region < 0 || event.region > std::ssize(data.regions)) refuse("ran in no region of the profile");
+    if (event.owner.module < 0 || event.owner.module >= std::ssize(data.modules))
+      refuse("belongs to no module of the profile");
+    if (event.owner.region < 0 || event.owner.region > std::ssize(data.regions))
+      refuse("ran in no region of the profile");
     if (event.name < -1 || event.name >= std::ssize(data.events.names)) refuse("has a name that the profile has not");
     if (event.bucket < -1 || event.bucket >= std::ssize(data.ops)) refuse("belongs to no op of the profile");
     if (event.end_ns < event.begin_ns) refuse("ends before it begins");
@@ -20,8 +22,9 @@ void check_events(const ProfileData& data) {
     if (is_op && event.name < 0) refuse("is an op without a name");
     if (event.begin_ns < 0) refuse("begins before the run");
     if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");
-    const bool has_row = data.modules[index_of(event.module)].type == kRegionType;
-    if (event.kind == EventKind::region && event.region == kNoRegion && !has_row) refuse("is a region without a name");
+    const bool has_row = data.modules[index_of(event.owner.module)].type == kRegionType;
+    if (event.kind == EventKind::region && event.owner.region == kNoRegion && !has_row)
+      refuse("is a region without a name");
   }
   for (const auto& launch : data.events.device) {
     check(launch);
@@ -41,8 +44,8 @@ void check_collectives(const ProfileData& data) {
     }
   }
   for (const auto& exposed : data.collectives.exposed_in) {
-    if (!is_in(exposed.collective, data.collectives.collectives) || !is_in(exposed.module, data.modules) ||
-        exposed.region < 0 || exposed.region > std::ssize(data.regions) || exposed.exposed_ns < 0) {
+    if (!is_in(exposed.collective, data.collectives.collectives) || !is_in(exposed.owner.module, data.modules) ||
+        exposed.owner.region < 0 || exposed.owner.region > std::ssize(data.regions) || exposed.exposed_ns < 0) {
       throw std::invalid_argument("exposed communication belongs to no collective or module, or is negative");
     }
   }

@@ -40,9 +40,7 @@ struct CollectiveCall {
 
 // A stretch in which a thread ran code of one module, phase and region.
 struct RanIn {
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
+  Owner owner;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
 };
@@ -89,9 +87,7 @@ struct CollectiveBucket {
 // time, whichever module caused the collective.
 struct ExposedIn {
   std::int64_t collective = -1;  // index into CollectiveData::collectives
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
+  Owner owner;
   std::int64_t exposed_ns = 0;
 
   bool operator==(const ExposedIn&) const = default;

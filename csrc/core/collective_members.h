@@ -42,9 +42,7 @@ void for_each_member(Of<CollectiveBucket>, Visitor&& visit) {
 template <class Visitor>
 void for_each_member(Of<ExposedIn>, Visitor&& visit) {
   visit("collective", &ExposedIn::collective, Written::always);
-  visit("module", &ExposedIn::module, Written::always);
-  visit("phase", &ExposedIn::phase, Written::always);
-  visit("region", &ExposedIn::region, Written::unless_default);
+  visit_owner(&ExposedIn::owner, Written::unless_default, visit);
   visit("exposed_ns", &ExposedIn::exposed_ns, Written::always);
 }
 

@@ -13,9 +13,7 @@ void for_each_member(Of<Event>, Visitor&& visit) {
   visit("id", &Event::id, Written::always);
   visit("kind", &Event::kind, Written::always);
   visit("thread", &Event::thread, Written::always);
-  visit("module", &Event::module, Written::always);
-  visit("phase", &Event::phase, Written::always);
-  visit("region", &Event::region, Written::always);
+  visit_owner(&Event::owner, Written::always, visit);
   visit("name", &Event::name, Written::always);
   visit("bucket", &Event::bucket, Written::always);
   visit("begin_ns", &Event::begin_ns, Written::always);
@@ -29,9 +27,7 @@ void for_each_member(Of<LaunchEvent>, Visitor&& visit) {
   visit("event", &LaunchEvent::event, Written::always);
   visit("device", &LaunchEvent::device, Written::always);
   visit("stream", &LaunchEvent::stream, Written::always);
-  visit("module", &LaunchEvent::module, Written::always);
-  visit("phase", &LaunchEvent::phase, Written::always);
-  visit("region", &LaunchEvent::region, Written::always);
+  visit_owner(&LaunchEvent::owner, Written::always, visit);
   visit("bucket", &LaunchEvent::bucket, Written::always);
   visit("begin_ns", &LaunchEvent::begin_ns, Written::always);
   visit("end_ns", &LaunchEvent::end_ns, Written::always);

@@ -2,6 +2,7 @@
 // Names the place where something ran: the phase, and the numbers of modules and regions.
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -23,5 +24,13 @@ constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id
 // The region in which something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
 using RegionId = std::int32_t;
 inline constexpr RegionId kNoRegion = 0;
+
+// The module, phase and region that something which ran belongs to.
+struct Owner {
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+  RegionId region = kNoRegion;
+  auto operator<=>(const Owner&) const = default;
+};
 
 }  // namespace roofprof

@@ -1,8 +1,9 @@
 #pragma once
 // Defines what a list of members is (the lists are in core/members.h).
 //
-// A visitor is called as visit(name, pointer to member, Written), in the order in which members are written. What is
-// read must have the members that are always written; the others are left out where they are those of a Struct{}.
+// A visitor is called as visit(name, member, Written), in the order in which members are written. std::invoke(member,
+// object) is the member of that object. What is read must have the members that are always written; the others are left
+// out where they are those of a Struct{}.
 
 #include <array>
 #include <cstdint>
@@ -15,6 +16,19 @@ namespace roofprof {
 template <class Struct>
 struct Of {};
 enum class Written : std::uint8_t { always, unless_default };
+
+// A member of a member, as visitors take it: with std::invoke.
+constexpr auto within(auto part, auto member) {
+  return [=](auto& object) -> auto& { return object.*part.*member; };
+}
+
+// The members of an owner, which are written as if they were those of the struct that has it.
+template <class Struct>
+void visit_owner(Owner Struct::* owner, Written region, auto&& visit) {
+  visit("module", within(owner, &Owner::module), Written::always);
+  visit("phase", within(owner, &Owner::phase), Written::always);
+  visit("region", within(owner, &Owner::region), region);
+}
 
 template <class Struct>
 concept HasMembers = requires { for_each_member(Of<Struct>{}, [](std::string_view, auto, Written) {}); };

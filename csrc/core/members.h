@@ -67,9 +67,7 @@ void for_each_member(Of<ReusedBytes>, Visitor&& visit) {
 template <class Visitor>
 void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("op", &OpBucket::op, Written::always);
-  visit("module", &OpBucket::module, Written::always);
-  visit("phase", &OpBucket::phase, Written::always);
-  visit("region", &OpBucket::region, Written::unless_default);
+  visit_owner(&OpBucket::owner, Written::unless_default, visit);
   visit("dtype", &OpBucket::dtype, Written::always);
   visit("shapes", &OpBucket::shapes, Written::unless_default);
   visit("costed", &OpBucket::costed, Written::unless_default);
@@ -106,9 +104,7 @@ void for_each_member(Of<TokenCalls>, Visitor&& visit) {
 
 template <class Visitor>
 void for_each_member(Of<ModuleTime>, Visitor&& visit) {
-  visit("module", &ModuleTime::module, Written::always);
-  visit("phase", &ModuleTime::phase, Written::always);
-  visit("region", &ModuleTime::region, Written::unless_default);
+  visit_owner(&ModuleTime::owner, Written::unless_default, visit);
   visit("calls", &ModuleTime::calls, Written::unless_default);
   visit("self_ns", &ModuleTime::self_ns, Written::unless_default);
   visit("host_self_ns", &ModuleTime::host_self_ns, Written::unless_default);
@@ -126,9 +122,7 @@ void for_each_member(Of<KernelBucket>, Visitor&& visit) {
   visit("grid", &KernelBucket::grid, Written::unless_default);
   visit("block", &KernelBucket::block, Written::unless_default);
   visit("in_graph", &KernelBucket::in_graph, Written::unless_default);
-  visit("module", &KernelBucket::module, Written::always);
-  visit("phase", &KernelBucket::phase, Written::always);
-  visit("region", &KernelBucket::region, Written::unless_default);
+  visit_owner(&KernelBucket::owner, Written::unless_default, visit);
   visit("op", &KernelBucket::op, Written::unless_default);
   visit("bucket", &KernelBucket::bucket, Written::unless_default);
   visit("attributed", &KernelBucket::attributed, Written::unless_default);
@@ -154,9 +148,7 @@ void for_each_member(Of<DeviceTime>, Visitor&& visit) {
 
 template <class Visitor>
 void for_each_member(Of<ModuleCounters>, Visitor&& visit) {
-  visit("module", &ModuleCounters::module, Written::always);
-  visit("phase", &ModuleCounters::phase, Written::always);
-  visit("region", &ModuleCounters::region, Written::unless_default);
+  visit_owner(&ModuleCounters::owner, Written::unless_default, visit);
   visit("counters", &ModuleCounters::counters, Written::always);
 }
 

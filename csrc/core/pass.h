@@ -25,10 +25,8 @@ inline constexpr std::uint64_t kNodesRemembered = 1U << 16;
 // All calls of one operator in one module, phase and region with one signature. Equal in all passes of a process.
 struct OpKey {
   std::uint32_t op = 0;  // the operator's number, another one for each overload; 0: no operator
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
+  Owner owner;
   std::uint64_t signature = 0;
-  RegionId region = kNoRegion;
   auto operator<=>(const OpKey&) const = default;
 };
 
@@ -90,14 +88,12 @@ struct Pass {
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
     // Returns true where the op did something, or where nothing is known of it.
     bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
-    OpKey inputs_key() const { return {key.op, key.module, key.phase, inputs, key.region}; }
+    OpKey inputs_key() const { return {key.op, key.owner, inputs}; }
   };
   struct Clock {
-    ModuleId module = kModel;
-    Phase phase = Phase::forward;
+    Owner owner;
     std::int64_t calls = 0;
     std::int64_t self_ns = 0;
-    RegionId region = kNoRegion;
   };
   struct RegionClock {
     RegionId region = kNoRegion;

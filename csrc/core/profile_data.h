@@ -65,9 +65,7 @@ struct Module {
 // All calls of one op in one module and phase with one signature; the unit that everything is summed from.
 struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
+  Owner owner;
   DType dtype = DType::other;  // compute dtype: the first tensor input's
   std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
   bool costed = true;  // false: nothing is known of its work
@@ -91,12 +89,10 @@ struct OpBucket {
 
 // The time that a module's own code took (children excluded) and its calls, in one phase and region.
 struct ModuleTime {
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
+  Owner owner;
   std::int64_t calls = 0;
   std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
   std::vector<std::int64_t> host_self_ns;  // the host's times, where self_ns has a device's; else empty
-  RegionId region = kNoRegion;
 
   bool operator==(const ModuleTime&) const = default;
 };
@@ -136,9 +132,7 @@ struct KernelBucket {
   std::array<std::int32_t, 3> grid{};
   std::array<std::int32_t, 3> block{};
   bool in_graph = false;  // launched by a CUDA graph
-  ModuleId module = kOutside;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
+  Owner owner = {kOutside};
   std::string op;            // that launched it; empty: none was seen around it
   std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
   bool attributed = true;    // false: launched outside of every scope; counted in (outside)
@@ -168,10 +162,8 @@ struct DeviceTime {
 
 // Counters of a module's own launches, where whole modules were the ranges.
 struct ModuleCounters {
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
+  Owner owner;
   CounterValues counters{};
-  RegionId region = kNoRegion;
 
   bool operator==(const ModuleCounters&) const = default;
 };
@@ -199,6 +191,22 @@ struct Runs {
   bool operator==(const Runs&) const = default;
 };
 
+// What a run, block or trace was: whoever observed it tells this, and its profile keeps it.
+struct RunInfo {
+  std::string model;                    // the model's type, for titles
+  std::string device;                   // "cpu", "cuda:0", "meta"
+  std::string mode;                     // "run", "count" or "block"
+  bool partial = false;                 // an exception ended it; what ran before is here
+  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
+  std::vector<TokenCalls> token_calls;  // of language models, by region
+  Runs runs;
+  Ceilings ceilings;
+  Environment environment;
+
+  bool operator==(const RunInfo&) const = default;
+};
+
 // The number of events of a run that are kept where they are requested; as many launches are kept.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 
@@ -215,13 +223,13 @@ inline constexpr std::array<std::string_view, 4> kEventKindNames = {"op", "trans
 struct Event {
   std::int64_t id = 0;  // from 1 on, another one for each event of the run
   EventKind kind = EventKind::op;
-  std::int64_t thread = 0;   // 0 is that of the first event
-  ModuleId module = kModel;  // whose row it is in; of a region without a row, where it was opened
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;  // the innermost that was open; of a region, its own
-  std::int64_t name = -1;       // of an op: index into Events::names; -1: none
-  std::int64_t bucket = -1;     // of an op: index into ProfileData::ops; -1: it is in none by itself
-  std::int64_t begin_ns = 0;    // from the run's start on
+  std::int64_t thread = 0;  // 0 is that of the first event
+  // The module whose row it is in, or where a region without a row was opened; the region that was open, or a region's
+  // own.
+  Owner owner = {};
+  std::int64_t name = -1;     // of an op: index into Events::names; -1: none
+  std::int64_t bucket = -1;   // of an op: index into ProfileData::ops; -1: it is in none by itself
+  std::int64_t begin_ns = 0;  // from the run's start on
   std::int64_t end_ns = 0;
 
   bool operator==(const Event&) const = default;
@@ -234,9 +242,7 @@ struct LaunchEvent {
   std::int64_t event = 0;  // the op's that launched it; 0: none, or it is not known
   std::int64_t device = 0;
   std::int64_t stream = 0;
-  ModuleId module = kOutside;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
+  Owner owner = {kOutside};
   std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
@@ -293,18 +299,11 @@ struct RankData {
   bool operator==(const RankData&) const = default;
 };
 
-struct ProfileData {
-  std::string model;                    // the model's type, for titles
-  std::string device;                   // "cpu", "cuda:0", "meta"
-  std::string mode;                     // "run", "count" or "block"
-  bool partial = false;                 // an exception ended it; what ran before is here
-  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
-  std::string prediction;               // times are predicted, and under which options; empty: they were measured
-  std::string within;                   // of what ran in this region alone; empty: of everything
-  std::vector<RegionPath> regions;      // outer ones before those inside
-  std::vector<TokenCalls> token_calls;  // of language models, by region
-  std::vector<Module> modules;          // the first three are kModel, kOutside, kOptimizer; parents before children
+struct ProfileData : RunInfo {
+  std::string prediction;           // times are predicted, and under which options; empty: they were measured
+  std::string within;               // of what ran in this region alone; empty: of everything
+  std::vector<RegionPath> regions;  // outer ones before those inside
+  std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
@@ -319,10 +318,7 @@ struct ProfileData {
   CollectiveData collectives;
   RankData ranks;
   std::string compute_capability;  // of the device, "9.0"; empty: not known
-  Runs runs;
   Events events;
-  Ceilings ceilings;
-  Environment environment;
   // Notes of the observer; the join adds those that follow from the data itself.
   std::map<std::string, std::int64_t> unobserved;
   std::int64_t dropped_records = 0;

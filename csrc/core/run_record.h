@@ -25,8 +25,8 @@ struct RegionInside {
 
 // The owner of the launches with one LaunchId, as the observer marked them.
 struct LaunchKey {
-  OpKey key{0, kOutside, Phase::forward, 0};  // the signature is that of the op's inputs
-  std::string op;                             // its name; empty: no op, the module itself
+  OpKey key{0, {kOutside}};  // the signature is that of the op's inputs
+  std::string op;            // its name; empty: no op, the module itself
 };
 
 // The way in which the calls of a torch::nn model's module become known.
@@ -60,33 +60,20 @@ struct OtherCalls {
   bool mixed = false;        // modules were counted on threads that may have worked for these calls
 };
 
-struct RunRecord {
-  std::string model;  // as ProfileData has it, and so on
-  std::string device;
-  std::string mode;
-  bool partial = false;
-  bool bypass_sought = true;
-  std::string imported;                    // as ProfileData has it
+// `runs` of it lacks what follows from the passes: the times of the timed ones, and which of them was chosen.
+struct RunRecord : RunInfo {
   bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
   std::vector<Module> modules;             // the model's
   std::vector<Region> regions;             // by id, behind the modules
   std::vector<RegionInside> region_paths;  // by id, from 1 on
   bool more_regions = false;               // true: some regions got no row or no path
-  std::vector<TokenCalls> token_calls;     // as ProfileData has them
   Pass counting;                           // has the calls and the work
   std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
   std::vector<Pass> timed;
-  std::vector<std::int64_t> bare_ns;
-  std::int64_t warmup = 0;
-  std::int64_t steps = 0;
-  std::vector<std::int64_t> step_ns;      // as Runs has it
-  std::optional<AfterSteps> after_steps;  // as Runs has it
-  std::vector<LaunchKey> launches;        // by LaunchId
-  std::optional<DeviceFacts> on_device;   // empty: no device that is waited for
-  std::optional<TorchNn> torch_nn;        // of a torch::nn model
+  std::vector<LaunchKey> launches;       // by LaunchId
+  std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
+  std::optional<TorchNn> torch_nn;       // of a torch::nn model
   OtherCalls others;
-  Ceilings ceilings;
-  Environment environment;
   std::vector<Note> notes;           // of what came before
   std::vector<Note> notes_on_model;  // they come after all other notes
 };

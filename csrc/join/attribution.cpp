@@ -10,7 +10,7 @@ namespace {
 
 std::vector<std::int64_t> calls_by_module(std::size_t modules, const std::vector<ModuleTime>& times) {
   std::vector<std::int64_t> calls(modules);
-  for (const auto& time : times) calls[index_of(time.module)] += time.calls;
+  for (const auto& time : times) calls[index_of(time.owner.module)] += time.calls;
   return calls;
 }
 
@@ -18,7 +18,7 @@ std::vector<std::int64_t> calls_by_module(std::size_t modules, const std::vector
 std::vector<bool> modules_with_work(std::size_t modules, const std::vector<OpBucket>& ops) {
   std::vector<bool> with_work(modules);
   for (const auto& op : ops) {
-    if (!op.costed || op.work != Work{}) with_work[index_of(op.module)] = true;
+    if (!op.costed || op.work != Work{}) with_work[index_of(op.owner.module)] = true;
   }
   return with_work;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "core/collective_kinds.h"
@@ -100,7 +99,6 @@ std::vector<double> exposed_shares(const Intervals& under_way, Intervals compute
 }
 
 std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls, const PassCollectives& pass) {
-  using Place = std::tuple<ModuleId, Phase, RegionId>;
   struct Step {
     std::int64_t at_ns = 0;
     int change = 0;  // +1: it begins, -1: it ends
@@ -125,8 +123,8 @@ std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls
   std::ranges::stable_sort(steps, {}, &Step::at_ns);
 
   std::map<std::int64_t, int> under_way;
-  std::map<Place, int> running;
-  std::map<std::pair<std::int64_t, Place>, double> sums;
+  std::map<Owner, int> running;
+  std::map<std::pair<std::int64_t, Owner>, double> sums;
   int all = 0, computing = 0;
   std::int64_t since = 0;
   const auto add_to = [](auto& counts, const auto& key, int change) {
@@ -139,11 +137,11 @@ std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls
     since = step.at_ns;
     if (computing == 0 && lasted > 0) {
       for (const auto& [collective, calls_of_it] : under_way) {
-        for (const auto& [place, threads] : running) sums[{collective, place}] += threads * lasted * calls_of_it / all;
+        for (const auto& [owner, threads] : running) sums[{collective, owner}] += threads * lasted * calls_of_it / all;
       }
     }
     if (step.ran != nullptr) {
-      add_to(running, Place{step.ran->module, step.ran->phase, step.ran->region}, step.change);
+      add_to(running, step.ran->owner, step.change);
     } else if (step.collective >= 0) {
       add_to(under_way, step.collective, step.change);
       all += step.change;
@@ -153,8 +151,7 @@ std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls
   }
   std::vector<ExposedIn> exposed;
   for (const auto& [key, ns] : sums) {
-    const auto& [module, phase, region] = key.second;
-    if (std::llround(ns) > 0) exposed.push_back({key.first, module, phase, region, std::llround(ns)});
+    if (std::llround(ns) > 0) exposed.push_back({key.first, key.second, std::llround(ns)});
   }
   return exposed;
 }
@@ -231,7 +228,7 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
     const auto& collective = data.collectives[static_cast<std::size_t>(i)];
     const auto& op = ops[static_cast<std::size_t>(collective.bucket)];
     if (collective.exposed_ns > 0) {
-      data.exposed_in.push_back({i, op.module, op.phase, op.region, collective.exposed_ns});
+      data.exposed_in.push_back({i, op.owner, collective.exposed_ns});
     }
   }
   // A collective may have launched several kernels.

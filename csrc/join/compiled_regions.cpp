@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/note_codes.h"
@@ -14,14 +13,13 @@ namespace roofprof {
 namespace {
 
 using ModulePhase = std::pair<ModuleId, Phase>;
-using Owner = std::tuple<ModuleId, Phase, RegionId>;  // the region is one that the user's code opened
 
 // The calls of compiled code, by what ran it.
 std::map<Owner, std::int64_t> region_calls(const Pass& pass) {
   std::map<Owner, std::int64_t> calls;
   for (const auto& op : pass.ops) {
     if (op.kind == Pass::Op::Kind::compiled_region) {
-      calls[{op.key.module, op.key.phase, op.key.region}] += op.calls;
+      calls[op.key.owner] += op.calls;
     }
   }
   return calls;
@@ -29,7 +27,7 @@ std::map<Owner, std::int64_t> region_calls(const Pass& pass) {
 
 std::set<ModuleId> modules_of(const std::map<Owner, std::int64_t>& regions) {
   std::set<ModuleId> modules;
-  for (const auto& [key, calls] : regions) modules.insert(std::get<0>(key));
+  for (const auto& [key, calls] : regions) modules.insert(key.module);
   return modules;
 }
 
@@ -51,7 +49,7 @@ ModuleId holder_of(ModuleId module, const std::set<ModuleId>& holders, const std
 
 std::map<Owner, const Pass::Clock*> clocks_of(const Pass& pass) {
   std::map<Owner, const Pass::Clock*> clocks;
-  for (const auto& clock : pass.clocks) clocks[{clock.module, clock.phase, clock.region}] = &clock;
+  for (const auto& clock : pass.clocks) clocks[clock.owner] = &clock;
   return clocks;
 }
 
@@ -60,7 +58,7 @@ std::map<Owner, const Pass::Clock*> clocks_of(const Pass& pass) {
 template <class Clocks>
 std::map<ModulePhase, std::int64_t> calls_of(const Clocks& clocks) {
   std::map<ModulePhase, std::int64_t> calls;
-  for (const auto& clock : clocks) calls[{clock.module, clock.phase}] += clock.calls;
+  for (const auto& clock : clocks) calls[{clock.owner.module, clock.owner.phase}] += clock.calls;
   return calls;
 }
 
@@ -87,13 +85,13 @@ std::vector<Module> modules_with_holders(std::vector<Module> modules, const std:
 // Moves what was seen of the time of modules inside to the region's row, so that the rows still add up.
 std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std::vector<Module>& modules) {
   std::map<Owner, ModuleTime*> by_row;
-  for (auto& time : times) by_row[{time.module, time.phase, time.region}] = &time;
+  for (auto& time : times) by_row[time.owner] = &time;
   for (auto& time : times) {
-    const auto holder = modules[index_of(time.module)].compiled_region;
+    const auto holder = modules[index_of(time.owner.module)].compiled_region;
     if (holder < 0) continue;
     // Its row was timed forward at least, where the region was called.
-    auto target = by_row.find({holder, time.phase, time.region});
-    if (target == by_row.end()) target = by_row.find({holder, Phase::forward, time.region});
+    auto target = by_row.find({holder, time.owner.phase, time.owner.region});
+    if (target == by_row.end()) target = by_row.find({holder, Phase::forward, time.owner.region});
     if (target == by_row.end()) target = by_row.find({holder, Phase::forward, kNoRegion});
     for (std::size_t run = 0; target != by_row.end() && run < time.self_ns.size(); ++run) {
       target->second->self_ns[run] = saturating_add(target->second->self_ns[run], time.self_ns[run]);
@@ -108,7 +106,7 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::i
                                  const std::set<ModuleId>& holders) {
   std::map<Owner, std::int64_t> op_times;
   for (const auto& op : timed.ops) {
-    if (holders.contains(op.key.module)) op_times[{op.key.module, op.key.phase, op.key.region}] += op.time_ns;
+    if (holders.contains(op.key.owner.module)) op_times[op.key.owner] += op.time_ns;
   }
   const auto clocks = clocks_of(timed);
   std::vector<OpBucket> ops;
@@ -117,7 +115,7 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::i
     const auto called = calls.find(key);
     OpBucket bucket;
     bucket.op = kCompiledRegion;
-    std::tie(bucket.module, bucket.phase, bucket.region) = key;
+    bucket.owner = key;
     bucket.calls = called == calls.end() ? 0 : called->second;
     // Modules that ran in between, outside the compiled code, have their time in their rows.
     bucket.time_ns = clock == clocks.end() ? op_time_ns : std::min(op_time_ns, clock->second->self_ns);
@@ -129,9 +127,8 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::i
 // So that the row of a module that may have run inside is a lower limit.
 OpBucket unknown_work(ModuleId module, RegionId region) {
   OpBucket unknown;
-  unknown.region = region;
   unknown.op = kCompiledRegion;
-  unknown.module = module;
+  unknown.owner = {module, Phase::forward, region};
   unknown.costed = false;
   return unknown;
 }
@@ -146,8 +143,8 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
   // The ops of compiled code look like others of the module that runs it, so the region's op has the time of all of
   // them.
   for (auto& bucket : host.ops) {
-    const bool inside = host.modules[index_of(bucket.module)].compiled_region >= 0;
-    if (inside || holders.contains(bucket.module)) bucket.time_ns.reset();
+    const bool inside = host.modules[index_of(bucket.owner.module)].compiled_region >= 0;
+    if (inside || holders.contains(bucket.owner.module)) bucket.time_ns.reset();
   }
   std::ranges::move(region_ops(timed, calls, holders), std::back_inserter(host.ops));
   add_note(host.notes, "compiled",
@@ -173,13 +170,13 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
     host.modules[id].calls_visible = false;
     std::set<RegionId> in;  // the regions in which it may have run
     for (const auto& [key, calls] : regions) {
-      if (std::get<0>(key) == holder) in.insert(std::get<2>(key));
+      if (key.module == holder) in.insert(key.region);
     }
     for (const auto region : in) host.ops.push_back(unknown_work(module, region));
   }
   host.times = times_by_holder(std::move(host.times), host.modules);
   std::map<ModuleId, std::int64_t> calls_by_holder;
-  for (const auto& [key, calls] : regions) calls_by_holder[std::get<0>(key)] += calls;
+  for (const auto& [key, calls] : regions) calls_by_holder[key.module] += calls;
   std::map<std::int64_t, std::set<ModuleId>> by_calls;
   for (const auto& [holder, calls] : calls_by_holder) by_calls[calls].insert(holder);
   for (const auto& [calls, alike] : by_calls) {
@@ -196,7 +193,7 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
 std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules) {
   std::set<ModuleId> callers;
   for (const auto& op : counting.ops) {
-    if (op.name == kCompiledPackage) callers.insert(op.key.module);
+    if (op.name == kCompiledPackage) callers.insert(op.key.owner.module);
   }
   if (callers.empty()) return std::nullopt;
   const auto paths = paths_of(callers, modules);

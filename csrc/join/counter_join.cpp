@@ -4,7 +4,6 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "core/note_codes.h"
@@ -86,7 +85,7 @@ Misfit count_misfit(const std::map<std::uint64_t, CounterValues>& values, std::i
   Misfit misfit;
   misfit.reasons.push_back("their run launched " + std::to_string(ranges) + " kernels, the traced one " +
                            std::to_string(chosen.kernels.size()));
-  for (const Launch* kernel : chosen.kernels) misfit.modules.insert(kernel->owner->module);
+  for (const Launch* kernel : chosen.kernels) misfit.modules.insert(kernel->owner->owner.module);
   return misfit;
 }
 
@@ -108,10 +107,11 @@ void compare(const Sequence& chosen, const Sequence& other, Misfit& misfit) {
                                                         ", different from launch " + std::to_string(first) + " on");
   }
   for (std::size_t i = first; i < count - alike; ++i) {
-    if (count != other_count || !chosen.same(i, other, i)) misfit.modules.insert(chosen.kernels[i]->owner->module);
+    if (count != other_count || !chosen.same(i, other, i))
+      misfit.modules.insert(chosen.kernels[i]->owner->owner.module);
   }
   for (std::size_t i = first; i < other_count - alike; ++i) {
-    if (count != other_count || !other.same(i, chosen, i)) misfit.modules.insert(other.kernels[i]->owner->module);
+    if (count != other_count || !other.same(i, chosen, i)) misfit.modules.insert(other.kernels[i]->owner->owner.module);
   }
 }
 
@@ -140,7 +140,7 @@ void add_other_devices(const std::vector<KernelBucket>& kernels, std::optional<s
   for (const auto& bucket : kernels) {
     if (bucket.kind != KernelKind::kernel || bucket.device == std::int64_t{*device}) continue;
     any = true;
-    misfit.modules.insert(bucket.module);
+    misfit.modules.insert(bucket.owner.module);
   }
   if (any) misfit.reasons.push_back("they were read on device " + std::to_string(*device) + " alone");
 }
@@ -186,7 +186,7 @@ CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels
     if (run != chosen) compare(sequence, sequence_of(launches[run], device), misfit);
   }
   for (auto& bucket : kernels.buckets) {
-    bucket.mismatched = bucket.kind == KernelKind::kernel && misfit.modules.contains(bucket.module);
+    bucket.mismatched = bucket.kind == KernelKind::kernel && misfit.modules.contains(bucket.owner.module);
   }
 
   std::vector<std::size_t> missing;
@@ -198,7 +198,7 @@ CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels
       add(found->second, bucket.counted++ == 0, bucket.counters);
     } else {
       missing.push_back(i);
-      misfit.modules.insert(bucket.module);
+      misfit.modules.insert(bucket.owner.module);
     }
   }
   if (!missing.empty()) {
@@ -218,17 +218,14 @@ CountedModules count_modules(const CounterTrace& counters, const std::vector<Lau
                  " ranges of modules; modules that had them have no measured bytes");
   }
   static const LaunchOwner kNobodys;
-  std::map<std::tuple<ModuleId, Phase, RegionId>, CounterValues> sums;
+  std::map<Owner, CounterValues> sums;
   for (const auto& record : counters.records) {
     const bool known = record.range < owners.size();
     const auto& owner = known ? owners[record.range] : kNobodys;
-    const auto [sum, is_new] = sums.try_emplace({owner.module, owner.phase, owner.region});
+    const auto [sum, is_new] = sums.try_emplace(owner.owner);
     add(record.values, is_new, sum->second);
   }
-  for (const auto& [key, sum] : sums) {
-    const auto [module, phase, region] = key;
-    counted.modules.push_back({module, phase, sum, region});
-  }
+  for (const auto& [owner, sum] : sums) counted.modules.push_back({owner, sum});
   return counted;
 }
 

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "join/counter_join.h"
@@ -21,15 +20,15 @@ namespace {
 // ops and launched nothing took no time, and so did the model itself.
 std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const std::vector<Launches>& launches,
                                             const std::vector<OpBucket>& ops, const std::vector<Module>& modules) {
-  std::map<std::tuple<ModuleId, Phase, RegionId>, std::vector<std::int64_t>> sums;
+  std::map<Owner, std::vector<std::int64_t>> sums;
   sums[{kModel, Phase::forward, kNoRegion}].resize(launches.size());
   for (const auto& bucket : ops) {
-    const bool in_region = modules[index_of(bucket.module)].compiled_region >= 0;
-    if (!in_region) sums[{bucket.module, bucket.phase, bucket.region}].resize(launches.size());
+    const bool in_region = modules[index_of(bucket.owner.module)].compiled_region >= 0;
+    if (!in_region) sums[bucket.owner].resize(launches.size());
   }
   for (std::size_t run = 0; run < launches.size(); ++run) {
     for (const auto& launch : launches[run].in_order) {
-      auto& by_run = sums[{launch.owner->module, launch.owner->phase, launch.owner->region}];
+      auto& by_run = sums[launch.owner->owner];
       by_run.resize(launches.size());
       by_run[run] = saturating_add(by_run[run], launch.duration_ns());
     }
@@ -37,7 +36,7 @@ std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const
   for (auto& time : times) {
     time.host_self_ns = std::move(time.self_ns);
     time.self_ns.clear();
-    const auto found = sums.find({time.module, time.phase, time.region});
+    const auto found = sums.find(time.owner);
     if (found != sums.end()) {
       time.self_ns = std::move(found->second);
       sums.erase(found);
@@ -45,26 +44,23 @@ std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const
       time.self_ns.resize(launches.size());
     }
   }
-  for (auto& [key, by_run] : sums) {
-    const auto [module, phase, region] = key;
-    times.push_back({module, phase, 0, std::move(by_run), {}, region});
-  }
+  for (auto& [owner, by_run] : sums) times.push_back({owner, 0, std::move(by_run), {}});
   return times;
 }
 
 // Gives ops the time of the launches that are known to be theirs. Where some launches of an op in a module and phase
 // belong to no bucket, any bucket of that op there may lack some, so none gets a time.
 std::vector<OpBucket> ops_timed_by(const std::vector<KernelBucket>& kernels, std::vector<OpBucket> ops) {
-  std::set<std::tuple<ModuleId, Phase, RegionId, std::string>> shared;
+  std::set<std::pair<Owner, std::string>> shared;
   for (const auto& kernel : kernels) {
     if (kernel.bucket < 0 && !kernel.op.empty()) {
-      shared.emplace(kernel.module, kernel.phase, kernel.region, kernel.op);
+      shared.emplace(kernel.owner, kernel.op);
     }
   }
   for (auto& bucket : ops) {
     bucket.time_ns = 0;
     bucket.link_bytes = 0;
-    if (shared.contains({bucket.module, bucket.phase, bucket.region, bucket.op})) bucket.time_ns.reset();
+    if (shared.contains({bucket.owner, bucket.op})) bucket.time_ns.reset();
   }
   for (const auto& kernel : kernels) {
     if (kernel.bucket < 0) continue;

@@ -16,8 +16,8 @@ const LaunchOwner kNobody;  // outside of the model, by no op
 
 void check_owners(const std::vector<LaunchOwner>& owners, std::size_t modules, std::size_t ops) {
   for (const auto& owner : owners) {
-    if (owner.module < 0 || index_of(owner.module) >= modules) {
-      throw std::invalid_argument("a launch's place names module " + std::to_string(owner.module) +
+    if (owner.owner.module < 0 || index_of(owner.owner.module) >= modules) {
+      throw std::invalid_argument("a launch's place names module " + std::to_string(owner.owner.module) +
                                   ", which the profile has not");
     }
     if (std::cmp_greater_equal(owner.bucket, ops)) {

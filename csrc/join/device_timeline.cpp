@@ -36,7 +36,7 @@ class Timeline {
     std::int64_t worked_until = trace.start_ns > 0 ? trace.start_ns : by_start.front().record->start_ns;
     for (const auto& launch : by_start) {
       const std::int64_t gap = launch.record->start_ns - worked_until;
-      if (gap > 0) at(launch.owner->module).idle_ns += gap;
+      if (gap > 0) at(launch.owner->owner.module).idle_ns += gap;
       worked_until = std::max(worked_until, launch.record->end_ns);
     }
     if (trace.end_ns > worked_until) at(kModel).idle_ns += trace.end_ns - worked_until;
@@ -47,7 +47,8 @@ class Timeline {
     std::vector<Intervals> below(modules_.size());
     std::vector<Intervals> own(modules_.size());
     for (const auto& launch : by_start) {
-      own[static_cast<std::size_t>(launch.owner->module)].push_back({launch.record->start_ns, launch.record->end_ns});
+      own[static_cast<std::size_t>(launch.owner->owner.module)].push_back(
+          {launch.record->start_ns, launch.record->end_ns});
     }
     Intervals everything;
     for (std::size_t id = modules_.size(); id-- > 0;) {

@@ -74,7 +74,7 @@ Events with_launches(Events events, const Pass& chosen, const std::vector<Launch
   std::unordered_map<std::int64_t, ModuleId> modules_of_ops;  // by the event's id
   for (const auto& event : events.host) {
     const bool is_op = event.kind == EventKind::op || event.kind == EventKind::transparent;
-    if (is_op) modules_of_ops.emplace(event.id, event.module);
+    if (is_op) modules_of_ops.emplace(event.id, event.owner.module);
   }
   EventNames names(events.names);
   for (const auto& [record, owner, attributed] : launches_of(trace, owners).in_order) {
@@ -83,16 +83,14 @@ Events with_launches(Events events, const Pass& chosen, const std::vector<Launch
     launch.name = names.index_of(name_of_launch(*record, trace.names));
     launch.device = record->device;
     launch.stream = record->stream;
-    launch.module = owner->module;
-    launch.phase = owner->phase;
-    launch.region = owner->region;
+    launch.owner = owner->owner;
     launch.bucket = owner->bucket;
     launch.begin_ns = record->start_ns + to_host;
     launch.end_ns = record->end_ns + to_host;
     // The op that captured a graph's kernels may have ended long before they run. Ids of replayed data may be of
     // another run.
     const auto op = modules_of_ops.find(event_of_launch(record->launch));
-    const bool is_its_own = op != modules_of_ops.end() && op->second == owner->module && !owner->op.empty();
+    const bool is_its_own = op != modules_of_ops.end() && op->second == owner->owner.module && !owner->op.empty();
     if (is_its_own && record->graph_node == 0) launch.event = op->first;
     events.device.push_back(launch);
   }

@@ -82,7 +82,7 @@ std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, con
 
   std::set<ModuleId> where;
   for (const auto& [key, calls] : by_key) {
-    if (calls != 0) where.insert(key.module);
+    if (calls != 0) where.insert(key.owner.module);
   }
   return make_note("first-call", text + "; counts and times are those of the later calls", paths_of(where, modules));
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "core/note_codes.h"
@@ -23,12 +22,10 @@ std::int64_t median_pass(const std::vector<Pass>& timed) {
 }
 
 std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pass>& timed) {
-  std::map<std::tuple<ModuleId, Phase, RegionId>, ModuleTime> times;
+  std::map<Owner, ModuleTime> times;
   const auto entry = [&](const Pass::Clock& clock) -> ModuleTime& {
-    auto& time = times[{clock.module, clock.phase, clock.region}];
-    time.module = clock.module;
-    time.phase = clock.phase;
-    time.region = clock.region;
+    auto& time = times[clock.owner];
+    time.owner = clock.owner;
     time.self_ns.resize(timed.size());
     return time;
   };
@@ -46,7 +43,7 @@ std::vector<bool> modules_with_work_below(const Pass& pass, const std::vector<Mo
   std::vector<bool> below(modules.size());
   for (const auto& op : pass.ops) {
     if (op.is_unobserved() || !op.has_work()) continue;
-    auto parent = modules[index_of(op.key.module)].parent;
+    auto parent = modules[index_of(op.key.owner.module)].parent;
     for (; parent >= 0; parent = modules[index_of(parent)].parent) below[index_of(parent)] = true;
   }
   return below;
@@ -61,10 +58,9 @@ void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
   for (const auto& op : counting.ops) {
     if (op.kind == Pass::Op::Kind::tracing) continue;
     // Other threads may have done what the module waited for.
-    if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.module)]) continue;
+    if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.owner.module)]) continue;
     if (op.is_unobserved()) host.unobserved[op.name] += op.calls;
-    OpBucket bucket{op.name,   op.key.module, op.key.phase, op.key.region, op.dtype,
-                    op.shapes, op.costed,     op.calls,     op.work,       {}};
+    OpBucket bucket{op.name, op.key.owner, op.dtype, op.shapes, op.costed, op.calls, op.work, {}};
     bucket.reuse = op.reuse;
     bucket.channels_first = op.channels_first;
     if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;

@@ -21,18 +21,6 @@
 namespace roofprof {
 namespace {
 
-Runs runs_of(const RunRecord& observed, std::int64_t chosen) {
-  Runs runs;
-  std::ranges::transform(observed.timed, std::back_inserter(runs.total_ns), &Pass::wall_ns);
-  runs.chosen = chosen;
-  runs.bare_ns = observed.bare_ns;
-  runs.warmup = observed.warmup;
-  runs.steps = observed.steps;
-  runs.step_ns = observed.step_ns;
-  runs.after_steps = observed.after_steps;
-  return runs;
-}
-
 ProfileData with_traces(ProfileData data, const RunRecord& observed, const DeviceFacts& device,
                         const std::vector<OpKey>& inputs) {
   add_notes(data.notes, device.notes);
@@ -108,19 +96,12 @@ ProfileData join(RunRecord observed) {
   auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
                            observed.timed, observed.mode == "block");
   ProfileData data;
-  data.model = std::move(observed.model);
-  data.device = std::move(observed.device);
-  data.mode = std::move(observed.mode);
-  data.imported = std::move(observed.imported);
-  data.partial = observed.partial;
-  data.bypass_sought = observed.bypass_sought;
-  data.ceilings = std::move(observed.ceilings);
-  data.environment = std::move(observed.environment);
-  data.runs = runs_of(observed, host.chosen);
+  static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));
+  std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);
+  data.runs.chosen = host.chosen;
   data.modules = std::move(host.modules);
   data.ops = std::move(host.ops);
   data.times = std::move(host.times);
-  data.token_calls = std::move(observed.token_calls);
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
   data.collectives = collective_data(observed.counting, chosen, host.keys);

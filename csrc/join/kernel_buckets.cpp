@@ -31,9 +31,7 @@ KernelBucket bucket_of(const Launch& launch, const std::vector<std::string>& nam
   bucket.grid = record.grid;
   bucket.block = record.block;
   bucket.in_graph = record.graph_node != 0;
-  bucket.module = launch.owner->module;
-  bucket.phase = launch.owner->phase;
-  bucket.region = launch.owner->region;
+  bucket.owner = launch.owner->owner;
   bucket.op = launch.owner->op;
   bucket.bucket = launch.owner->bucket;
   bucket.attributed = launch.attributed;
@@ -83,8 +81,8 @@ KernelBuckets kernel_buckets(const Launches& launches) {
     const LaunchOwner& owner = *launch.owner;
     const std::size_t name = record.kind == KernelKind::kernel ? entries[record.name] : 0;
     return std::tuple(record.kind, name, record.from, record.to, record.device, record.to_device, record.grid,
-                      record.block, record.graph_node != 0, launch.attributed, owner.module, owner.phase, owner.region,
-                      owner.bucket, std::string_view(owner.op));
+                      record.block, record.graph_node != 0, launch.attributed, owner.owner, owner.bucket,
+                      std::string_view(owner.op));
   };
   std::map<decltype(key_of(std::declval<Launch>())), std::size_t> index;
   std::vector<std::vector<std::int64_t>> durations;

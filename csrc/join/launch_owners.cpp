@@ -1,7 +1,6 @@
 #include "join/launch_owners.h"
 
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace roofprof {
@@ -33,16 +32,16 @@ std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, c
                                        const std::vector<OpKey>& inputs) {
   const auto buckets = buckets_by_inputs(inputs);
   // One bucket of the module that runs compiled code has all that this code does.
-  std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> compiled;
+  std::map<Owner, std::int64_t> compiled;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].op != kCompiledRegion || !ops[i].costed) continue;
-    compiled.try_emplace({ops[i].module, ops[i].phase, ops[i].region}, static_cast<std::int64_t>(i));
+    compiled.try_emplace(ops[i].owner, static_cast<std::int64_t>(i));
   }
   std::vector<LaunchOwner> owners;
   for (const auto& [key, op] : launches) {
-    LaunchOwner owner{key.module, key.phase, op, -1, key.region};
+    LaunchOwner owner{key.owner, op, -1};
     if (key.op != 0) {
-      const auto region = compiled.find({key.module, key.phase, key.region});
+      const auto region = compiled.find(key.owner);
       owner.bucket = region == compiled.end() ? bucket_by_inputs(key, buckets) : region->second;
     }
     owners.push_back(std::move(owner));

@@ -11,11 +11,9 @@
 namespace roofprof {
 
 struct LaunchOwner {
-  ModuleId module = kOutside;
-  Phase phase = Phase::forward;
+  Owner owner = {kOutside};
   std::string op;            // empty: the module itself, no op was seen around the launch
   std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
-  RegionId region = kNoRegion;
 };
 
 // Returns the owners by LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).

@@ -16,9 +16,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing || counted.contains(op.key)) continue;
     OpBucket bucket;
     bucket.op = op.name;
-    bucket.module = op.key.module;
-    bucket.phase = op.key.phase;
-    bucket.region = op.key.region;
+    bucket.owner = op.key.owner;
     bucket.dtype = op.dtype;
     bucket.shapes = op.shapes;
     bucket.channels_first = op.channels_first;
@@ -27,7 +25,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     others.inputs.push_back(op.inputs_key());
     others.keys.push_back(op.key);
     if (!op.has_work()) continue;
-    where.insert(modules[index_of(op.key.module)].path);
+    where.insert(modules[index_of(op.key.owner.module)].path);
     names.insert(op.name);
   }
   if (!names.empty()) {

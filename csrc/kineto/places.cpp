@@ -189,11 +189,9 @@ class Walk {
   }
 
  private:
-  Pass::Clock& clock(const Place& place) {
+  Pass::Clock& clock(const Owner& place) {
     auto& clock = clocks_[place];
-    clock.module = place.module;
-    clock.phase = place.phase;
-    clock.region = place.region;
+    clock.owner = place;
     return clock;
   }
 
@@ -212,7 +210,7 @@ class Walk {
     }
     for (const auto& thread : threads_) {
       if (!thread.any || thread.is_autograds) continue;
-      clock({}).self_ns += &thread == main ? window_ns - thread.scopes_ns : thread.bare_ns;
+      clock({kOutside}).self_ns += &thread == main ? window_ns - thread.scopes_ns : thread.bare_ns;
     }
   }
 
@@ -242,7 +240,7 @@ class Walk {
     return kNoRegion;
   }
 
-  bool is_node(const HostEvent& event, const Place& around) const {
+  bool is_node(const HostEvent& event, const Owner& around) const {
     if (event.kind != HostKind::op) return false;
     if (trace_.names[event.name].starts_with(kNode)) return true;
     return event.of_backward && event.sequence >= 0 && around.phase != Phase::backward &&
@@ -253,7 +251,7 @@ class Walk {
     const auto& event = trace_.host[i];
     const auto parent = tree_.parents[i];
     auto& thread = thread_of(event);
-    Place place;
+    Owner place = {kOutside};
     if (parent != kNone) {
       place = places_.of_event[at(parent)];
       scopes_[i] = scopes_[at(parent)];
@@ -288,7 +286,7 @@ class Walk {
     if (opens) keep_time(i, event, thread, place);
   }
 
-  void keep_time(std::size_t i, const HostEvent& event, Thread& thread, const Place& place) {
+  void keep_time(std::size_t i, const HostEvent& event, Thread& thread, const Owner& place) {
     const auto length = event.end_ns - event.begin_ns;
     clock(place).self_ns += length;
     if (scopes_[i] == kNone) {
@@ -300,7 +298,7 @@ class Walk {
     scopes_[i] = static_cast<std::int32_t>(i);
   }
 
-  void open_node(const HostEvent& event, Thread& thread, Place& place, bool outermost) {
+  void open_node(const HostEvent& event, Thread& thread, Owner& place, bool outermost) {
     const auto region = outermost && thread.is_autograds ? region_elsewhere(event) : place.region;
     if (event.sequence < 0) {  // AccumulateGrad runs right after the node that made the gradient
       place = {thread.last_node, Phase::backward, region};
@@ -312,7 +310,7 @@ class Walk {
     thread.last_node = place.module;
   }
 
-  bool open_module(const HostEvent& event, Place& place) {
+  bool open_module(const HostEvent& event, Owner& place) {
     const auto row = modules_.row_of(event.name);
     if (!row) return false;
     place.module = *row;
@@ -321,7 +319,7 @@ class Walk {
     return true;
   }
 
-  bool open_range(const HostEvent& event, Place& place) {
+  bool open_range(const HostEvent& event, Owner& place) {
     const std::string_view name = trace_.names[event.name];
     if (name.starts_with(kOptimizerStep)) {
       place.module = kOptimizer;
@@ -353,8 +351,8 @@ class Walk {
   std::vector<std::int32_t> scopes_;  // by event: the innermost event around it, or itself, that has a clock
   std::vector<Thread> threads_;
   std::set<std::uint32_t> threads_with_regions_;
-  std::unordered_map<std::int64_t, Place> forward_;  // by sequence number
-  std::map<Place, Pass::Clock> clocks_;
+  std::unordered_map<std::int64_t, Owner> forward_;  // by sequence number
+  std::map<Owner, Pass::Clock> clocks_;
   std::map<RegionId, Pass::RegionClock> region_clocks_;
   Places places_;
 };

@@ -14,19 +14,12 @@
 
 namespace roofprof::kineto {
 
-struct Place {
-  ModuleId module = kOutside;
-  Phase phase = Phase::forward;
-  RegionId region = kNoRegion;
-  auto operator<=>(const Place&) const = default;
-};
-
 struct Places {
   std::vector<Module> modules;  // the rows of the model, without those of regions
   std::vector<Region> regions;
   std::vector<RegionInside> region_paths;
   bool more_regions = false;
-  std::vector<Place> of_event;  // where the code inside each event runs
+  std::vector<Owner> of_event;  // where the code inside each event runs
   std::vector<Pass::Clock> clocks;
   std::vector<Pass::RegionClock> region_clocks;
   std::string model;      // the model's type; empty if the trace has no modules

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/note_codes.h"
@@ -251,12 +250,12 @@ class Import {
   std::size_t bucket_of(std::size_t event) {
     const auto& op = trace_.host[event];
     const auto& place = places_.of_event[event];
-    const std::tuple key(op.call, place.module, place.phase, place.region);
+    const std::pair key(op.call, place);
     if (const auto known = buckets_.find(key); known != buckets_.end()) return known->second;
     const auto& call = trace_.calls[at(op.call)];
     const auto& cost = counted_.costs[at(op.call)];
     Pass::Op bucket;
-    bucket.key = {number_of(op.name), place.module, place.phase, static_cast<std::uint64_t>(op.call), place.region};
+    bucket.key = {number_of(op.name), place, static_cast<std::uint64_t>(op.call)};
     bucket.inputs = bucket.key.signature;
     bucket.name = call.op;
     bucket.dtype = cost.dtype;
@@ -303,9 +302,9 @@ class Import {
   // Adds an uncosted op for a kernel that belongs to no op that counts: its work is not known, and its row must not
   // look complete. `op`: the innermost op around it, which is a composite or has others in it that count; kNone: there
   // is none.
-  LaunchId launch_of_unknown(const Place& place, std::int32_t op) {
+  LaunchId launch_of_unknown(const Owner& place, std::int32_t op) {
     const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
-    const OpKey key{number, place.module, place.phase, kOwnKernels, place.region};
+    const OpKey key{number, place, kOwnKernels};
     auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
     if (fresh) {
       Pass::Op bucket;
@@ -330,7 +329,7 @@ class Import {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
       if (launcher == kNone) {
-        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown(Place{}, kNone);
+        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone);
         continue;
       }
       const auto owner = counted_.owners[at(launcher)];
@@ -345,9 +344,9 @@ class Import {
         record.launch = launch_of_unknown(place, op);
         continue;
       }
-      if (op == kNone && place == Place{}) continue;
-      record.launch = launch_id({OpKey{0, place.module, place.phase, 0, place.region},
-                                 op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
+      if (op == kNone && place == Owner{kOutside}) continue;
+      record.launch =
+          launch_id({OpKey{0, place}, op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
     }
     number_graphs();
   }
@@ -460,10 +459,10 @@ class Import {
     if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
     for (const auto& [step, window] : steps_) {
-      ++observed.steps;
-      if (observed.step_ns.size() < kStepsTimed) observed.step_ns.push_back(window.end_ns - window.begin_ns);
+      ++observed.runs.steps;
+      if (observed.runs.step_ns.size() < kStepsTimed) observed.runs.step_ns.push_back(window.end_ns - window.begin_ns);
     }
-    if (is_part_ && observed.steps > 0) observed.after_steps.emplace();  // nothing else was kept
+    if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
@@ -499,7 +498,7 @@ class Import {
   CountedOps counted_;
   Places places_;
   Pass pass_;
-  std::map<std::tuple<std::int32_t, ModuleId, Phase, RegionId>, std::size_t> buckets_;
+  std::map<std::pair<std::int32_t, Owner>, std::size_t> buckets_;
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
   std::map<OpKey, std::size_t> unknown_;                      // buckets of kernels that no op counts for
   std::vector<std::int32_t> bucket_of_event_;

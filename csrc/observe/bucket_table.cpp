@@ -10,7 +10,7 @@ constexpr std::uint64_t kOtherShapes = kAnyInputs;
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
 // Inputs read alike in every module, phase and region.
-BucketKey anywhere(const BucketKey& key) { return {key.op, kModel, Phase::forward, kNoRegion, key.signature}; }
+BucketKey anywhere(const BucketKey& key) { return {.op = key.op, .signature = key.signature}; }
 
 Pass::Op::Kind kind_of(const OpInfo& op) {
   if (&op == compiled_region()) return Pass::Op::Kind::compiled_region;

@@ -22,22 +22,19 @@ namespace roofprof::observe {
 
 struct BucketKey {
   OpInfo* op = nullptr;
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
-  std::uint16_t region = kNoRegion;  // a RegionId: there are few of them, so 16 bits hold it and the key does not grow
-  std::uint64_t signature = 0;
+  Owner owner = {};
   bool without_data = false;  // on meta or fake tensors: no work where the call itself has data
+  std::uint64_t signature = 0;
   bool operator==(const BucketKey&) const = default;
   // Returns the key as a Pass holds it.
-  OpKey plain() const {
-    return {op == nullptr ? 0 : op->number, module, phase, without_data ? ~signature : signature, region};
-  }
+  OpKey plain() const { return {op == nullptr ? 0 : op->number, owner, without_data ? ~signature : signature}; }
 };
 
 struct BucketKeyHash {
   std::size_t operator()(const BucketKey& key) const {
-    const auto owner = (std::uint64_t{key.without_data} << 50) | (static_cast<std::uint64_t>(key.region) << 34) |
-                       (static_cast<std::uint64_t>(key.module) << 2) | static_cast<std::uint64_t>(key.phase);
+    const auto owner = (std::uint64_t{key.without_data} << 50) | (static_cast<std::uint64_t>(key.owner.region) << 34) |
+                       (static_cast<std::uint64_t>(key.owner.module) << 2) |
+                       static_cast<std::uint64_t>(key.owner.phase);
     auto hash = key.signature ^ (reinterpret_cast<std::uintptr_t>(key.op) * 0x9E3779B97F4A7C15ULL);
     hash ^= owner * 0xC2B2AE3D27D4EB4FULL;
     return hash ^ (hash >> 32);
@@ -89,14 +86,6 @@ struct ModuleClock {
 struct RegionClock {
   std::int64_t calls = 0;
   Ticks wall_ticks = 0;
-};
-
-// The module, phase and region that work belongs to.
-struct Owner {
-  ModuleId module = kModel;
-  Phase phase = Phase::forward;
-  std::uint16_t region = kNoRegion;
-  auto operator<=>(const Owner&) const = default;
 };
 
 // The owning thread holds it for each update, a collecting thread once per pass: it is practically never contended.

@@ -27,8 +27,7 @@ DType leading_dtype(const Work& work) {
 }
 
 BucketKey key_of(const ThreadState& state, std::string_view name, const Work& work) {
-  const auto [module, phase, region] = state.now();
-  return {named_op(name, Unobserved::no), module, phase, region, signature_of(work)};
+  return {.op = named_op(name, Unobserved::no), .owner = state.now(), .signature = signature_of(work)};
 }
 
 BucketTable::Index bucket_of(ThreadState& state, const BucketKey& key, const Work& work) {

@@ -31,9 +31,7 @@ struct TimedEvent {
   std::uint32_t id = 0;
   std::uint32_t bucket = 0;  // of an op, in the table
   EventKind kind = EventKind::op;
-  Phase phase = Phase::forward;  // this and the next two: where an op counts, those of its bucket hold instead
-  std::uint16_t region = kNoRegion;
-  ModuleId module = kModel;
+  Owner owner = {};            // where an op counts, that of its bucket holds instead
   std::uint64_t thread = 0;    // at::RecordFunction::currentThreadId()
   const OpInfo* op = nullptr;  // of a transparent op
   Ticks begin = 0;

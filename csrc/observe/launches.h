@@ -28,7 +28,7 @@ class LaunchRegistry {
  private:
   mutable std::mutex mutex_;
   std::unordered_map<BucketKey, LaunchId, BucketKeyHash> ids_;
-  std::vector<BucketKey> keys_ = {BucketKey{nullptr, kOutside, Phase::forward, kNoRegion, 0}};
+  std::vector<BucketKey> keys_ = {BucketKey{.owner = {kOutside}}};
 };
 
 // Each mark that was pushed is popped exactly once, the innermost first, also when an op ends after its frame.

@@ -31,8 +31,7 @@ void start_compiled(ThreadState& state, const void* record, OpInfo* code) {
   running.record = record;
   running.exceptions = std::uncaught_exceptions();
   running.op = code;
-  const auto [module, phase, region] = state.now();
-  running.key = {running.op, module, phase, region, 0};
+  running.key = {.op = running.op, .owner = state.now()};
   running.described = false;
   running.event = state.next_event();
   running.operands_before = state.operands.size();
@@ -116,11 +115,10 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
-  const auto [module, phase, region] = state.now();
-  running.key = {op, module, phase, region, 0};
+  running.key = {.op = op, .owner = state.now()};
   if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
     running.owned = true;
-    running.key.module = *owner;
+    running.key.owner.module = *owner;
   }
   if (op->ends_norm && state.frames.back().kind == FrameKind::norm) {
     state.frames.back().kind = FrameKind::module;
@@ -212,7 +210,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
     running.op->nested.store(running.nested, std::memory_order_relaxed);
   }
-  state.claim_sequence_numbers(running.owned ? std::optional(running.key.module) : std::nullopt);
+  state.claim_sequence_numbers(running.owned ? std::optional(running.key.owner.module) : std::nullopt);
 
   const auto found = verdict_on(running);
   if (found == Verdict::count || found == Verdict::list_uncosted) {

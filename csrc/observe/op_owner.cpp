@@ -8,7 +8,7 @@ std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
                                     c10::ArrayRef<const c10::IValue> inputs) {
   const auto* owners = state.session->parameter_owners();
   if (owners == nullptr) return std::nullopt;
-  if (!state.ops.empty() && state.ops.back().owned) return state.ops.back().key.module;
+  if (!state.ops.empty() && state.ops.back().owned) return state.ops.back().key.owner.module;
   const auto running = state.now();
   if (running.phase == Phase::backward || running.phase == Phase::optimizer) return std::nullopt;
   const void* module = owners->owner_of(op, inputs);

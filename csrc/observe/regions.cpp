@@ -16,7 +16,7 @@ namespace roofprof::observe {
 struct RegionInfo : c10::DebugInfoBase {
   std::weak_ptr<Session> session;
   std::uint64_t pass = 0;
-  std::uint16_t region = kNoRegion;
+  RegionId region = kNoRegion;
   std::shared_ptr<RegionInfo> around;
   std::atomic<bool> left_behind{false};  // it ended, but torch still passes it on
 };
@@ -35,7 +35,7 @@ void check_name(std::string_view name) {
                               std::to_string(kLongestName) + ": shorten it");
 }
 
-void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region) {
+void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_t pass, RegionId region) {
   auto info = std::make_shared<RegionInfo>();
   info->session = session;
   info->pass = pass;
@@ -51,7 +51,7 @@ void RegionHandover::end() {
   if (!end_handover(kRegionsInfo, info.get())) info->left_behind = true;
 }
 
-std::uint16_t region_handed_over(const Session& session) {
+RegionId region_handed_over(const Session& session) {
   const auto* info = dynamic_cast<const RegionInfo*>(c10::ThreadLocalDebugInfo::get(kRegionsInfo));
   while (info != nullptr && info->left_behind) info = info->around.get();
   const bool known = info != nullptr && info->pass == session.pass() && info->session.lock().get() == &session;
@@ -65,7 +65,7 @@ void open_region(std::string_view name, const void* token) {
   auto& regions = state.session->regions();
   const auto row = regions.find_or_add(state.now().module, name);
   const auto path = regions.find_or_add_path(state.region, name);
-  if (row || std::cmp_not_equal(path, state.region)) state.open_region(row, static_cast<std::uint16_t>(path), token);
+  if (row || path != state.region) state.open_region(row, path, token);
 }
 
 bool name_call(const Session& session, const void* module, std::string_view name) {
@@ -74,7 +74,7 @@ bool name_call(const Session& session, const void* module, std::string_view name
   const auto& call = state.frames.back();
   if (call.kind != FrameKind::module || call.token != module || call.opens_region) return false;
   const auto path = state.session->regions().find_or_add_path(state.region, name);
-  if (std::cmp_not_equal(path, state.region)) state.name_call(static_cast<std::uint16_t>(path));
+  if (path != state.region) state.name_call(path);
   return true;
 }
 

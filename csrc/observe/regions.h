@@ -25,7 +25,7 @@ struct RegionInfo;
 // and of TorchScript's forks.
 class RegionHandover {
  public:
-  void begin(const std::shared_ptr<Session>& session, std::uint64_t pass, std::uint16_t region);
+  void begin(const std::shared_ptr<Session>& session, std::uint64_t pass, RegionId region);
   // Ends the innermost region.
   void end();
   void end_all() {
@@ -38,7 +38,7 @@ class RegionHandover {
 
 // Returns the region of that session's pass that was open where the calling thread's work was started; kNoRegion: none
 // is known.
-std::uint16_t region_handed_over(const Session& session);
+RegionId region_handed_over(const Session& session);
 
 // Opens a region on the calling thread where a profile observes it; `token` identifies it to close_region().
 void open_region(std::string_view name, const void* token);

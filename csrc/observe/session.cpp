@@ -169,7 +169,7 @@ Pass Session::collect(double ns_per_tick) {
     });
   }
   for (const auto& [owner, clock] : clocks) {
-    pass.clocks.push_back({owner.module, owner.phase, clock.calls, to_ns(clock.self_ticks), owner.region});
+    pass.clocks.push_back({owner, clock.calls, to_ns(clock.self_ticks)});
   }
   for (const auto& [id, clock] : regions) pass.regions.push_back({id, clock.calls, to_ns(clock.wall_ticks)});
   return pass;
@@ -189,17 +189,12 @@ PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& op
       Event event{.id = timed.id,
                   .kind = timed.kind,
                   .thread = static_cast<std::int64_t>(timed.thread),
-                  .module = timed.module,
-                  .phase = timed.phase,
-                  .region = timed.region,
+                  .owner = timed.owner,
                   .begin_ns = to_ns(timed.begin),
                   .end_ns = to_ns(timed.end)};
       if (timed.kind == EventKind::op) {
         if (timed.bucket >= ops[i].size() || ops[i][timed.bucket] < 0) continue;  // begun since the pass was collected
-        const auto& key = table[timed.bucket].key;
-        event.module = key.module;
-        event.phase = key.phase;
-        event.region = key.region;
+        event.owner = table[timed.bucket].key.owner;
         event.bucket = ops[i][timed.bucket];
       }
       if (timed.op != nullptr) {

@@ -22,9 +22,7 @@ void ThreadState::charge(Ticks now) {
   if (!frames.empty()) {
     const auto owner = owner_of(frames.back());
     table->clock(owner).self_ticks += now - last_switch;
-    if (collectives->any_since(last_switch)) {
-      collectives->ran(owner.module, owner.phase, owner.region, last_switch, now);
-    }
+    if (collectives->any_since(last_switch)) collectives->ran(owner, last_switch, now);
   }
   last_switch = now;
 }
@@ -75,7 +73,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   }
   // An op that owns its nested work also owns the launches in it, whatever it calls.
   if (marks.wanted() && !in_owned_work()) {
-    frame.mark = marks.push(launch_of({nullptr, module, phase, region, 0}), LaunchLevel::module);
+    frame.mark = marks.push(launch_of({.owner = {module, phase, region}}), LaunchLevel::module);
   }
   if (memory && is_call(kind)) {
     // The outer call of a module keeps what an inner call of the same module keeps, so only the outer one counts it.
@@ -87,7 +85,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   return true;
 }
 
-void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token) {
+void ThreadState::open_region(std::optional<ModuleId> row, RegionId id, const void* token) {
   const auto [module, phase, around] = now();
   if (!open(*session, row.value_or(module), phase, FrameKind::region, token)) return;
   auto& frame = frames.back();
@@ -97,17 +95,17 @@ void ThreadState::open_region(std::optional<ModuleId> row, std::uint16_t id, con
   table->count_call(owner_of(frame));
 }
 
-void ThreadState::begin_region(Frame& frame, std::uint16_t id) {
+void ThreadState::begin_region(Frame& frame, RegionId id) {
   frame.region_before = region;
   frame.opens_region = true;
   region = id;
   region_handover.begin(session, pass, id);
-  if (frame.mark != 0) marks.move(frame.mark, launch_of({nullptr, frame.module, frame.phase, region, 0}));
+  if (frame.mark != 0) marks.move(frame.mark, launch_of({.owner = owner_of(frame)}));
   const std::lock_guard guard(table->lock);
   ++table->regions()[id].calls;
 }
 
-void ThreadState::name_call(std::uint16_t id) {
+void ThreadState::name_call(RegionId id) {
   auto& call = frames.back();
   {
     const std::lock_guard guard(table->lock);
@@ -164,7 +162,7 @@ void ThreadState::move_scope(ModuleId module) {
   frame.module = module;
   frame.opened = last_switch;
   frame.event = next_event();
-  if (frame.mark != 0) marks.move(frame.mark, launch_of({nullptr, module, frame.phase, region, 0}));
+  if (frame.mark != 0) marks.move(frame.mark, launch_of({.owner = owner_of(frame)}));
 }
 
 void ThreadState::keep(TimedEvent event) {
@@ -181,9 +179,7 @@ void ThreadState::keep_transparent(const RunningOp& running, Ticks end) {
   if (event_ids == nullptr || running.mark == 0) return;
   keep({.id = running.event,
         .kind = EventKind::transparent,
-        .phase = running.key.phase,
-        .region = running.key.region,
-        .module = running.key.module,
+        .owner = running.key.owner,
         .op = running.op,
         .begin = running.start,
         .end = end});
@@ -198,9 +194,7 @@ void ThreadState::keep_frame(const Frame& frame) {
   if (nameless) return;
   keep({.id = frame.event,
         .kind = frame.kind == FrameKind::region ? EventKind::region : EventKind::module,
-        .phase = frame.phase,
-        .region = region,
-        .module = frame.module,
+        .owner = owner_of(frame),
         .begin = frame.opened,
         .end = last_switch});
 }
@@ -342,7 +336,7 @@ void ThreadState::note_unobserved(std::string_view name, Unobserved kind, Module
   BucketTable::Index index = BucketTable::kNone;
   {
     const std::lock_guard guard(table->lock);
-    index = table->add_uncosted({named_op(name, kind), module, now().phase, region, 0});
+    index = table->add_uncosted({.op = named_op(name, kind), .owner = {module, now().phase, region}});
   }
   count(index, 0, Work{}, calls);
   evidence |= kWorkSeen;  // what encloses it is explained

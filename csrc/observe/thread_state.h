@@ -43,12 +43,12 @@ struct Frame {
   const void* token = nullptr;   // who opened it: the module object, the RecordFunction of a node
   Evidence evidence_before = 0;  // seen outside, before it was opened
   std::size_t exchanges_before = 0;
-  LaunchMarks::Mark mark = 0;               // while a device is traced
-  Allocations::Call memory = {};            // of a module's call, where memory is measured
-  bool opens_region = false;                // a region, or a call that is one: no region of its path was open
-  std::uint16_t region_before = kNoRegion;  // of a region: that around it
-  Ticks opened = 0;                         // or moved to its module
-  std::uint32_t event = 0;                  // its id, where events are kept
+  LaunchMarks::Mark mark = 0;          // while a device is traced
+  Allocations::Call memory = {};       // of a module's call, where memory is measured
+  bool opens_region = false;           // a region, or a call that is one: no region of its path was open
+  RegionId region_before = kNoRegion;  // of a region: that around it
+  Ticks opened = 0;                    // or moved to its module
+  std::uint32_t event = 0;             // its id, where events are kept
 };
 
 struct RunningOp {
@@ -99,7 +99,7 @@ struct ThreadState {
   std::shared_ptr<ReuseLog> reuse;             // that pass's; null: nobody wants to know
   std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
   std::vector<Frame> frames;
-  std::uint16_t region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
+  RegionId region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
   std::vector<RunningOp> ops;
   std::vector<Operand> operands;   // that these ops took, where reuse is tracked
   RegionHandover region_handover;  // to the threads that torch starts here
@@ -126,9 +126,9 @@ struct ThreadState {
   bool open(Session& in, ModuleId module, Phase phase, FrameKind kind, const void* token);
   // Opens a region on an observed thread, as a frame of `row`, or of the module that runs where it has no row. `id` is
   // its path; where that is open already, only the row is opened.
-  void open_region(std::optional<ModuleId> row, std::uint16_t id, const void* token);
+  void open_region(std::optional<ModuleId> row, RegionId id, const void* token);
   // Makes the innermost frame, a module's call that has just begun, a region of that path from its beginning.
-  void name_call(std::uint16_t id);
+  void name_call(RegionId id);
   // Closes the innermost frame of that token, and whatever was left open above it. Returns its module, or nothing where
   // none has that token.
   std::optional<ModuleId> close(const void* token);
@@ -160,7 +160,7 @@ struct ThreadState {
   // Returns where to record what an op of that key reads; null: nowhere. What the optimizer and the user's own code
   // read does not count as a module's read.
   ParameterReads* reads_by(const BucketKey& key) const {
-    return key.phase == Phase::forward && key.module != kOutside ? reads : nullptr;
+    return key.owner.phase == Phase::forward && key.owner.module != kOutside ? reads : nullptr;
   }
 
   // Marks the op while a device is traced: launches until it ends belong to it, except those of inner ops with a mark.
@@ -198,7 +198,7 @@ struct ThreadState {
   // The caller holds the table's lock.
   void charge(Ticks now);  // with the table locked
   void pop();
-  void begin_region(Frame& frame, std::uint16_t id);
+  void begin_region(Frame& frame, RegionId id);
   void keep(TimedEvent event);
   void keep_frame(const Frame& frame);
   void end_region(const Frame& frame);

@@ -59,8 +59,8 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& co
     return first < 0 ? id : first;
   };
   for (const auto& op : counted.ops) {
-    if (index_of(op.module) >= counted.modules.size() || op.shapes.empty()) continue;
-    ops[first_place(op.module)].emplace(op.op, op.shapes);
+    if (index_of(op.owner.module) >= counted.modules.size() || op.shapes.empty()) continue;
+    ops[first_place(op.owner.module)].emplace(op.op, op.shapes);
   }
   std::unordered_map<ModuleId, kineto::ModuleReads> reads;
   for (const auto& [id, calls] : ops) {

@@ -32,7 +32,8 @@ void read(const py::dict& from, std::string_view key, Value& to) {
 template <class Struct>
 Struct read_members(const py::dict& from) {
   Struct result;
-  for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) { read(from, name, result.*member); });
+  for_each_member(Of<Struct>{},
+                  [&](std::string_view name, auto member, Written) { read(from, name, std::invoke(member, result)); });
   return result;
 }
 

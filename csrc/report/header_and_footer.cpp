@@ -99,7 +99,7 @@ std::string token_words(const TokenPhase& phase) {
 std::string utilization_words(const Report& report) {
   const auto& data = report.data();
   const auto utilization = report.flops_utilization();
-  const auto recomputed = [](const OpBucket& bucket) { return bucket.phase == Phase::recompute; };
+  const auto recomputed = [](const OpBucket& bucket) { return bucket.owner.phase == Phase::recompute; };
   if (!utilization || (data.token_calls.empty() && std::ranges::none_of(data.ops, recomputed))) return "";
   return fmt::format("MFU {}, HFU {}: 2 x MACs a second of the peak, HFU with what was recomputed",
                      human_percent(utilization->mfu), human_percent(utilization->hfu));

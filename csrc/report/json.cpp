@@ -119,7 +119,7 @@ std::string Report::to_json() const {
   // Lists of structs come last, with a line for each item.
   const auto observed = [&](bool lists) {
     for_each_member(Of<ProfileData>{}, [&](std::string_view name, auto member, Written) {
-      const auto& value = data().*member;
+      const auto& value = std::invoke(member, data());
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }

@@ -21,13 +21,14 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.counting = std::move(*result.counting);
   observed.first_call = std::move(result.first_call);
   observed.timed = std::move(result.timed);
-  observed.bare_ns = result.bare_ns;
-  observed.warmup = result.warmup;
-  observed.steps = result.steps.count();
-  if (setting.timed()) observed.step_ns = result.steps.times_ns();
-  if (observed.steps > 0) {
+  auto& runs = observed.runs;
+  runs.bare_ns = std::move(result.bare_ns);
+  runs.warmup = result.warmup;
+  runs.steps = result.steps.count();
+  if (setting.timed()) runs.step_ns = result.steps.times_ns();
+  if (runs.steps > 0) {
     const auto& block = observed.counting;
-    observed.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.after_last_step};
+    runs.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.after_last_step};
   }
   observed.environment = environment_of(setting.device);
   observed.ceilings = roofs.ceilings;

@@ -29,7 +29,7 @@ std::map<ModuleAndOp, const OpBucket*> largest_buckets(const ProfileData& data) 
   std::map<ModuleAndOp, const OpBucket*> largest;
   for (const auto& bucket : data.ops) {
     if (!bucket.costed) continue;
-    const OpBucket*& known = largest[{data.modules[index_of(bucket.module)].path, bucket.op}];
+    const OpBucket*& known = largest[{data.modules[index_of(bucket.owner.module)].path, bucket.op}];
     if (known == nullptr || weight_of(bucket) > weight_of(*known)) known = &bucket;
   }
   return largest;
@@ -39,7 +39,7 @@ std::map<ModuleAndOp, const KernelBucket*> older_kernels(const ProfileData& data
   std::map<ModuleAndOp, const KernelBucket*> older;
   for (const auto& kernel : data.kernels) {
     if (!is_for_older_generation(kernel, data)) continue;
-    const KernelBucket*& known = older[{data.modules[index_of(kernel.module)].path, kernel.op}];
+    const KernelBucket*& known = older[{data.modules[index_of(kernel.owner.module)].path, kernel.op}];
     if (known == nullptr || kernel.total_ns > known->total_ns) known = &kernel;
   }
   return older;

@@ -119,7 +119,7 @@ std::optional<AdviceReason> optimizer_op_by_op(const AdviceCase& where) {
   std::set<std::string_view> passes;
   std::int64_t calls = 0;
   for (const auto& bucket : where.data->ops) {
-    if (bucket.module != kOptimizer || bucket.work.bytes() == 0) continue;
+    if (bucket.owner.module != kOptimizer || bucket.work.bytes() == 0) continue;
     if (bucket.op.starts_with("aten::_fused_") || bucket.op == kCompiledRegion) return std::nullopt;
     passes.insert(bucket.op);
     calls = saturating_add(calls, bucket.calls);
@@ -175,7 +175,7 @@ std::string say_casts(const AdviceCase& where, const NamedFigures&) {
 }
 
 bool is_in_module(const AdviceCase& where, const OpBucket& bucket) {
-  return where.data->modules[index_of(bucket.module)].path == *where.ops->module;
+  return where.data->modules[index_of(bucket.owner.module)].path == *where.ops->module;
 }
 
 bool is_product(std::string_view op) { return op == "aten::matmul" || op == "aten::bmm" || op == "aten::baddbmm"; }
@@ -209,7 +209,7 @@ std::optional<AdviceReason> attention_by_hand(const AdviceCase& where) {
   std::set<std::int64_t> softmaxes, made, read;  // elements in a call
   for (const auto& bucket : where.data->ops) {
     const Work& work = bucket.work;
-    if (bucket.phase != Phase::forward || bucket.calls <= 0 || !is_in_module(where, bucket)) continue;
+    if (bucket.owner.phase != Phase::forward || bucket.calls <= 0 || !is_in_module(where, bucket)) continue;
     if (bucket.op == "aten::softmax" || bucket.op == "aten::_softmax") {
       softmaxes.insert(work.output_elements / bucket.calls);
     } else if (is_product(bucket.op)) {
@@ -457,7 +457,7 @@ bool are_weights_worth_a_cast(const ProfileData& data) {
   std::int64_t macs = 0;
   std::int64_t weights = 0;
   for (const auto& bucket : data.ops) {
-    if (bucket.phase != Phase::forward) continue;
+    if (bucket.owner.phase != Phase::forward) continue;
     const auto linear = linear_sizes(bucket);
     const auto convolution = convolution_sizes(bucket);
     if (!linear && !convolution) continue;

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "analysis/predict/op_time.h"
@@ -75,7 +74,7 @@ std::string factor_text(double value) { return short_text(value, 6); }
 void set_region_times(ProfileData& data) {
   std::vector<std::int64_t> sums(data.regions.size() + 1);
   for (const auto& bucket : data.ops) {
-    auto& sum = sums[static_cast<std::size_t>(bucket.region)];
+    auto& sum = sums[static_cast<std::size_t>(bucket.owner.region)];
     sum = saturating_add(sum, bucket.time_ns.value_or(0));
   }
   for (std::size_t id = data.regions.size(); id > 0; --id) {  // regions stand behind those around them
@@ -88,7 +87,7 @@ void set_region_times(ProfileData& data) {
 // Sets each bucket's time, and each module's as the sum over its buckets.
 void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device) {
   const auto seconds = op_seconds(features, device);
-  std::map<std::tuple<ModuleId, Phase, RegionId>, std::int64_t> own;
+  std::map<Owner, std::int64_t> own;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < data.ops.size(); ++i) {
     auto& bucket = data.ops[i];
@@ -109,19 +108,16 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
       bucket.work.updated_bytes =
           std::min({bucket.work.updated_bytes, bucket.work.read_bytes, bucket.work.write_bytes});
     }
-    auto& sum = own[{bucket.module, bucket.phase, bucket.region}];
+    auto& sum = own[bucket.owner];
     sum = saturating_add(sum, *bucket.time_ns);
     total = saturating_add(total, *bucket.time_ns);
   }
   for (auto& time : data.times) {
-    const auto found = own.find({time.module, time.phase, time.region});
+    const auto found = own.find(time.owner);
     time.self_ns = {found == own.end() ? 0 : found->second};
     if (found != own.end()) own.erase(found);
   }
-  for (const auto& [key, sum] : own) {
-    const auto& [module, phase, region] = key;
-    data.times.push_back({module, phase, 0, {sum}, {}, region});
-  }
+  for (const auto& [owner, sum] : own) data.times.push_back({owner, 0, {sum}, {}});
   set_region_times(data);
   data.runs.total_ns = {total};
   data.runs.chosen = 0;

@@ -182,7 +182,7 @@ void set_batch(ProfileData& data, std::int64_t batch) {
         "dimension: count it with the batch that is wanted");
   }
   if (batch == counted) return;
-  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.phase != Phase::forward; })) {
+  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.owner.phase != Phase::forward; })) {
     throw std::invalid_argument(
         "a training step cannot be given another batch, as gradients of weights have none: count it with the batch "
         "that "

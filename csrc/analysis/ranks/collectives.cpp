@@ -59,8 +59,8 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
     row.backend = group.backend;
     row.ranks = group.ranks;
     row.hosts = group.hosts;
-    row.module = data.modules[index_of(op.module)].path;
-    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.phase));
+    row.module = data.modules[index_of(op.owner.module)].path;
+    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.owner.phase));
     row.dtype = op.dtype;
     row.shapes = op.shapes;
     row.calls = bucket.calls;
@@ -98,7 +98,7 @@ void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, 
   for (const auto& bucket : data.collectives.collectives) {
     if (bucket.timed_calls == 0) continue;
     any = true;
-    add(data.ops[static_cast<std::size_t>(bucket.bucket)].module, [&](Sum& sum) {
+    add(data.ops[static_cast<std::size_t>(bucket.bucket)].owner.module, [&](Sum& sum) {
       sum.any = true;
       sum.caused_ns = saturating_add(sum.caused_ns, bucket.time_ns);
     });
@@ -170,8 +170,7 @@ void MergedCollectives::add(const ProfileData& data, const MergedIndices& indice
   }
   places_known_ = places_known_ && exposed_by_module(data).has_value();
   for (const auto& part : data.collectives.exposed_in) {
-    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.module(part.module),
-                                part.phase, indices.region(part.region)}];
+    auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.owner(part.owner)}];
     sum_ns = saturating_add(sum_ns, part.exposed_ns);
   }
   time_.add(data.collectives.time_ns);
@@ -221,8 +220,7 @@ void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::
   }
   data.collectives.collectives = collectives_;
   for (const auto& [place, exposed_ns] : exposed_in_) {
-    const auto& [collective, module, phase, region] = place;
-    if (places_known_) data.collectives.exposed_in.push_back({collective, module, phase, region, exposed_ns});
+    if (places_known_) data.collectives.exposed_in.push_back({place.first, place.second, exposed_ns});
   }
   data.collectives.time_ns = time_.value();
   data.collectives.exposed_ns = exposed_.value();

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,8 +75,7 @@ class MergedCollectives {
   std::int64_t ranks_ = 0;
   std::int64_t error_ns_ = 0;
   KnownSum time_, exposed_;
-  using Place = std::tuple<std::int64_t, ModuleId, Phase, RegionId>;
-  std::map<Place, std::int64_t> exposed_in_;
+  std::map<std::pair<std::int64_t, Owner>, std::int64_t> exposed_in_;
   bool places_known_ = true;  // on all ranks
 };
 

@@ -105,11 +105,10 @@ namespace {
 void append(std::string& key, std::string_view part) { key.append(part).push_back('\n'); }
 void append(std::string& key, std::int64_t part) { append(key, std::to_string(part)); }
 
-template <class Item>
-void append_place(std::string& key, const Item& item, const MergedIndices& indices) {
-  append(key, indices.module(item.module));
-  append(key, static_cast<std::int64_t>(item.phase));
-  append(key, indices.region(item.region));
+void append(std::string& key, const Owner& owner) {
+  append(key, owner.module);
+  append(key, static_cast<std::int64_t>(owner.phase));
+  append(key, owner.region);
 }
 
 // The place of `key` in a list, a new one at its end where it is new.
@@ -175,13 +174,12 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
   for (const auto& bucket : data.ops) {
     std::string key;
     append(key, bucket.op);
-    append_place(key, bucket, indices);
+    append(key, indices.owner(bucket.owner));
     append(key, static_cast<std::int64_t>(bucket.dtype));
     append(key, bucket.shapes);
     append(key, bucket.costed ? 1 : 0);
     OpBucket fresh = bucket;
-    fresh.module = indices.module(bucket.module);
-    fresh.region = indices.region(bucket.region);
+    fresh.owner = indices.owner(bucket.owner);
     fresh.calls = fresh.link_bytes = 0;
     fresh.work = {};
     fresh.reuse.clear();
@@ -200,12 +198,10 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
 
 void MergedSums::add_times(const ProfileData& data, const MergedIndices& indices) {
   for (const auto& time : data.times) {
-    std::string key;
-    append_place(key, time, indices);
     MergedTime fresh;
-    fresh.time.module = indices.module(time.module);
-    fresh.time.phase = time.phase;
-    fresh.time.region = indices.region(time.region);
+    fresh.time.owner = indices.owner(time.owner);
+    std::string key;
+    append(key, fresh.time.owner);
     MergedTime& sum = times_[place_of(time_places_, std::move(key), times_, fresh)];
     sum.time.calls = saturating_add(sum.time.calls, time.calls);
     sum.self.add(value_of_run(time.self_ns, data.runs.chosen));
@@ -217,8 +213,7 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
                              const std::vector<std::int64_t>& buckets) {
   for (const auto& kernel : data.kernels) {
     KernelBucket own = kernel;
-    own.module = indices.module(kernel.module);
-    own.region = indices.region(kernel.region);
+    own.owner = indices.owner(kernel.owner);
     if (kernel.bucket >= 0) own.bucket = buckets[static_cast<std::size_t>(kernel.bucket)];
     std::string key;
     append(key, own.name);
@@ -228,7 +223,7 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
     for (const auto& extents : {own.grid, own.block}) {
       for (const auto extent : extents) append(key, extent);
     }
-    append_place(key, kernel, indices);
+    append(key, own.owner);
     append(key, own.op);
     append(key, own.bucket);
     append(key, (own.in_graph ? 2 : 0) + (own.attributed ? 1 : 0));
@@ -254,9 +249,9 @@ void MergedSums::add_devices(const ProfileData& data, const MergedIndices& indic
     sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
   }
   for (const auto& counters : data.module_counters) {
+    const ModuleCounters fresh = {indices.owner(counters.owner), {}};
     std::string key;
-    append_place(key, counters, indices);
-    const ModuleCounters fresh = {indices.module(counters.module), counters.phase, {}, indices.region(counters.region)};
+    append(key, fresh.owner);
     add_counters(counters_[place_of(counter_places_, std::move(key), counters_, fresh)].counters, counters.counters);
   }
 }

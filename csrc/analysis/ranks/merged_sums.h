@@ -45,6 +45,7 @@ struct MergedIndices {
 
   ModuleId module(ModuleId id) const { return modules[index_of(id)]; }
   RegionId region(RegionId id) const { return regions[static_cast<std::size_t>(id)]; }
+  Owner owner(const Owner& own) const { return {module(own.module), own.phase, region(own.region)}; }
 };
 
 class MergedTree {

@@ -55,7 +55,7 @@ std::string facts_of_bucket(const OpBucket& bucket) {
   FactText facts;
   facts.add(bucket.op);
   facts.add(bucket.shapes);
-  facts.add(static_cast<std::int64_t>(bucket.phase));
+  facts.add(static_cast<std::int64_t>(bucket.owner.phase));
   facts.add(static_cast<std::int64_t>(bucket.dtype));
   facts.add(static_cast<std::int64_t>(bucket.costed));
   facts.add(static_cast<std::int64_t>(bucket.time_ns.has_value()));
@@ -101,20 +101,20 @@ std::string_view stem_of(std::string_view name) { return name.substr(0, name.fin
 // A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
 std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& children) {
   std::vector<std::vector<std::string>> facts(data.modules.size());
-  for (const auto& bucket : data.ops) facts[index_of(bucket.module)].push_back(facts_of_bucket(bucket));
+  for (const auto& bucket : data.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
   for (const auto& time : data.times) {
     FactText text;
     text.add("time");
-    text.add(static_cast<std::int64_t>(time.phase));
+    text.add(static_cast<std::int64_t>(time.owner.phase));
     for (const std::int64_t fact : {time.calls, std::ssize(time.self_ns), std::ssize(time.host_self_ns)})
       text.add(fact);
-    facts[index_of(time.module)].push_back(text.take());
+    facts[index_of(time.owner.module)].push_back(text.take());
   }
   for (const auto& counters : data.module_counters) {
     FactText text;
     text.add("counters");
-    text.add(static_cast<std::int64_t>(counters.phase));
-    facts[index_of(counters.module)].push_back(text.take());
+    text.add(static_cast<std::int64_t>(counters.owner.phase));
+    facts[index_of(counters.owner.module)].push_back(text.take());
   }
   std::map<std::string, std::size_t> known;
   std::vector<std::size_t> kinds(data.modules.size());
@@ -251,14 +251,15 @@ namespace {
 
 template <class Items>
 void move_to(Items& items, const std::vector<ModuleId>& new_ids) {
-  for (auto& item : items) item.module = new_ids[index_of(item.module)];
+  for (auto& item : items) item.owner.module = new_ids[index_of(item.owner.module)];
 }
 
-std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times) {
+std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times, const std::vector<ModuleId>& new_ids) {
   std::map<ModuleId, DeviceTime> sums;
   for (const auto& time : times) {
-    auto& sum = sums[time.module];
-    sum.module = time.module;
+    const auto module = new_ids[index_of(time.module)];
+    auto& sum = sums[module];
+    sum.module = module;
     sum.busy_ns = saturating_add(sum.busy_ns, time.busy_ns);
     sum.idle_ns = saturating_add(sum.idle_ns, time.idle_ns);
     sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
@@ -386,10 +387,9 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
   move_to(folded_data->ops, new_ids);
   move_to(folded_data->times, new_ids);
   move_to(folded_data->kernels, new_ids);
-  move_to(folded_data->device_times, new_ids);
   move_to(folded_data->module_counters, new_ids);
   move_to(folded_data->collectives.exposed_in, new_ids);
-  folded_data->device_times = added_up(folded_data->device_times);
+  folded_data->device_times = added_up(folded_data->device_times, new_ids);
   return folding;
 }
 

@@ -78,8 +78,8 @@ template <class Struct>
 void write_members(JsonWriter& json, const Struct& object) {
   [[maybe_unused]] static const Struct kDefault{};
   for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written when) {
-    const auto& value = object.*member;
-    if (when == Written::unless_default && value == kDefault.*member) return;
+    const auto& value = std::invoke(member, object);
+    if (when == Written::unless_default && value == std::invoke(member, kDefault)) return;
     json.key(name);
     write_value(json, value);
   });
@@ -94,7 +94,8 @@ void write_table(JsonWriter& json, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     json.break_line();
     json.begin_array();
-    for_each_member(Of<Row>{}, [&](std::string_view, auto member, Written) { write_value(json, row.*member); });
+    for_each_member(Of<Row>{},
+                    [&](std::string_view, auto member, Written) { write_value(json, std::invoke(member, row)); });
     json.end_array();
   }
   json.end_array();
@@ -161,7 +162,7 @@ void read_members(JsonReader& json, Struct& to) {
       is_member = true;
       if (seen.test(at)) json.refuse("is there twice");
       seen.set(at);
-      read_value(json, to.*member);
+      read_value(json, std::invoke(member, to));
     });
     if (!is_member) json.skip();
   }
@@ -204,7 +205,7 @@ void read_table(JsonReader& json, std::vector<Row>& to) {
         json.begin_array();
         for_each_member(Of<Row>{}, [&](std::string_view, auto member, Written) {
           if (!json.next_item()) json.refuse("is shorter than 'columns'");
-          read_value(json, row.*member);
+          read_value(json, std::invoke(member, row));
         });
         if (json.next_item()) json.refuse("is longer than 'columns'");
       }

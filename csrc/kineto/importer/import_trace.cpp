@@ -109,7 +109,7 @@ Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
                  ": give a card that is like it (--device), or roofs that were measured there (roofprof ceilings "
                  "--json FILE)");
   }
-  const auto count = observed.steps;
+  const auto count = observed.runs.steps;
   auto data = join(std::move(observed));
   if (mean && count > 0) data = mean_of_steps(std::move(data), count);
   return make_report(std::make_shared<const ProfileData>(std::move(data)), {});

@@ -112,10 +112,10 @@ void CollectiveLog::computed(Ticks start, Ticks end) {
   }
 }
 
-void CollectiveLog::ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end) {
+void CollectiveLog::ran(const Owner& owner, Ticks start, Ticks end) {
   const std::lock_guard lock(mutex_);
   seen_.all_ran = seen_.all_ran && seen_.ran.size() < kComputedKept;
-  if (seen_.all_ran) seen_.ran.push_back({module, phase, region, start, end});
+  if (seen_.all_ran) seen_.ran.push_back({owner, start, end});
 }
 
 CollectiveLog::Seen CollectiveLog::seen() const {
@@ -150,7 +150,7 @@ PassCollectives CollectiveLog::collect(const std::function<std::int64_t(Place)>&
     }
   }
   for (const auto& ran : seen.ran) {
-    pass.ran.push_back({ran.module, ran.phase, ran.region, to_ns(ran.start), to_ns(ran.end)});
+    pass.ran.push_back({ran.owner, to_ns(ran.start), to_ns(ran.end)});
   }
   pass.all_ran = seen.all_ran;
   for (const auto& [start, end] : seen.computed) pass.computed.push_back({to_ns(start), to_ns(end)});

@@ -55,7 +55,7 @@ class CollectiveLog {
   // Notes that an op which overlaps a call computed meanwhile.
   void computed(Ticks start, Ticks end);
   // Notes that a thread ran code of that module meanwhile.
-  void ran(ModuleId module, Phase phase, RegionId region, Ticks start, Ticks end);
+  void ran(const Owner& owner, Ticks start, Ticks end);
 
   // Returns what was seen so far, without what ends later. `op_of` gives the index into Pass::ops; -1: the op is not in
   // it.
@@ -74,9 +74,7 @@ class CollectiveLog {
     Place place{nullptr, 0};
   };
   struct Ran {
-    ModuleId module = kModel;
-    Phase phase = Phase::forward;
-    RegionId region = kNoRegion;
+    Owner owner;
     Ticks start = 0;
     Ticks end = 0;
   };

@@ -180,7 +180,7 @@ py::dict event_columns_of(const std::vector<Row>& rows) {
   py::dict columns;
   for_each_member(Of<Row>{}, [&](std::string_view name, auto member, Written) {
     py::list column(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) column[i] = plain_value(rows[i].*member);
+    for (std::size_t i = 0; i < rows.size(); ++i) column[i] = plain_value(std::invoke(member, rows[i]));
     columns[py::str(name.data(), name.size())] = column;
   });
   return columns;

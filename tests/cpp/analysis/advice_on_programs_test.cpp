@@ -87,7 +87,7 @@ RulesTold rules_of_attention(const std::vector<OpBucket>& ops) {
   std::int64_t all_ns = 0;
   for (const auto& op : ops) {
     auto& bucket = net.op(op.op, attention, work_of(1'000'000, 10), op.time_ns, 2);
-    bucket.phase = op.phase;
+    bucket.owner.phase = op.owner.phase;
     bucket.work.input_elements = op.work.input_elements;
     bucket.work.output_elements = op.work.output_elements;
     all_ns += *op.time_ns;
@@ -104,7 +104,7 @@ OpBucket op_of(const std::string& name, std::int64_t time_ns, std::int64_t in = 
   OpBucket bucket;
   bucket.op = name;
   bucket.time_ns = time_ns;
-  bucket.phase = phase;
+  bucket.owner.phase = phase;
   bucket.work.input_elements = in;
   bucket.work.output_elements = out;
   return bucket;
@@ -196,8 +196,8 @@ TEST(AdviceOnPrograms, ExposedCommunicationOfAllModulesTogether) {
                                        .time_ns = 700,
                                        .exposed_ns = 600,
                                        .exposed_known = true}};
-  net.data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 200},
-                                     {0, kOutside, Phase::forward, kNoRegion, 400}};
+  net.data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 200},
+                                     {0, {kOutside, Phase::forward, kNoRegion}, 400}};
   const testing::Derived report = net.derived();
   const auto advice = report.advice();
   ASSERT_EQ(advice.size(), 1U);

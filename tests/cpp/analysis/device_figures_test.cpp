@@ -161,13 +161,13 @@ TEST(DeviceFigures, DataThatContradictsItselfIsRefused) {
     }
     return "no error";
   };
-  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().module = 9; }),
+  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().owner.module = 9; }),
             "kernel '' belongs to no module of the profile");
   EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().bucket = 0; }),
             "kernel '' belongs to no op of the profile");
   EXPECT_EQ(message([](ProfileData& data) { data.device_times.emplace_back().module = -1; }),
             "a time of the device belongs to no module of the profile");
-  EXPECT_EQ(message([](ProfileData& data) { data.module_counters.emplace_back().module = 3; }),
+  EXPECT_EQ(message([](ProfileData& data) { data.module_counters.emplace_back().owner.module = 3; }),
             "a counter belongs to no module of the profile");
 }
 

@@ -67,8 +67,8 @@ TEST(Hotspots, ExposedCommunicationIsApart) {
                                        .time_ns = 2'000,
                                        .exposed_ns = 1'700,
                                        .exposed_known = true}};
-  net.data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 700},
-                                     {0, net.slow, Phase::forward, kNoRegion, 1'000}};
+  net.data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 700},
+                                     {0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
   std::int64_t sum = 0;
   std::map<std::pair<std::string, std::string>, std::int64_t> wasted;
   for (const auto& row : net.top(100)) {

@@ -276,7 +276,7 @@ TEST(Join, OneRunHasNoSpread) {
 
 TEST(Join, PhasesOfAModuleAddUp) {
   Net net;
-  net.op("aten::convolution_backward", net.conv, work_of(160'000'000, 500'000), 200'000).phase = Phase::backward;
+  net.op("aten::convolution_backward", net.conv, work_of(160'000'000, 500'000), 200'000).owner.phase = Phase::backward;
   net.time(net.conv, {210'000, 210'000}, 1, Phase::backward);
   const testing::Derived report = net.derived();
   EXPECT_EQ(report.row("stem.conv").time_ns, 160'000 + 210'000);
@@ -352,10 +352,10 @@ TEST(Join, DataThatContradictsItselfIsRefused) {
   parent.data.modules.back().parent = 99;
   EXPECT_THROW(parent.derived(), std::invalid_argument);
   Net owner;
-  owner.data.ops[0].module = 99;
+  owner.data.ops[0].owner.module = 99;
   EXPECT_THROW(owner.derived(), std::invalid_argument);
   Net time;
-  time.data.times[0].module = -2;
+  time.data.times[0].owner.module = -2;
   EXPECT_THROW(time.derived(), std::invalid_argument);
   Net chosen;
   chosen.data.runs.chosen = 2;

@@ -92,7 +92,7 @@ TEST(Siblings, DifferInNothingButTimes) {
   EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().op = "aten::addmm"; }), Names{});
   EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().costed = false; }), Names{});
   EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().time_ns.reset(); }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().phase = Phase::recompute; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().owner.phase = Phase::recompute; }), Names{});
   EXPECT_EQ(groups_after([](Layers& net) { net.data.times.back().calls = 2; }), Names{});
   EXPECT_EQ(groups_after([](Layers& net) { net.data.unobserved["layers.2.mlp"] = 1; }), Names{});
 }

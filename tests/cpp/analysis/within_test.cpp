@@ -25,9 +25,9 @@ ProfileBuilder looped() {
   net.data.regions = {
       {kNoRegion, "prefill", 1, {700, 800}}, {kNoRegion, "decode", 2, {900, 950}}, {kDecode, "step", 3, {500, 550}}};
   const auto add = [&](RegionId region, std::int64_t calls) {
-    net.op("aten::linear", layer, work_of(1'000 * calls, 100 * calls), 100 * calls, calls).region = region;
+    net.op("aten::linear", layer, work_of(1'000 * calls, 100 * calls), 100 * calls, calls).owner.region = region;
     net.time(layer, {200 * calls, 210 * calls}, calls);
-    net.data.times.back().region = region;
+    net.data.times.back().owner.region = region;
   };
   add(kPrefill, 5);
   add(kDecode, 1);
@@ -101,18 +101,18 @@ TEST(Within, KeepsKernelsAndTheirOps) {
   for (std::int64_t op = 0; op < 4; ++op) {
     KernelBucket kernel;
     kernel.name = "gemm";
-    kernel.module = 3;
+    kernel.owner.module = 3;
     kernel.op = "aten::linear";
     kernel.bucket = op;
-    kernel.region = net.data.ops[static_cast<std::size_t>(op)].region;
+    kernel.owner.region = net.data.ops[static_cast<std::size_t>(op)].owner.region;
     kernel.instances = 1;
     kernel.total_ns = 10;
     net.data.kernels.push_back(kernel);
   }
   const auto decode = within_region(net.data, "decode");
   ASSERT_EQ(decode.kernels.size(), 2);
-  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[0].bucket)].region, kDecode);
-  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[1].bucket)].region, kStep);
+  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[0].bucket)].owner.region, kDecode);
+  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[1].bucket)].owner.region, kStep);
 }
 
 TEST(Within, NamesTheClosestOfWhatIsNotThere) {
@@ -130,7 +130,7 @@ TEST(Within, NamesTheClosestOfWhatIsNotThere) {
 
 TEST(Within, RefusesRegionsThatContradictThemselves) {
   auto net = looped();
-  net.data.ops.front().region = 9;
+  net.data.ops.front().owner.region = 9;
   EXPECT_THROW(net.derived(), std::invalid_argument);
   net = looped();
   net.data.regions.front().parent = 2;

@@ -22,7 +22,7 @@ struct Net : testing::ObservedBuilder {
     observed.torch_nn.emplace();
     observed.torch_nn->sights = {CallSight::custom, CallSight::no_module,   CallSight::no_module,
                                  CallSight::custom, CallSight::intercepted, CallSight::container};
-    observed.counting.clocks = {{kModel, Phase::forward, 1, 10}, {layer, Phase::forward, 2, 10}};
+    observed.counting.clocks = {{{kModel, Phase::forward}, 1, 10}, {{layer, Phase::forward}, 2, 10}};
     observed.counting.ops = {op_in_pass(1, "aten::linear", layer, 2, 5)};
   }
   Module made(ModuleId id) const { return join(observed).modules.at(index_of(id)); }
@@ -72,7 +72,7 @@ TEST(Attribution, AModuleTellsOfItsCallsInAnyOfItsRows) {
   net.observed.modules[index_of(again)].same_as = net.custom;
   net.observed.torch_nn->sights.push_back(CallSight::custom);
   EXPECT_FALSE(net.made(net.custom).calls_visible);
-  net.observed.counting.clocks.push_back({again, Phase::forward, 1, 10});
+  net.observed.counting.clocks.push_back({{again, Phase::forward}, 1, 10});
   EXPECT_TRUE(net.made(net.custom).calls_visible);
   EXPECT_TRUE(net.made(again).calls_visible);
 }

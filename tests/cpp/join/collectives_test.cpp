@@ -82,7 +82,7 @@ TEST(ExposedByPlace, IsWhatRanMeanwhile) {
     }
     for (std::int64_t at = 0; at < 1'000;) {  // one thread, always somewhere
       const auto end = at + 1 + next(200);
-      pass.ran.push_back({static_cast<ModuleId>(next(3)), Phase::forward, kNoRegion, at, end});
+      pass.ran.push_back({{static_cast<ModuleId>(next(3)), Phase::forward, kNoRegion}, at, end});
       at = end;
     }
     std::map<std::pair<std::int64_t, ModuleId>, double> truth;
@@ -92,12 +92,12 @@ TEST(ExposedByPlace, IsWhatRanMeanwhile) {
       const auto under_way = std::ranges::count_if(calls, is_at);
       const auto place = std::ranges::find_if(pass.ran, is_at);
       for (const auto& call : calls) {
-        if (is_at(call)) truth[{call.collective, place->module}] += 1.0 / static_cast<double>(under_way);
+        if (is_at(call)) truth[{call.collective, place->owner.module}] += 1.0 / static_cast<double>(under_way);
       }
     }
     std::map<std::pair<std::int64_t, ModuleId>, double> found;
     for (const auto& part : exposed_by_place(calls, pass)) {
-      found[{part.collective, part.module}] = static_cast<double>(part.exposed_ns);
+      found[{part.collective, part.owner.module}] = static_cast<double>(part.exposed_ns);
     }
     for (const auto& [key, ns] : truth) EXPECT_NEAR(found[key], ns, 0.5 + 1e-9);
   }
@@ -143,11 +143,11 @@ TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
 
 TEST(CollectiveData, ExposedTimeIsWhereItWasWaitedFor) {
   auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}}, {{140, 170}});
-  pass.collectives.ran = {{3, Phase::backward, 1, 90, 120}, {kOutside, Phase::forward, kNoRegion, 120, 300}};
+  pass.collectives.ran = {{{3, Phase::backward, 1}, 90, 120}, {{kOutside, Phase::forward, kNoRegion}, 120, 300}};
   const auto data = collective_data(pass, &pass, {pass.ops[0].key});
-  const std::vector<ExposedIn> places = {{0, kOutside, Phase::forward, kNoRegion, 20},
-                                         {0, 3, Phase::backward, 1, 20},
-                                         {1, kOutside, Phase::forward, kNoRegion, 30}};
+  const std::vector<ExposedIn> places = {{0, {kOutside, Phase::forward, kNoRegion}, 20},
+                                         {0, {3, Phase::backward, 1}, 20},
+                                         {1, {kOutside, Phase::forward, kNoRegion}, 30}};
   EXPECT_EQ(data.exposed_in, places);
   pass.collectives.all_ran = false;
   EXPECT_TRUE(collective_data(pass, &pass, {pass.ops[0].key}).exposed_in.empty());

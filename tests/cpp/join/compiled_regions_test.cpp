@@ -35,14 +35,15 @@ struct Compiled : testing::ObservedBuilder {
   Compiled() {
     observed.modules[index_of(list)].has_forward = false;
     eager.ops = {linear(layer, 2, 20), linear(listed, 1, 10), linear(head, 1, 10)};
-    eager.clocks = {{kModel, Phase::forward, 1, 5},  {part, Phase::forward, 1, 5},   {layer, Phase::forward, 2, 30},
-                    {listed, Phase::forward, 1, 15}, {layer, Phase::backward, 0, 9}, {head, Phase::forward, 1, 15}};
+    eager.clocks = {{{kModel, Phase::forward}, 1, 5}, {{part, Phase::forward}, 1, 5},
+                    {{layer, Phase::forward}, 2, 30}, {{listed, Phase::forward}, 1, 15},
+                    {{layer, Phase::backward}, 0, 9}, {{head, Phase::forward}, 1, 15}};
     compiled.ops = {linear(part, 1, 25), linear(layer, 1, 10), linear(head, 1, 11), region(part, 1, 40)};
-    compiled.clocks = {{kModel, Phase::forward, 1, 6},
-                       {part, Phase::forward, 1, 70},
-                       {layer, Phase::forward, 1, 14},
-                       {part, Phase::backward, 0, 20},
-                       {head, Phase::forward, 1, 16}};
+    compiled.clocks = {{{kModel, Phase::forward}, 1, 6},
+                       {{part, Phase::forward}, 1, 70},
+                       {{layer, Phase::forward}, 1, 14},
+                       {{part, Phase::backward}, 0, 20},
+                       {{head, Phase::forward}, 1, 16}};
     compiled.wall_ns = 126;
   }
 
@@ -102,7 +103,7 @@ TEST(CompiledRegions, APassThatWasCountedCompiledSaysWhatItMisses) {
 TEST(CompiledRegions, AFunctionThatWasCompiledMayHaveCalledAnyModule) {
   Compiled net;
   net.compiled.ops = {region(kOutside, 1, 40)};
-  net.compiled.clocks = {{kOutside, Phase::forward, 0, 60}};
+  net.compiled.clocks = {{{kOutside, Phase::forward}, 0, 60}};
   const testing::Derived report = net.derived_of(net.compiled, net.compiled);
   for (const auto& row : report.rows()) EXPECT_TRUE(row.incomplete) << row.path;
   EXPECT_FALSE(report.row("").calls);
@@ -112,10 +113,10 @@ TEST(CompiledRegions, AStepThatWasCompiledHasTheTimeOfTheModelAndOfTheOptimizer)
   Compiled net;
   net.eager.ops.push_back(op_in_pass(3, "aten::mse_loss", kOutside, 1, 5));
   net.eager.ops.push_back(op_in_pass(4, "aten::add_", kOptimizer, 1, 5, Phase::optimizer));
-  net.eager.clocks.push_back({kOutside, Phase::forward, 0, 8});
-  net.eager.clocks.push_back({kOptimizer, Phase::optimizer, 1, 8});
+  net.eager.clocks.push_back({{kOutside, Phase::forward}, 0, 8});
+  net.eager.clocks.push_back({{kOptimizer, Phase::optimizer}, 1, 8});
   net.compiled.ops = {region(kOutside, 1, 90)};
-  net.compiled.clocks = {{kOutside, Phase::forward, 0, 100}};
+  net.compiled.clocks = {{{kOutside, Phase::forward}, 0, 100}};
   const testing::Derived report = net.derived_of(net.eager, net.compiled);
   for (const auto& row : report.rows()) {
     if (row.path == "(outside)") continue;

@@ -106,7 +106,7 @@ TEST(DeviceJoin, PhasesAndModulesThatOnlyTheDeviceSawGetTimes) {
   EXPECT_EQ(report.coverage().unattributed_kernels, 0);
   std::map<Phase, std::int64_t> by_phase;
   for (const auto& time : builder.data.times) {
-    if (time.module == fc) by_phase[time.phase] = time.self_ns.at(0);
+    if (time.owner.module == fc) by_phase[time.owner.phase] = time.self_ns.at(0);
   }
   EXPECT_EQ(by_phase, (std::map<Phase, std::int64_t>{{Phase::forward, 100}, {Phase::backward, 60}}));
 }
@@ -123,7 +123,7 @@ TEST(DeviceJoin, WhatNoScopeLaunchedStandsOutsideAndIsCounted) {
   EXPECT_EQ(report.coverage().unattributed_kernels, 2);
   const KernelBucket& stray = bucket_named(builder.data, "stray");
   EXPECT_FALSE(stray.attributed);
-  EXPECT_EQ(stray.module, kOutside);
+  EXPECT_EQ(stray.owner.module, kOutside);
   EXPECT_EQ(stray.instances, 2);
   EXPECT_EQ(report.total().time_ns, 17);
 }

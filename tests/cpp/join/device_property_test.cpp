@@ -33,7 +33,7 @@ struct RandomProfile {
       const auto op = below(12) - 3;  // some have none
       const bool known = op >= 0;
       const auto& bucket = builder.data.ops[static_cast<std::size_t>(std::max(op, 0))];
-      run.owner(known ? bucket.module : below(modules), known ? bucket.op : "", known ? op : -1,
+      run.owner(known ? bucket.owner.module : below(modules), known ? bucket.op : "", known ? op : -1,
                 static_cast<Phase>(below(kPhaseCount)));
     }
     const int launches = 1 + below(40);
@@ -59,7 +59,7 @@ struct RandomProfile {
   }
 
   ModuleId module_of(const KernelRecord& record) const {
-    return record.launch < run.run.owners.size() ? run.run.owners[record.launch].module : kOutside;
+    return record.launch < run.run.owners.size() ? run.run.owners[record.launch].owner.module : kOutside;
   }
 
   bool in_subtree(ModuleId id, ModuleId root) const {

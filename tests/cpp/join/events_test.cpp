@@ -18,7 +18,7 @@ struct Kept : testing::ObservedBuilder {
 
   Kept() {
     observed.counting.ops = {op_in_pass(2, "aten::relu", kModel, 1, 20), op_in_pass(1, "aten::linear", layer, 1, 70)};
-    observed.launches = {{}, {{1, layer, Phase::forward, 1}, "aten::linear"}};
+    observed.launches = {{}, {{1, {layer, Phase::forward}, 1}, "aten::linear"}};
   }
 
   // The ops in another order than the counted ones.
@@ -27,7 +27,7 @@ struct Kept : testing::ObservedBuilder {
     pass.ops = {op_in_pass(1, "aten::linear", layer, 1, 70), op_in_pass(2, "aten::relu", kModel, 1, 20)};
     pass.wall_ns = wall_ns;
     auto events = std::make_shared<PassEvents>();
-    events->host = {{.id = 3, .thread = 77, .module = layer, .bucket = 0, .begin_ns = 20, .end_ns = 90},
+    events->host = {{.id = 3, .thread = 77, .owner = {layer}, .bucket = 0, .begin_ns = 20, .end_ns = 90},
                     {.id = 4, .thread = 5, .bucket = 1, .begin_ns = wall_ns, .end_ns = wall_ns + 20},
                     {.id = 1, .kind = EventKind::module, .thread = 77, .begin_ns = -1, .end_ns = 95}};
     pass.events = events;
@@ -83,8 +83,8 @@ Events on_device(const Kept& net, testing::RunBuilder run, std::int64_t trace_st
   run.run.trace.start_ns = trace_start_ns;
   pass.trace_start_ns = -100;
   pass.device = std::make_shared<const DeviceTrace>(run.run.trace);
-  const std::vector<LaunchOwner> owners = {{}, {net.layer, Phase::forward, "aten::linear", 1}};
-  const std::vector<OpKey> keys = {{2, kModel, Phase::forward, 1}, {1, net.layer, Phase::forward, 1}};
+  const std::vector<LaunchOwner> owners = {{}, {{net.layer, Phase::forward}, "aten::linear", 1}};
+  const std::vector<OpKey> keys = {{2, {kModel, Phase::forward}, 1}, {1, {net.layer, Phase::forward}, 1}};
   return with_launches(host_events(pass, keys), pass, owners);
 }
 
@@ -103,7 +103,7 @@ TEST(Events, LaunchesStandOnTheHostsClockWithTheCallThatLaunchedThem) {
   EXPECT_EQ(gemm.end_ns, 440);
   EXPECT_EQ(gemm.stream, 7);
   EXPECT_EQ(gemm.event, 3);
-  EXPECT_EQ(gemm.module, net.layer);
+  EXPECT_EQ(gemm.owner.module, net.layer);
   EXPECT_EQ(gemm.bucket, 1);
   EXPECT_EQ(events.device[1].event, 0);
   EXPECT_EQ(events.device[2].event, 0);

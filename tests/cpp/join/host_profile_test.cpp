@@ -19,9 +19,9 @@ struct TwoLayers : testing::ObservedBuilder {
   Pass pass(std::int64_t wall_ns) const {
     Pass pass;
     pass.ops = {op_in_pass(1, "aten::linear", a, 2, wall_ns / 20), op_in_pass(2, "aten::relu", b, 1, wall_ns / 50)};
-    pass.clocks = {{kModel, Phase::forward, 1, wall_ns * 8 / 10},
-                   {a, Phase::forward, 2, wall_ns / 10},
-                   {b, Phase::forward, 1, wall_ns / 10}};
+    pass.clocks = {{{kModel, Phase::forward}, 1, wall_ns * 8 / 10},
+                   {{a, Phase::forward}, 2, wall_ns / 10},
+                   {{b, Phase::forward}, 1, wall_ns / 10}};
     pass.wall_ns = wall_ns;
     return pass;
   }
@@ -39,7 +39,7 @@ TEST(HostProfile, RowsComeFromTheMedianPassAndSpreadsFromAll) {
   EXPECT_EQ(host.ops[0].time_ns, 100);
   EXPECT_EQ(host.ops[1].time_ns, 40);
   ASSERT_EQ(host.times.size(), 3);
-  EXPECT_EQ(host.times[1].module, net.a);
+  EXPECT_EQ(host.times[1].owner.module, net.a);
   EXPECT_EQ(host.times[1].calls, 2);
   EXPECT_EQ(host.times[1].self_ns, (std::vector<std::int64_t>{300, 100, 200, 400}));
 }

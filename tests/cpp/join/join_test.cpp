@@ -21,9 +21,9 @@ struct OnDevice : testing::ObservedBuilder {
     observed.device = "cuda:0";
     observed.counting = pass(9'000);
     observed.timed = {pass(4'000), pass(5'000)};
-    observed.bare_ns = {8'000, 8'500};
-    observed.warmup = 3;
-    observed.launches = {{}, {{1, layer, Phase::forward, 1}, "aten::linear"}};
+    observed.runs.bare_ns = {8'000, 8'500};
+    observed.runs.warmup = 3;
+    observed.launches = {{}, {{1, {layer, Phase::forward}, 1}, "aten::linear"}};
     observed.on_device.emplace();
     observed.on_device->compute_capability = "9.0";
   }
@@ -33,7 +33,7 @@ struct OnDevice : testing::ObservedBuilder {
     run.kernel("gemm", 1, 0, kernel_ns);
     Pass pass;
     pass.ops = {op_in_pass(1, "aten::linear", layer, 1, 70)};
-    pass.clocks = {{kModel, Phase::forward, 1, 900}, {layer, Phase::forward, 1, 100}};
+    pass.clocks = {{{kModel, Phase::forward}, 1, 900}, {{layer, Phase::forward}, 1, 100}};
     pass.wall_ns = 2 * kernel_ns;
     pass.device = std::make_shared<const DeviceTrace>(run.run.trace);
     return pass;
@@ -43,7 +43,7 @@ struct OnDevice : testing::ObservedBuilder {
 TEST(Join, PutsTogetherWhatWasObserved) {
   OnDevice net;
   net.observed.partial = true;
-  net.observed.steps = 7;
+  net.observed.runs.steps = 7;
   net.observed.environment = {{"torch", "2.11.0"}};
   const auto data = join(net.observed);
   EXPECT_EQ(data.model, "Net");
@@ -70,7 +70,7 @@ struct Traced : testing::ObservedBuilder {
     unsized.work = {};
     observed.counting.ops = {traced, unsized};
     if (calls_on_data > 0) observed.counting.ops.push_back(op_in_pass(1, "aten::linear", layer, calls_on_data, 20));
-    observed.counting.clocks = {{kModel, Phase::forward, 1, 900}, {layer, Phase::forward, 1, 100}};
+    observed.counting.clocks = {{{kModel, Phase::forward}, 1, 900}, {{layer, Phase::forward}, 1, 100}};
     observed.counting.failures = {{"aten::mm", "no size"}};
   }
 };
@@ -100,7 +100,7 @@ TEST(Join, CallsOfPackagesAreUncostedAndSaid) {
   package.costed = false;
   package.work = {};
   net.observed.counting.ops = {package};
-  net.observed.counting.clocks = {{kModel, Phase::forward, 1, 900}, {holder, Phase::forward, 2, 100}};
+  net.observed.counting.clocks = {{{kModel, Phase::forward}, 1, 900}, {{holder, Phase::forward}, 2, 100}};
   const testing::Derived report = net.derived();
   EXPECT_TRUE(report.row("holder").incomplete);
   EXPECT_EQ(report.coverage().uncosted.at(std::string(kCompiledPackage)), 2);

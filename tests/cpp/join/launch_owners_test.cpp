@@ -12,14 +12,13 @@ constexpr std::uint32_t kNonzero = 1;
 constexpr std::uint32_t kNeg = 2;
 
 OpKey inputs_of(std::uint32_t op, std::uint64_t signature, Phase phase = Phase::forward) {
-  return {op, kLayer, phase, signature};
+  return {op, {kLayer, phase}, signature};
 }
 
 OpBucket bucket(const std::string& op, Phase phase = Phase::forward) {
   OpBucket bucket;
   bucket.op = op;
-  bucket.module = kLayer;
-  bucket.phase = phase;
+  bucket.owner = {kLayer, phase};
   return bucket;
 }
 
@@ -58,11 +57,11 @@ TEST(LaunchOwners, InCompiledCodeAreTheRegions) {
 }
 
 TEST(LaunchOwners, OfAModuleItselfHaveNoOp) {
-  const auto owners = launch_owners({{}, {{0, kLayer, Phase::backward, 0}, ""}}, {}, {});
+  const auto owners = launch_owners({{}, {{0, {kLayer, Phase::backward}, 0}, ""}}, {}, {});
   ASSERT_EQ(owners.size(), 2);
-  EXPECT_EQ(owners[kNoLaunch].module, kOutside);
-  EXPECT_EQ(owners[1].module, kLayer);
-  EXPECT_EQ(owners[1].phase, Phase::backward);
+  EXPECT_EQ(owners[kNoLaunch].owner.module, kOutside);
+  EXPECT_EQ(owners[1].owner.module, kLayer);
+  EXPECT_EQ(owners[1].owner.phase, Phase::backward);
   EXPECT_EQ(owners[1].op, "");
   EXPECT_EQ(owners[1].bucket, -1);
 }

@@ -350,13 +350,13 @@ TEST(ObservedTrace, StepsWithoutAnyOpAreNone) {
                         .range("ProfilerStep#5", 200, 50);
   for (const auto& steps : {std::optional<StepRange>(), std::optional(StepRange(0, 9))}) {
     const auto observed = observed_of(text, steps);
-    EXPECT_EQ(observed.steps, 2);
-    EXPECT_EQ(observed.step_ns, (std::vector<std::int64_t>{100 * kUs, 100 * kUs}));
+    EXPECT_EQ(observed.runs.steps, 2);
+    EXPECT_EQ(observed.runs.step_ns, (std::vector<std::int64_t>{100 * kUs, 100 * kUs}));
     EXPECT_NE(note_of(observed.notes, "trace-lacks").find("1 step of the trace without any op"), std::string::npos);
   }
   EXPECT_THROW(observed_of(text, StepRange(5, 5)), TraceError);
   const auto kernels = TraceText().range("ProfilerStep#3", 0, 100).kernel("gemm", 1, 20, 30);
-  EXPECT_EQ(observed_of(kernels).steps, 1) << "without ops nothing tells";
+  EXPECT_EQ(observed_of(kernels).runs.steps, 1) << "without ops nothing tells";
 }
 
 // A time that lies decades from all others would make the window decades long: it is damaged.

@@ -35,7 +35,7 @@ struct Placed {
     }
     return "no event " + name;
   }
-  std::string shown(const Place& place) const {
+  std::string shown(const Owner& place) const {
     const auto id = index_of(place.module);
     const auto path = id < places.modules.size() ? places.modules[id].path
                                                  : "scope " + places.regions[id - places.modules.size()].name;
@@ -48,7 +48,7 @@ struct Placed {
   // The time of a place's own code in microseconds, by its text above; -1: it has no clock.
   std::int64_t self(const std::string& wanted) const {
     for (const auto& clock : places.clocks) {
-      if (shown({clock.module, clock.phase, clock.region}) == wanted) return clock.self_ns / 1000;
+      if (shown(clock.owner) == wanted) return clock.self_ns / 1000;
     }
     return -1;
   }

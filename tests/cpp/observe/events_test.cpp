@@ -79,7 +79,7 @@ TEST(KeptEvents, LieWithinTheModulesCallAndThePass) {
   const auto& events = pass.events->host;
   const auto model = std::ranges::find(events, EventKind::module, &Event::kind);
   ASSERT_NE(model, events.end());
-  EXPECT_EQ(model->module, kModel);
+  EXPECT_EQ(model->owner.module, kModel);
   EXPECT_GE(model->begin_ns, 0);
   EXPECT_LE(model->end_ns, pass.wall_ns);
   for (const auto& event : events) {

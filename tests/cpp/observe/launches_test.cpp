@@ -119,8 +119,8 @@ at::Tensor call(const char* name, const at::Tensor& x) {
 }
 
 std::string described(const LaunchOwner& owner) {
-  return std::to_string(owner.module) + " " + std::string(kPhaseNames[static_cast<std::size_t>(owner.phase)]) + " " +
-         owner.op;
+  return std::to_string(owner.owner.module) + " " +
+         std::string(kPhaseNames[static_cast<std::size_t>(owner.owner.phase)]) + " " + owner.op;
 }
 
 struct Told {
@@ -173,12 +173,12 @@ TEST(Launches, BelongToTheOpThatCounts) {
   EXPECT_TRUE(seen.recorder.balanced());
   const auto& bucket = seen.ops.at(static_cast<std::size_t>(seen.owners.at(seen.recorder.ids[2]).bucket));
   EXPECT_EQ(bucket.op, "aten::linear");
-  EXPECT_EQ(bucket.module, kLayer);
+  EXPECT_EQ(bucket.owner.module, kLayer);
 }
 
 TEST(Launches, TheFirstOwnerStandsForNone) {
   const auto seen = told([] {});
-  EXPECT_EQ(seen.owners.at(kNoLaunch).module, kOutside);
+  EXPECT_EQ(seen.owners.at(kNoLaunch).owner.module, kOutside);
   EXPECT_TRUE(seen.owners.at(kNoLaunch).op.empty());
 }
 

@@ -258,7 +258,7 @@ TEST(Session, TimesScopesAndOpsConsistently) {
   std::int64_t in_model = 0;
   for (const auto& clock : pass.clocks) {
     scopes += clock.self_ns;
-    if (clock.module == kModel) in_model = clock.self_ns;
+    if (clock.owner.module == kModel) in_model = clock.self_ns;
   }
   std::int64_t ops = 0;
   for (const auto& op : pass.ops) ops += op.time_ns;

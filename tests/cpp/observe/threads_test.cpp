@@ -197,7 +197,7 @@ TEST(Threads, KeepNothingOfAPassThatEndedForTheNext) {
   EXPECT_EQ(calls_of(pass, "aten::neg"), 0);
   EXPECT_EQ(calls_of(pass, "aten::exp"), 1);
   ASSERT_EQ(pass.clocks.size(), 1U);
-  EXPECT_EQ(pass.clocks.front().module, kLayer + 1);
+  EXPECT_EQ(pass.clocks.front().owner.module, kLayer + 1);
 }
 
 TEST(Threads, RunTheBackwardOfAForwardElsewhere) {

@@ -34,7 +34,7 @@ class SimulatedGpu : public SampleModel {
               int instances = 1) {
     const OpBucket& bucket = data.ops[static_cast<std::size_t>(op)];
     const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_time_ns);
-    const auto place = run.owner(bucket.module, bucket.op, op);
+    const auto place = run.owner(bucket.owner.module, bucket.op, op);
     for (int i = 0; i < instances; ++i) {
       const auto ns = static_cast<std::int64_t>(least / efficiency / instances) + 40 * i;
       now_ns += wait_ns;

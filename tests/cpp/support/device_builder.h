@@ -33,7 +33,7 @@ class RunBuilder {
  public:
   // The id of launches that belong there. Ids begin with 1, as 0 is nobody's.
   LaunchId owner(ModuleId module, const std::string& op = "", std::int64_t bucket = -1, Phase phase = Phase::forward) {
-    run.owners.push_back({module, phase, op, bucket});
+    run.owners.push_back({{module, phase}, op, bucket});
     return run.owners.size() - 1;
   }
 
@@ -88,7 +88,7 @@ class DeviceProfileBuilder : public ProfileBuilder {
 
   // What the clock saw of a module, one figure for each run.
   void clock(ModuleId module, std::vector<std::int64_t> self_ns, std::int64_t calls = 1, Phase phase = Phase::forward) {
-    data.times.push_back({module, phase, calls, std::move(self_ns), {}});
+    data.times.push_back({{module, phase}, calls, std::move(self_ns), {}});
   }
 
   std::int64_t op_index(const std::string& name, ModuleId module, const Work& work, std::int64_t calls = 1) {

@@ -21,7 +21,7 @@ inline std::vector<std::string> texts_of(const std::vector<Note>& notes) {
 inline Pass::Op op_in_pass(std::uint32_t number, const std::string& name, ModuleId module, std::int64_t calls,
                            std::int64_t time_ns, Phase phase = Phase::forward) {
   Pass::Op op;
-  op.key = {number, module, phase, 1};
+  op.key = {number, {module, phase}, 1};
   op.name = name;
   op.dtype = DType::fp32;
   op.calls = calls;
@@ -38,10 +38,7 @@ class ObservedBuilder {
  public:
   ObservedBuilder() {
     const ProfileBuilder empty;
-    observed.model = empty.data.model;
-    observed.device = empty.data.device;
-    observed.mode = empty.data.mode;
-    observed.ceilings = empty.data.ceilings;
+    static_cast<RunInfo&>(observed) = empty.data;
     observed.modules = empty.data.modules;
   }
 

@@ -89,7 +89,7 @@ class ProfileBuilder {
                std::int64_t calls = 1) {
     OpBucket bucket;
     bucket.op = name;
-    bucket.module = module;
+    bucket.owner.module = module;
     bucket.dtype = DType::fp32;
     bucket.work = work;
     bucket.calls = calls;
@@ -105,7 +105,7 @@ class ProfileBuilder {
     if (data.runs.total_ns.size() < self_ns.size()) data.runs.total_ns.resize(self_ns.size());
     for (std::size_t run = 0; run < self_ns.size(); ++run) data.runs.total_ns[run] += self_ns[run];
     if (!self_ns.empty()) data.runs.chosen = 0;
-    data.times.push_back({module, phase, calls, std::move(self_ns), {}});
+    data.times.push_back({{module, phase}, calls, std::move(self_ns), {}});
   }
 
   Derived derived() const { return Derived(data); }

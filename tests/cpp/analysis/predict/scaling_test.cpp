@@ -136,7 +136,7 @@ TEST(SetBatch, OfATrainingStepIsRefused) {
   Counted counted(1);
   auto& update = counted.op("aten::add_", kOptimizer, relu_work(160));
   update.shapes = "10x16, 10x16";
-  update.phase = Phase::optimizer;
+  update.owner.phase = Phase::optimizer;
   EXPECT_THROW(set_batch(counted.data, 8), std::invalid_argument);
   expect_work(counted.data.ops.back().work, relu_work(160));
 }

@@ -136,8 +136,8 @@ struct WaitedElsewhere : AllReduces {
     time(kOutside, {600});
     op("aten::add", kOutside, work_of(0, 50'000), 50);  // 50,000 bytes of L2: 50 ns
     data.mode = "block";
-    data.collectives.exposed_in = {{0, kModel, Phase::forward, kNoRegion, 8},
-                                   {0, kOutside, Phase::forward, kNoRegion, 492}};
+    data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 8},
+                                   {0, {kOutside, Phase::forward, kNoRegion}, 492}};
   }
 };
 
@@ -201,8 +201,8 @@ TEST(CollectiveRows, WhatContradictsItselfIsRefused) {
   EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
   profile.data.collectives.calls.clear();
   for (const ExposedIn& wrong :
-       {ExposedIn{1, kModel, Phase::forward, 0, 1}, ExposedIn{0, 9, Phase::forward, 0, 1},
-        ExposedIn{0, kModel, Phase::forward, 1, 1}, ExposedIn{0, kModel, Phase::forward, 0, -1}}) {
+       {ExposedIn{1, {kModel, Phase::forward, 0}, 1}, ExposedIn{0, {9, Phase::forward, 0}, 1},
+        ExposedIn{0, {kModel, Phase::forward, 1}, 1}, ExposedIn{0, {kModel, Phase::forward, 0}, -1}}) {
     profile.data.collectives.exposed_in = {wrong};
     EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
   }

@@ -185,7 +185,7 @@ TEST(RankMerger, RegionsAreFoundByTheRegionsAroundThem) {
     const auto outer = static_cast<RegionId>(one.data.regions.size() + 1);
     one.data.regions.push_back({kNoRegion, "step", 2, {50}});
     one.data.regions.push_back({outer, "loss", 2, {20}});
-    one.data.ops[0].region = outer + 1;
+    one.data.ops[0].owner.region = outer + 1;
     merger.add(one.data, "r");
   }
   const auto data = merger.finish();
@@ -195,7 +195,7 @@ TEST(RankMerger, RegionsAreFoundByTheRegionsAroundThem) {
   EXPECT_EQ(data.regions[0].wall_ns, std::vector<std::int64_t>{100});
   EXPECT_EQ(data.regions[1].name, "loss");
   ASSERT_EQ(data.ops.size(), 1);
-  EXPECT_EQ(data.ops[0].region, 2);
+  EXPECT_EQ(data.ops[0].owner.region, 2);
 }
 
 TEST(RankMerger, KernelsOfAllRanksAreOneSample) {
@@ -204,7 +204,7 @@ TEST(RankMerger, KernelsOfAllRanksAreOneSample) {
     OfRank one(rank, 100);
     KernelBucket kernel;
     kernel.name = "gemm";
-    kernel.module = one.layer;
+    kernel.owner.module = one.layer;
     kernel.bucket = 0;
     kernel.device = rank;
     kernel.instances = 2;

@@ -50,8 +50,8 @@ TEST(JsonMembers, DefaultsAreLeftOut) {
 
 TEST(JsonMembers, KeysMayComeInAnyOrderAndOthersAreSkipped) {
   const auto time = read<ModuleTime>(R"({"self_ns": [1, 2], "new": {"a": [1]}, "phase": "backward", "module": 3})");
-  EXPECT_EQ(time.module, 3);
-  EXPECT_EQ(time.phase, Phase::backward);
+  EXPECT_EQ(time.owner.module, 3);
+  EXPECT_EQ(time.owner.phase, Phase::backward);
   EXPECT_EQ(time.self_ns, (std::vector<std::int64_t>{1, 2}));
 }
 
