@@ -3,6 +3,7 @@
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
+#include <functional>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
