@@ -85,26 +85,26 @@ bool computes(const OpCost& line);
 std::optional<Work> cost_of(const OpCall& call);
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line);
 
-// ---- families
+// ---- families (one file each)
 
 std::span<const OpCost> matmul_costs();         // matmul.cpp
 std::span<const OpCost> convolution_costs();    // convolution.cpp
 std::span<const OpCost> attention_costs();      // attention.cpp
 std::span<const OpCost> recurrent_costs();      // recurrent.cpp
 std::span<const OpCost> normalization_costs();  // normalization.cpp: norms, softmax
-std::span<const OpCost> activation_costs();     // elementwise.cpp
+std::span<const OpCost> activation_costs();     // activation.cpp
 std::span<const OpCost> elementwise_costs();    // elementwise.cpp: arithmetic, comparisons
 std::span<const OpCost> reduction_costs();      // reduction.cpp: sums, losses, sorting
 std::span<const OpCost> linalg_costs();         // linalg.cpp: factorisations, solvers, eigenvalues
-std::span<const OpCost> spectral_costs();       // linalg.cpp: Fourier transforms
+std::span<const OpCost> spectral_costs();       // spectral.cpp: Fourier transforms
 std::span<const OpCost> pooling_costs();        // pooling.cpp: pooling, upsampling, grid sampling
 std::span<const OpCost> indexing_costs();       // indexing.cpp: gather, scatter, embedding, masks
 std::span<const OpCost> movement_costs();       // movement.cpp: copies, fills, factories, random numbers
 std::span<const OpCost> quantized_costs();      // quantized.cpp: 8-bit and 4-bit layers, conversions
 std::span<const OpCost> sparse_costs();         // sparse.cpp: by stored values; 2:4 structured
-std::span<const OpCost> nested_costs();         // sparse.cpp: conversions; all else component by component
-std::span<const OpCost> vision_costs();         // pooling.cpp: torchvision's own operators
-std::span<const OpCost> communication_costs();  // movement.cpp: collectives between processes
+std::span<const OpCost> nested_costs();         // nested.cpp: conversions; all else component by component
+std::span<const OpCost> vision_costs();         // vision.cpp: torchvision's own operators
+std::span<const OpCost> communication_costs();  // communication.cpp: collectives between processes
 
 // ---- Nested tensors (torch's strided layout): an op on one is the same op on each of its components.
 

@@ -1,4 +1,4 @@
-"""The helpers that all replacements share: they read the users' arguments and name the paths of modules."""
+"""Helpers that all replacements share: they read arguments, hook modules, set modes and name the paths of modules."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from roofprof.state.snapshot import StateSnapshot
 
 
 class ConventionWarning(UserWarning):
-    """A word of the replaced tool means something else than roofprof's."""
+    """Warns that a word of the replaced tool means something else in roofprof."""
 
 
 _warned: set[str] = set()
 
 
 def warn_once(tool: str, text: str) -> None:
-    """Warn the caller's caller of a word's meaning, the first time for ``tool`` ("thop.profile") in this process."""
+    """Warn the caller's caller about a word's meaning, once for each ``tool`` ("thop.profile") in this process."""
     if tool not in _warned:
         _warned.add(tool)
         warnings.warn(text, ConventionWarning, stacklevel=3)
@@ -38,12 +38,12 @@ def require_module(model: Any) -> None:
 
 
 def positional(inputs: Any) -> tuple[Any, ...]:
-    """Return ``inputs`` as the model's positional arguments: a tuple is several, everything else is the one."""
+    """Return ``inputs`` as the model's positional arguments: a tuple has several, anything else is the only one."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def as_arguments(args: Any) -> tuple[Any, ...]:
-    """Return ``args`` as the model's positional arguments: a list or tuple is several, all else is the one."""
+    """Return ``args`` as the model's positional arguments: a list or tuple has several, all else is the only one."""
     return tuple(args) if isinstance(args, (list, tuple)) else (args,)
 
 
@@ -56,7 +56,7 @@ def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torc
 
 
 def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
-    """Return the callable of a mode: the model, or its ``generate``."""
+    """Return what a mode calls: the model, or its ``generate``."""
     if mode not in {"forward", "generate"}:
         raise ValueError(f'the mode is "forward" or "generate", not {mode!r}')
     generate: Callable[..., Any] | None = getattr(model, "generate", None)
@@ -71,7 +71,7 @@ def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
-    """Warn of the work that figures lack."""
+    """Log warnings about work that the figures lack."""
     coverage = report.coverage
     for op in coverage.uncosted_ops:
         logger.warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
@@ -156,7 +156,7 @@ def attributes(module: torch.nn.Module, **values: Any) -> Iterator[dict[str, Any
 
 
 def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
-    """Return an input from 0 to 1, without drawing from the user's random numbers."""
+    """Return an input of values from 0 to 1, without a draw from the user's random numbers."""
     with torch.random.fork_rng(devices=[]):
         return torch.rand(*size).to(device=device, dtype=dtype)
 
@@ -178,7 +178,7 @@ def unfused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def eager() -> Iterator[None]:
-    """Run compiled code as it was written: code that is fused would lack figures by module, and some of its work."""
+    """Run compiled code as it was written: fused code has no figures by module, and lacks some of its work."""
     if "torch._dynamo" not in sys.modules:
         yield  # nothing is compiled, and asking for it would load the compiler
         return
@@ -187,7 +187,7 @@ def eager() -> Iterator[None]:
 
 
 def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """Undo at the end what the calls in here change in the model; a lazy model gets its sizes and keeps them."""
+    """Undo at the end all changes of the model by calls in here; only the sizes that a lazy model gets stay."""
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         return contextlib.nullcontext()
     return StateSnapshot(model, args, kwargs).undoing()
@@ -201,7 +201,7 @@ def path_in_report(path: str) -> str:
 def named_places(
     module: torch.nn.Module, path: str = "", above: tuple[torch.nn.Module, ...] = ()
 ) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Yield every path of every module, parents first; two for a module in two places. A loop is not followed."""
+    """Yield every path of every module, parents first. A module in two places has two paths; loops are not followed."""
     pending = [(path, module, above)]
     while pending:
         path, module, above = pending.pop()

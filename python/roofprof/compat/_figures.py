@@ -127,9 +127,9 @@ _PATHS_OUTSIDE = ("(outside)", "(optimizer)")
 
 
 class ModuleFigures:
-    """One number for each module object, whatever its places: a module that is used twice counts both of its calls.
+    """One number for each module object: a module that is used in two places has the calls of both.
 
-    ignored: exact types whose own work counts for the module above them, or for none where it is left out.
+    ignored: exact types whose own work counts for the module above them, or for nobody with ``leave_out``.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class ModuleFigures:
         self._ignored = frozenset(ignored or ())
         self._leave_out = leave_out
         self._own: Counter[int] = Counter()  # by id of the module
-        self.replaced: dict[int, int] = {}  # by id: what a subtree counts in place of all that it does
+        self.replaced: dict[int, int] = {}  # by id: the count that replaces that of the subtree
 
     def add(self, report: roofprof.Report, convention: Handle) -> None:
         """Add the forward's ops in the model by ``convention``, which gets the calls of one op and dtype at a time."""
@@ -177,7 +177,7 @@ class ModuleFigures:
 
 
 def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:
-    """Return ``str(model)`` with ``facts`` of each module before its own text; keep_empty: a comma also before none."""
+    """Return ``str(model)`` with ``facts`` before each module's text; keep_empty: a comma even if it is empty."""
 
     def described(module: nn.Module, original: Callable[[], str]) -> str:
         own = original()

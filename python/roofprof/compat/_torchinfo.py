@@ -167,7 +167,7 @@ Size = list[int]
 class LayerInfo:
     """The data of a line about its module, under torchinfo's names.
 
-    ``macs`` are the call's mult-adds; a module with modules inside has only those of its own ops. Bytes are bytes.
+    ``macs`` are the call's mult-adds; a module with modules inside has only those of ops outside of them.
     """
 
     def __init__(self, var_name: str, module: nn.Module, depth: int, parent_info: LayerInfo | None = None) -> None:

@@ -54,7 +54,7 @@ class _Open(threading.local):
 
 
 class _ModulesSeen:
-    """The modules of a block: their names, and one tree in which all of them have a place."""
+    """Names the modules of a block, and puts all of them into one tree."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -92,9 +92,9 @@ class _ModulesSeen:
             self._name(child)
 
     def discover(self, called: torch.nn.Module) -> None:
-        """Give ``called`` a place, and all other modules that are there: a backward may run through them too.
+        """Give a place to ``called`` and to all other modules of the process: a backward may run through them, too.
 
-        Graphs of torch.fx only where they are called, and in a process with very many modules no others.
+        torch.fx graphs get one only if they are called; in a process with very many modules, no others get one.
         """
         self._together = None
         roots = {id(root): root for root in _roots()}
@@ -159,9 +159,9 @@ _FORMULA = " (formula)"  # after the name of an operator: what a formula declare
 
 
 class _OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lets every op through, so that ops are observed as autograd dispatches them, and calls the formulas.
+    """Runs every op below autograd, where it is observed, and calls the formulas.
 
-    A formula's result is declared as work; while another profiler observes, whose figures it is not for, it goes to
+    A formula's result is declared as work. While another profiler observes, which must not get it, it goes to
     ``self.instead``.
     """
 
@@ -377,7 +377,7 @@ class FlopCounterMode:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Let a block around this one wait, as profiles do not nest; it gets this block's counts."""
+        """Make a block around this one wait, because profiles do not nest; it gets this block's counts."""
         blocks: list[FlopCounterMode] = _OPEN.__dict__.setdefault("blocks", [])
         make_way = roofprof.RooflineProfiler._around.make_way
         with blocks[-1]._waiting(self) if blocks else contextlib.nullcontext():
@@ -404,7 +404,7 @@ class FlopCounterMode:
 
     @contextlib.contextmanager
     def _make_way(self, profiler: roofprof.RooflineProfiler) -> Iterator[None]:
-        """Wait for a profiler of the user's that observes inside this block, and count what its report has."""
+        """Wait while a profiler of the user's observes inside this block, and count the work in its report."""
         blocks: list[FlopCounterMode] = list(_OPEN.blocks)
         self._pause()
         for block in blocks:
@@ -431,7 +431,7 @@ class FlopCounterMode:
         self._open()
 
     def _count_formula(self, key: Any, flops: Any) -> None:
-        """Count what a formula says of a call that another observes."""
+        """Count a formula's FLOPs of a call that another profiler observes."""
         if self._guest is None or not self._guest._run.counted:  # its calls after that are made to be timed
             for name in dict.fromkeys(("Global", *self._modules.names_open())):
                 self._count(name, key, flops)
@@ -454,7 +454,7 @@ class FlopCounterMode:
         self._open()
 
     def _include(self, module: torch.nn.Module, args: Any) -> None:
-        """Observe the call of a module that has no place yet, with all modules that there are."""
+        """Observe the call of a module that has no place yet, and all modules that exist now."""
         if self._profiler is None:  # another one observes
             return
         self._close()
@@ -465,7 +465,7 @@ class FlopCounterMode:
         self._profiler._observer.session.enter_hook(module, args)
 
     def _add(self, report: roofprof.Report, places: Mapping[str, torch.nn.Module] | None = None) -> None:
-        """Count what a report has. places: the modules by path, if its model is not ``self._modules.together()``."""
+        """Count a report's work. places: the modules by path, if its model is not ``self._modules.together()``."""
         around = () if places is None else tuple(self._modules.names_open())
         for group in report.group("module", "op"):
             path, operator = group.keys

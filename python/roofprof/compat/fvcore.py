@@ -271,7 +271,7 @@ class _Analysis:
     # ---- the call
 
     def _count(self, op: Observed) -> float | None:
-        """Return the count of an operator without a handle; None where the convention has none."""
+        """Return the count of an operator without a handle; None if the convention has none."""
         raise NotImplementedError
 
     @staticmethod
@@ -584,7 +584,7 @@ class ActivationCountAnalysis(_Analysis):
     _default_handles = _ACTIVATIONS_BY_OPERATOR
 
     def _count(self, op: Observed) -> float | None:
-        # Also where fvcore has no handle: attention, recurrent layers.
+        # Attention and recurrent layers count, too, for which fvcore has no handle.
         return op.figures.output_elements if op.figures.macs else self._nothing(op)
 
 

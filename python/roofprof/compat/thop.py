@@ -157,7 +157,7 @@ _BY_OPERATOR: dict[str, tuple[int, int]] = (
 
 
 def _rule_of(module: nn.Module) -> str | None:
-    """Return the rule for a module's type in words; None where thop has none."""
+    """Return the rule for a module's type in words; None if thop has none."""
     extra = _EXTRAS.get(type(module))
     if extra is None:
         return "MACs" if type(module) in _WITHOUT_EXTRA else None
@@ -221,7 +221,7 @@ def _clever(number: float, template: str) -> str:
 
 
 class _Tally:
-    """The count of each module by itself: the MACs of its own ops and thop's extra for each call."""
+    """Counts each module without those inside: the MACs of its ops, and thop's extra for each call."""
 
     def __init__(self, model: nn.Module, custom: Mapping[type[nn.Module], CustomOp]) -> None:
         self._custom = custom

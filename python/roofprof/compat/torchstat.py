@@ -215,7 +215,7 @@ class _Layers:
                 owners.setdefault(id(parameter), path)
         self._owners = owners
         self.without_rule = sorted(self._types_without_rule())
-        """Types of layers that ran and count nothing, since torchstat has no rule and they have no MACs."""
+        """Types of layers that ran and count nothing, because torchstat has no rule for them and they have no MACs."""
 
     def _types_without_rule(self) -> set[str]:
         return {

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from roofprof import _C
-from roofprof.calls.deferred import deferred_kind
-from roofprof.calls.target import Observer, Target
+from roofprof.calls.target import Observer, Target, deferred_kind
 from roofprof.latency.batches import Arguments, samples_in
 from roofprof.latency.clocks import Clock, clock_for
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Plan, RefusedError
 from roofprof.models.compiled import original
-from roofprof.models.location import Location, location_of
-from roofprof.models.walk import KnownModel
+from roofprof.models.tree import KnownModel, Location, location_of
 from roofprof.render.progress import Progress
 from roofprof.state.snapshot import StateSnapshot
 

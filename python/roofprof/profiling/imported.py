@@ -19,7 +19,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from roofprof import _C
 from roofprof.latency.batches import arguments_of
-from roofprof.models.walk import has_forward_of_torch
+from roofprof.models.tree import has_forward_of_torch
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress

@@ -21,9 +21,16 @@ from roofprof.latency.times_calls import TimesCalls
 from roofprof.latency.timing import Subject, time_call
 from roofprof.models.compiled import original
 from roofprof.models.exported import runnable
-from roofprof.models.location import Location, location_of
-from roofprof.models.tree import ModelTree
-from roofprof.models.walk import KnownModel, changed_facts, model_tree, notes_on, notes_on_deferred
+from roofprof.models.tree import (
+    KnownModel,
+    Location,
+    ModelTree,
+    changed_facts,
+    location_of,
+    model_tree,
+    notes_on,
+    notes_on_deferred,
+)
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings

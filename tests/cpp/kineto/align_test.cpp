@@ -186,8 +186,7 @@ TEST(Align, DifferentModulesAreNeverOne) {
   instances[4] = routed.instance("Linear");
   forward(routed, instances);
   EXPECT_EQ(sentence(routed, Net()),
-            "Linear_1 and Linear_2 of the trace both fit where the model calls block.fc, and cannot be told "
-            "apart");
+            "Linear_1 and Linear_2 of the trace both fit where the model calls block.fc, and cannot be distinguished");
 }
 
 TEST(Align, APartOfWhatWasRecorded) {

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.models.walk import changed_facts, model_tree, name_of, notes_on
+from roofprof.models.tree import changed_facts, model_tree, name_of, notes_on
 
 
 def paths(model) -> list[str]:

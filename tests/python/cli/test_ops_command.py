@@ -93,7 +93,7 @@ def test_what_is_not_there_is_said_in_a_sentence(shell, arguments, says):
 def test_the_example_of_how_to_add_an_op_stands_in_the_tables():
     page = (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding an op")[2].partition("\n## ")[0]
     quoted = re.findall(r"In\s+`([\w/.]+)`:\n\n((?:    .+\n)+)", page)
-    assert [path for path, _ in quoted] == ["csrc/ops/elementwise.cpp", "tests/cpp/ops/activation_test.cpp"]
+    assert [path for path, _ in quoted] == ["csrc/ops/activation.cpp", "tests/cpp/ops/activation_test.cpp"]
     for path, lines in quoted:
         code = [line.partition("//")[0].strip() for line in lines.splitlines()]
         source = (ROOT / path).read_text()
