@@ -452,10 +452,11 @@ class Import {
     observed.regions = std::move(places_.regions);
     observed.region_paths = std::move(places_.region_paths);
     observed.more_regions = places_.more_regions;
-    observed.imported = "torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")");
+    observed.imported =
+        Imported{"torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")")};
     observed.launches = std::move(launches_);
     if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
-    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported);
+    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
     for (const auto& [step, window] : steps_) {
       ++observed.runs.steps;

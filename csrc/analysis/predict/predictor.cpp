@@ -17,7 +17,7 @@ Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) 
   steps_ = std::max<std::int64_t>(data.runs.steps, 1);
   weight_bytes_ = model.param_bytes + model.buffer_bytes;
   activation_bytes_ = changed.peak_memory;
-  words_ = options_in_words(changed, options, how);
+  words_ = words_of(options_of(changed, options, how));
 }
 
 const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {
