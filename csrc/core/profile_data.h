@@ -71,7 +71,7 @@ struct OpBucket {
   bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
   Work work;                            // of all calls together
-  std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  std::optional<std::int64_t> time_ns;  // all calls together; of a profile, in the run that the rows come from
   // The 80% interval of a predicted time. Empty: the time was measured, or is not known.
   std::optional<std::int64_t> time_low_ns = {};
   std::optional<std::int64_t> time_high_ns = {};

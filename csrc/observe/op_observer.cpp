@@ -228,9 +228,9 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
       state.collectives->computed(running.start, now);
     }
     const auto& bucket = (*state.table)[index];
-    running.inside.add(bucket.per_call ? work : bucket.work);
-    running.inside.uncosted |= !bucket.costed;
-    if (!bucket.costed) {  // listed as a whole
+    running.inside.add(bucket.per_call ? work : bucket.cost.work);
+    running.inside.uncosted |= !bucket.cost.costed;
+    if (!bucket.cost.costed) {  // listed as a whole
       state.numpy_exchange.forget_inside(state.ops.size());
       running.inside.evidence = 0;
     }

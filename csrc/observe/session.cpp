@@ -133,10 +133,10 @@ Pass Session::collect(double ns_per_tick) {
       ops_of_buckets.back() = static_cast<std::int64_t>(index->second);
       if (fresh) pass.ops.push_back(op_of(bucket));
       auto& op = pass.ops[index->second];
-      op.costed &= bucket.costed;
+      op.costed &= bucket.cost.costed;
       op.calls += bucket.calls;
       op.work += bucket.total_work();
-      op.time_ns += to_ns(bucket.ticks);
+      op.time_ns = op.time_ns.value_or(0) + to_ns(bucket.ticks);
       if (steps > 0 && bucket.step == steps) pass.after_last_step += bucket.work_of_step();
     }
     table->add_clocks(clocks);

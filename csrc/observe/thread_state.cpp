@@ -318,8 +318,8 @@ void ThreadState::note_reuse(const at::RecordFunction& fn, const RunningOp& runn
   add_results(*running.op, fn, operands);
   const auto& bucket = (*table)[index];
   const auto own = std::span(operands).subspan(running.operands_before);
-  if (bucket.costed) {
-    reuse->count({table, index}, own, bucket.per_call ? work : bucket.work);
+  if (bucket.cost.costed) {
+    reuse->count({table, index}, own, bucket.per_call ? work : bucket.cost.work);
   } else {
     reuse->touch(own);
   }

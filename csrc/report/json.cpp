@@ -4,6 +4,7 @@
 // every other reader (what kernels were observed is "kernel_buckets").
 
 #include <concepts>
+#include <functional>
 #include <set>
 #include <type_traits>
 

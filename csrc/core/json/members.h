@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cmath>
 #include <concepts>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>

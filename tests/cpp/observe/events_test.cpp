@@ -66,8 +66,8 @@ TEST(KeptEvents, AddUpToTheTimesOfTheOps) {
     const auto& op = pass.ops[i];
     if (op.calls == 0) continue;
     calls += op.calls;
-    ASSERT_TRUE(own.contains(static_cast<std::int64_t>(i))) << op.name;
-    EXPECT_LE(std::abs(own.at(static_cast<std::int64_t>(i)) - op.time_ns), 2 * op.calls + 2) << op.name;
+    ASSERT_TRUE(own.contains(static_cast<std::int64_t>(i))) << op.op;
+    EXPECT_LE(std::abs(own.at(static_cast<std::int64_t>(i)) - *op.time_ns), 2 * op.calls + 2) << op.op;
   }
   EXPECT_EQ(std::ranges::count(events, EventKind::op, &Event::kind), calls);
   EXPECT_EQ(std::ranges::count(events, EventKind::module, &Event::kind), 1);

@@ -124,7 +124,7 @@ std::string described(const LaunchOwner& owner) {
 }
 
 struct Told {
-  std::vector<OpBucket> ops;
+  std::vector<Pass::Op> ops;
   std::vector<LaunchOwner> owners;
   Recorder& recorder;
 
@@ -149,7 +149,7 @@ Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std
   const auto pass = session->stop();
   modules = modules_with_regions(std::move(modules), session->regions().all());
   auto host = host_profile(std::move(modules), pass, {pass}, /*in_block=*/false);
-  auto owners = launch_owners(session->launches().keys(), host.ops, host.inputs);
+  auto owners = launch_owners(session->launches().keys(), host.ops);
   return {std::move(host.ops), std::move(owners), recorder};
 }
 
