@@ -177,11 +177,11 @@ class Running {
  public:
   explicit Running(Run& run) : outer_(running) {
     running = &run;
-    ++thread_state().instrumented_copies;
+    ++thread_state().script.instrumented_copies;
   }
   ~Running() {
     running = outer_;
-    --thread_state().instrumented_copies;
+    --thread_state().script.instrumented_copies;
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

@@ -22,8 +22,8 @@ bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKin
   if (!session.enter(call.place, module, kind)) return false;
   if (call.is_certain()) return true;
   state.frames.back().is_certain = false;
-  const std::lock_guard guard(state.table->lock);
-  state.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
+  const std::lock_guard guard(state.lent.table->lock);
+  state.lent.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
   return true;
 }
 
@@ -137,8 +137,8 @@ void Session::count_if_uncalled(ModuleId module) {
   if (!observes_this_thread()) return;
   const auto& state = thread_state();
   const auto phase = state.phase_of_call();
-  const std::lock_guard guard(state.table->lock);
-  if (!state.table->was_called(module)) state.table->count_call({module, phase, state.region});
+  const std::lock_guard guard(state.lent.table->lock);
+  if (!state.lent.table->was_called(module)) state.lent.table->count_call({module, phase, state.region});
 }
 
 }  // namespace roofprof::observe

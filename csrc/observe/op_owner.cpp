@@ -16,7 +16,7 @@ std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
   const auto& index = *state.session->module_index();
   const auto place = index.place_of(module, state.frames);
   // A module that opens frames reports its calls itself.
-  if (!place || state.table->was_called(*place)) return std::nullopt;
+  if (!place || state.lent.table->was_called(*place)) return std::nullopt;
   for (auto frame = state.frames.rbegin(); frame != state.frames.rend(); ++frame) {
     if (frame->kind == FrameKind::region) continue;
     if (frame->module != kOutside && !index.is_below(*place, frame->module)) return std::nullopt;

@@ -35,10 +35,10 @@ bool is_current(const ScriptFrame& frame, const Session& session) {
 }
 
 void add_frame(ThreadState& state, ScriptFrame frame, const Session& session) {
-  std::erase_if(state.script_frames, [&](const auto& old) { return !is_current(old, session); });
-  if (state.script_frames.size() >= kMaxFrames) state.script_frames.erase(state.script_frames.begin());
-  state.script_frames.push_back(std::move(frame));
-  state.script_place = {};  // equal lines may mean another module now
+  std::erase_if(state.script.frames, [&](const auto& old) { return !is_current(old, session); });
+  if (state.script.frames.size() >= kMaxFrames) state.script.frames.erase(state.script.frames.begin());
+  state.script.frames.push_back(std::move(frame));
+  state.script.place = {};  // equal lines may mean another module now
 }
 
 ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(c10::ThreadLocalDebugInfo::get(kForksInfo)); }
@@ -62,7 +62,7 @@ void note_call_of_others(const at::RecordFunction& fn) {
 // The method that the interpreter was entered with for the op that runs now: it may continue one that waited on another
 // thread.
 ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::string& line) {
-  for (auto frame = state.script_frames.rbegin(); frame != state.script_frames.rend(); ++frame) {
+  for (auto frame = state.script.frames.rbegin(); frame != state.script.frames.rend(); ++frame) {
     if (frame->line == line && is_current(*frame, session)) return *frame;
   }
   ScriptFrame frame;
@@ -77,13 +77,13 @@ ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::str
     frame.place = info->place.load(std::memory_order_relaxed);
   }
   add_frame(state, std::move(frame), session);
-  return state.script_frames.back();
+  return state.script.frames.back();
 }
 
 // The method that this thread entered last, if it has not ended.
 const ScriptFrame* innermost_frame(const ThreadState& state, const Session& session) {
-  if (state.script_frames.empty() || !is_current(state.script_frames.back(), session)) return nullptr;
-  return &state.script_frames.back();
+  if (state.script.frames.empty() || !is_current(state.script.frames.back(), session)) return nullptr;
+  return &state.script.frames.back();
 }
 
 // Frozen code names functions of modules that it was made of, which may be gone: there the interpreter cannot be asked
@@ -100,10 +100,10 @@ ModuleId place_of_op(ThreadState& state, const Session& session) {
   }
   auto lines = torch::jit::currentModuleHierarchy();
   if (lines.empty()) return state.frames.empty() ? kModel : state.frames.back().module;
-  auto& known = state.script_place;
+  auto& known = state.script.place;
   auto& frame = frame_of(state, session, lines.front());
-  if (state.script_place_frame != frame.record) known = {};
-  state.script_place_frame = frame.record;
+  if (state.script.place_frame != frame.record) known = {};
+  state.script.place_frame = frame.record;
   if (known.certain == lines.size() && known.lines == lines) return known.steps.back().place;
   return (frame.around ? *frame.around : *session.scripts()).find(frame, std::move(lines), known);
 }
@@ -161,8 +161,8 @@ std::optional<std::string> line_of_entry(const ThreadState& state, const Session
 // interpreter.
 void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn, ModuleId module) {
   if (state.frames.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
-  const std::lock_guard guard(state.table->lock);
-  state.table->differentiated_whole.insert(module);
+  const std::lock_guard guard(state.lent.table->lock);
+  state.lent.table->differentiated_whole.insert(module);
 }
 
 // Lists what the method does without the dispatcher. The counting run's copy counts it; here it cannot be observed.
@@ -187,7 +187,7 @@ std::shared_ptr<Session> session_of_fork() {
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto session = session_of(state);
   if (!session) note_call_of_others(fn);
-  if (!session || !session->active() || state.instrumented_copies > 0) return;
+  if (!session || !session->active() || state.script.instrumented_copies > 0) return;
   if (!state.frames.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
   if (!torch::jit::in_torchscript_runtime()) return;  // it is about to be entered
   thread_local KnownMethods known;
@@ -212,12 +212,12 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   }
   auto* info = forks_info();
   frame.place = !state.frames.empty() ? state.frames.back().module : info != nullptr ? info->place.load() : kModel;
-  if (object == nullptr && !state.script_frames.empty() && is_current(state.script_frames.back(), *session)) {
+  if (object == nullptr && !state.script.frames.empty() && is_current(state.script.frames.back(), *session)) {
     // A part of a method that the executor differentiates as a whole.
-    frame.module = state.script_frames.back().module;
-    frame.around = state.script_frames.back().around;
-    frame.method = state.script_frames.back().method;
-    frame.place = state.script_frames.back().place;
+    frame.module = state.script.frames.back().module;
+    frame.around = state.script.frames.back().around;
+    frame.method = state.script.frames.back().method;
+    frame.place = state.script.frames.back().place;
     note_differentiated_whole(state, fn, frame.place);
   }
   const bool is_call = frame.module && !frame.around && object != nullptr && is_forward(frame.method);
@@ -231,14 +231,14 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto phase = state.now().phase;
   if (!state.open(*session, place, phase, FrameKind::script, &fn)) return;
   if (is_call && !is_counted) {
-    const std::lock_guard guard(state.table->lock);
-    state.table->count_call({place, phase, state.region});
+    const std::lock_guard guard(state.lent.table->lock);
+    state.lent.table->count_call({place, phase, state.region});
   }
 }
 
 void finish_script_frame(ThreadState& state, const at::RecordFunction& fn) {
-  if (std::erase_if(state.script_frames, [&](const auto& frame) { return frame.record == &fn; }) > 0) {
-    state.script_place = {};
+  if (std::erase_if(state.script.frames, [&](const auto& frame) { return frame.record == &fn; }) > 0) {
+    state.script.place = {};
   }
   if (!state.frames.empty()) state.close(&fn);
 }

@@ -23,8 +23,8 @@ constexpr std::size_t kMaxRings = 256;
 // Returns where this thread's allocations go: to the pass that observes it.
 Allocations::Place place_of_thread() {
   const auto& state = thread_state();
-  if (!state.memory || !state.is_observed() || state.is_paused()) return {};
-  return {state.memory.get(), state.in_owned_work() ? &state : nullptr};
+  if (!state.lent.memory || !state.is_observed() || state.is_paused()) return {};
+  return {state.lent.memory.get(), state.in_owned_work() ? &state : nullptr};
 }
 
 }  // namespace
@@ -243,34 +243,34 @@ std::optional<ModuleId> Session::leave(const void* token) {
 
 void Session::note_outputs(const void* token, const std::vector<const void*>& blocks) {
   const auto& state = thread_state();
-  if (state.session.get() != this || !state.memory || state.frames.back().token != token) return;
-  state.memory->returns(state.frames.back().memory, blocks);
+  if (state.session.get() != this || !state.lent.memory || state.frames.back().token != token) return;
+  state.lent.memory->returns(state.frames.back().memory, blocks);
 }
 
 Evidence Session::evidence_inside(const void* token) const {
   const auto& state = thread_state();
   if (state.session.get() != this || state.frames.back().token != token || state.in_owned_work()) return kWorkSeen;
-  return state.evidence;
+  return state.bypass.evidence;
 }
 
 std::vector<MemoryRange> Session::imported(const void* token) const {
   const auto& state = thread_state();
-  if (state.numpy_exchange.size() == 0 || state.session.get() != this) return {};
+  if (state.bypass.numpy_exchange.size() == 0 || state.session.get() != this) return {};
   if (state.frames.back().token != token || state.in_owned_work()) return {};
-  return state.numpy_exchange.results(state.frames.back().exchanges_before);
+  return state.bypass.numpy_exchange.results(state.frames.back().exchanges_before);
 }
 
 void Session::forget_imported(const void* token) {
   auto& state = thread_state();
   if (state.session.get() != this || state.frames.back().token != token) return;
-  state.numpy_exchange.forget_results(state.frames.back().exchanges_before);
+  state.bypass.numpy_exchange.forget_results(state.frames.back().exchanges_before);
 }
 
 void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
   auto& state = thread_state();
   if (state.session.get() != this) return;
   state.note_unobserved(type, kind);
-  state.numpy_exchange.forget(state.frames.back().exchanges_before);
+  state.bypass.numpy_exchange.forget(state.frames.back().exchanges_before);
 }
 
 std::shared_ptr<Allocations> Session::memory() {

@@ -94,8 +94,8 @@ TEST(KeptEvents, AreNotKeptUnasked) {
   auto session = std::make_shared<Session>();
   session->start(kOutside);
   work();
-  EXPECT_EQ(thread_state().event_ids, nullptr);
-  EXPECT_EQ(thread_state().table->events.events.capacity(), 0U);
+  EXPECT_EQ(thread_state().lent.event_ids, nullptr);
+  EXPECT_EQ(thread_state().lent.table->events.events.capacity(), 0U);
   session->stop();
 }
 
@@ -141,7 +141,7 @@ TEST(KeptEvents, AnOpThatRaisedIsNone) {
   for (const auto& event : pass.events->host) {
     EXPECT_NE(pass.ops.at(static_cast<std::size_t>(event.bucket)).name, "aten::mm");
   }
-  EXPECT_EQ(thread_state().event_ids, nullptr);
+  EXPECT_EQ(thread_state().lent.event_ids, nullptr);
 }
 
 TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
