@@ -53,7 +53,7 @@ void note_call_of_others(const at::RecordFunction& fn) {
   if (inputs.empty() || !inputs[0].isObject() || !is_forward(fn.name())) return;
   const void* object = inputs[0].toObject().get();
   for (const auto& session : Session::active_sessions()) {
-    if (session->model() == object && session->leaves_out_others()) {
+    if (session->setup.model == object && session->setup.leaves_out_others) {
       is_counted(*session, kModel, [] { return InModel::yes; });
     }
   }
@@ -69,7 +69,7 @@ ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::str
   frame.session = &session;
   frame.pass = session.pass();
   frame.line = line;
-  frame.module = session.scripts()->root_of(line);
+  frame.module = session.setup.scripts->root_of(line);
   frame.method = line.substr(line.rfind("::") + 2);
   if (frame.module && is_forward(frame.method)) {
     frame.place = *frame.module;
@@ -89,13 +89,13 @@ const ScriptFrame* innermost_frame(const ThreadState& state, const Session& sess
 // Frozen code names functions of modules that it was made of, which may be gone: there the interpreter cannot be asked
 // where it is, and needs not be.
 bool is_frozen_at(const Session& session, std::optional<ModuleId> module) {
-  return module && session.scripts()->is_frozen(*module);
+  return module && session.setup.scripts->is_frozen(*module);
 }
 
 ModuleId place_of_op(ThreadState& state, const Session& session) {
   if (const auto* frame = innermost_frame(state, session)) {
     if (is_frozen_at(session, frame->module)) return frame->place;
-  } else if (const auto* info = forks_info(); info != nullptr && session.scripts()->are_frozen()) {
+  } else if (const auto* info = forks_info(); info != nullptr && session.setup.scripts->are_frozen()) {
     return info->place.load(std::memory_order_relaxed);
   }
   auto lines = torch::jit::currentModuleHierarchy();
@@ -105,7 +105,7 @@ ModuleId place_of_op(ThreadState& state, const Session& session) {
   if (state.script.place_frame != frame.record) known = {};
   state.script.place_frame = frame.record;
   if (known.certain == lines.size() && known.lines == lines) return known.steps.back().place;
-  return (frame.around ? *frame.around : *session.scripts()).find(frame, std::move(lines), known);
+  return (frame.around ? *frame.around : *session.setup.scripts).find(frame, std::move(lines), known);
 }
 
 // A method that ran, and what was read in its code. What it is made of may be gone meanwhile.
@@ -147,12 +147,12 @@ class KnownMethods {
 // What the interpreter calls the method that it is entered with, "" where it cannot be asked; empty where it calls
 // the method itself, and names it with the ops in there. `method`: null for what is none.
 std::optional<std::string> line_of_entry(const ThreadState& state, const Session& session, const KnownMethod* method) {
-  const auto* around = session.scripts() == nullptr ? nullptr : innermost_frame(state, session);
+  const auto* around = session.setup.scripts == nullptr ? nullptr : innermost_frame(state, session);
   if (around != nullptr && is_frozen_at(session, around->module)) {
     return method != nullptr ? std::nullopt : std::optional<std::string>("");
   }
   if (around == nullptr && method != nullptr && method->frozen) return "";
-  if (session.scripts() == nullptr && method == nullptr) return std::nullopt;
+  if (session.setup.scripts == nullptr && method == nullptr) return std::nullopt;
   auto lines = torch::jit::currentModuleHierarchy();
   return lines.size() == 1 ? std::optional(std::move(lines.front())) : std::nullopt;
 }
@@ -168,7 +168,7 @@ void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn,
 // Lists what the method does without the dispatcher. The counting run's copy counts it; here it cannot be observed.
 void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
   if (!state.is_observed()) return;
-  const auto* scripts = state.session->scripts();
+  const auto* scripts = state.session->setup.scripts.get();
   for (const auto& nodes : method.unseen) {
     const auto place =
         scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.frames);
@@ -195,7 +195,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   auto line = line_of_entry(state, *session, method);
   if (!line) return;
   if (method != nullptr) note_unseen_nodes(state, *method);
-  if (session->scripts() == nullptr) return;
+  if (session->setup.scripts == nullptr) return;
 
   ScriptFrame frame;
   frame.record = &fn;
@@ -205,9 +205,9 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   frame.method = fn.name();
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
-  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.frames);
+  frame.module = object == nullptr ? std::nullopt : session->setup.scripts->place_of(object, state.frames);
   if (object != nullptr && !frame.module && inputs[0].isModule()) {
-    frame.around = session->scripts()->around(inputs[0].toModule());
+    frame.around = session->setup.scripts->around(inputs[0].toModule());
     if (frame.around) frame.module = frame.around->root();
   }
   auto* info = forks_info();
@@ -251,7 +251,7 @@ void enter_script_op(ThreadState& state) {
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn) {
   if (!torch::jit::in_torchscript_runtime()) return false;
   const auto session = session_of(state);
-  if (!session || !session->active() || session->scripts() == nullptr || op_info(fn) == nullptr) return false;
+  if (!session || !session->active() || session->setup.scripts == nullptr || op_info(fn) == nullptr) return false;
   return state.open(*session, place_of_op(state, *session), Phase::forward, FrameKind::script, &fn);
 }
 

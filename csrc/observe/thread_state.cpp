@@ -38,14 +38,8 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     last_call = last_call_of(in);
     session = in.shared_from_this();
     pass = in.pass();
-    lent = {.table = in.lend_table(),
-            .ring = in.ring_of_this_thread(),
-            .reads = in.parameter_reads(),
-            .event_ids = in.event_ids(),
-            .memory = in.memory(),
-            .collectives = in.collectives(),
-            .reuse = in.reuse()};
-    marks.tell(in.marker());
+    lent = in.lend();
+    marks.tell(lent.marker);
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
   } else if (session.get() != &in) {
@@ -210,7 +204,7 @@ void ThreadState::abandon() {
   marks.end_all();
   forget_open();
   if (!session) return;
-  session->return_table(lent.table);
+  session->take_back(lent);
   lent = {};
   backward.last_session = session;
   session.reset();

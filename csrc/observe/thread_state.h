@@ -13,6 +13,7 @@
 #include "observe/bucket_table.h"
 #include "observe/collectives/observed_work.h"
 #include "observe/launches.h"
+#include "observe/lent.h"
 #include "observe/memory/allocations.h"
 #include "observe/modules/call_shapes.h"
 #include "observe/modules/module_index.h"
@@ -89,17 +90,6 @@ struct RunningFunction {
   std::size_t exchanges_before = 0;
 };
 
-// What the session of the open frames lends to their thread.
-struct Lent {
-  BucketTable* table = nullptr;
-  std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
-  ParameterReads* reads = nullptr;             // null: nobody wants to know
-  EventIds* event_ids = nullptr;               // null: no events are kept
-  std::shared_ptr<Allocations> memory;         // null: nobody wants to know
-  std::shared_ptr<CollectiveLog> collectives;  // that pass's
-  std::shared_ptr<ReuseLog> reuse;             // that pass's; null: nobody wants to know
-};
-
 // What is known of the backward that runs here (autograd_ranges.h).
 struct BackwardState {
   int nodes = 0;  // among the frames: running autograd nodes
@@ -126,7 +116,7 @@ struct ScriptState {
 struct ThreadState {
   std::shared_ptr<Session> session;  // of the open frames; null where there are none
   std::uint64_t pass = 0;            // of that session, to tell frames that outlived theirs
-  Lent lent;
+  Lent lent;                         // by that session
   std::vector<Frame> frames;
   RegionId region = kNoRegion;      // the innermost open one's path; what torch starts begins in its starter's
   RegionHandover region_handover;   // to the threads that torch starts here

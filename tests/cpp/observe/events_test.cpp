@@ -22,7 +22,7 @@ using namespace testing;
 template <class Body>
 Pass kept(Body&& body, bool keep = true) {
   auto session = std::make_shared<Session>();
-  if (keep) session->keep_events();
+  if (keep) session->setup.keeps_events = true;
   session->start(kOutside);
   session->enter(kModel, session.get());
   body();
@@ -101,7 +101,7 @@ TEST(KeptEvents, AreNotKeptUnasked) {
 
 TEST(KeptEvents, BeginAnewWithEachPass) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   std::vector<std::size_t> sizes;
   for (int i = 0; i < 3; ++i) {
     session->start(kOutside);
@@ -117,7 +117,7 @@ TEST(KeptEvents, BeginAnewWithEachPass) {
 TEST(KeptEvents, OfEachThreadAreTold) {
   int other = 0;
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
   work();
   std::thread([&] {
@@ -134,7 +134,7 @@ TEST(KeptEvents, OfEachThreadAreTold) {
 
 TEST(KeptEvents, AnOpThatRaisedIsNone) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
   EXPECT_THROW(at::mm(at::rand({2, 3}), at::rand({2, 3})), c10::Error);
   const auto pass = session->stop();
@@ -146,9 +146,9 @@ TEST(KeptEvents, AnOpThatRaisedIsNone) {
 
 TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
-  while (session->event_ids()->next() != 0) {
+  while (thread_state().lent.event_ids->next() != 0) {
   }
   work();
   const auto pass = session->stop();

@@ -396,7 +396,7 @@ TEST(Launches, OfAScriptFollowItsModules) {
   auto session = std::make_shared<Session>(tree.modules.size());
   auto places = std::make_shared<ScriptPlaces>();
   places->add(model, kModel, tree.modules);
-  session->set_scripts(std::move(places));
+  session->setup.scripts = std::move(places);
   ASSERT_EQ(tree.modules.at(3).path, "inner");
   const auto seen = told(
       session, new_recorder(),
