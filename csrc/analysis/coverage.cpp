@@ -98,7 +98,7 @@ void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow
 
 // How far the bytes come is known of ops that were observed with their memory.
 void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
-  if (data.ceilings.memory.empty() || !data.prediction.empty()) return;
+  if (data.ceilings.memory.empty() || data.predicted() != nullptr) return;
   std::set<std::string> ops;
   bool all = true;
   for (const auto& bucket : data.ops) {
@@ -263,8 +263,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
              uncalled.other_ways);
   }
   // Of a merged profile it may be ranks that are missing.
-  const auto& ranks = data.ranks.ranks;
-  if (data.partial && (ranks.empty() || std::ranges::any_of(ranks, &Rank::partial)))
+  const auto* merged = data.merged();
+  if (data.partial && (merged == nullptr || std::ranges::any_of(merged->ranks, &Rank::partial)))
     add_note(coverage.notes, "partial", "partial: an exception ended it; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",

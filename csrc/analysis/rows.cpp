@@ -136,7 +136,7 @@ double noise_of(const std::vector<std::int64_t>& times_ns) {
 
 // When the device worked for just one region is not known.
 std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& data) {
-  return data.within.empty() ? std::optional(busy_ns) : std::nullopt;
+  return !data.part ? std::optional(busy_ns) : std::nullopt;
 }
 
 // What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has
@@ -188,7 +188,8 @@ void check_device(const ProfileData& data, ModuleId modules) {
 }
 
 void check_ranks(const ProfileData& data) {
-  for (const auto& over_ranks : data.ranks.modules) {
+  if (data.merged() == nullptr) return;
+  for (const auto& over_ranks : data.merged()->modules) {
     if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.modules)) {
       throw std::invalid_argument("a time over ranks belongs to no module of the profile");
     }

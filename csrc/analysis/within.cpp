@@ -170,7 +170,7 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   const auto inside = regions_inside(data, those);
   const auto all_calls = calls_by_module(data);
   ProfileData part = data;
-  part.within = std::string(region) + (data.within.empty() ? "" : " within " + data.within);
+  part.part = Part{std::string(region) + (data.part ? " within " + data.part->region : "")};
   forget_calls_outside(part.token_calls, data, inside);
   part.runs = {};
   part.runs.warmup = data.runs.warmup;
@@ -197,8 +197,8 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   part.unobserved = unobserved_in(part);
   forget_last_calls(part, all_calls);
   add_note(part.notes, "within-region",
-           "only what ran within " + part.within + " is in here; params, notes and what could not be attributed are " +
-               "those of everything observed");
+           "only what ran within " + part.part->region +
+               " is in here; params, notes and what could not be attributed are " + "those of everything observed");
   return part;
 }
 

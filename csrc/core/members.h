@@ -1,6 +1,10 @@
 #pragma once
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
+#include <string>
+#include <utility>
+#include <variant>
+
 #include "core/ceiling_members.h"
 #include "core/collective_members.h"
 #include "core/event_members.h"
@@ -260,12 +264,12 @@ void for_each_member(Of<KeptReport>, Visitor&& visit) {
 }
 
 template <class Visitor>
-void for_each_member(Of<RankData>, Visitor&& visit) {
-  visit("ranks", &RankData::ranks, Written::always);
-  visit("missing", &RankData::missing, Written::unless_default);
-  visit("total", &RankData::total, Written::unless_default);
-  visit("modules", &RankData::modules, Written::always);
-  visit("kept", &RankData::kept, Written::unless_default);
+void for_each_member(Of<MergedRanks>, Visitor&& visit) {
+  visit("ranks", &MergedRanks::ranks, Written::always);
+  visit("missing", &MergedRanks::missing, Written::unless_default);
+  visit("total", &MergedRanks::total, Written::unless_default);
+  visit("modules", &MergedRanks::modules, Written::always);
+  visit("kept", &MergedRanks::kept, Written::unless_default);
 }
 
 // ---- all of it
@@ -287,14 +291,48 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
   visit("after_steps", &Runs::after_steps, Written::unless_default);
 }
 
+// The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out
+// there. `Kind` is const where they are written.
+template <class Kind>
+struct PartKey {
+  Kind& part;
+  std::string text() const { return part ? part->region : ""; }
+  void set(std::string text) const { part = Part{std::move(text)}; }
+  bool operator==(const PartKey& other) const { return part == other.part; }
+};
+template <class Kind>
+struct ImportKey {
+  Kind& imported;
+  std::string text() const { return imported ? imported->source : ""; }
+  void set(std::string text) const { imported = Imported{std::move(text)}; }
+  bool operator==(const ImportKey& other) const { return imported == other.imported; }
+};
+template <class Kind>
+struct PredictionKey {
+  Kind& kind;
+  std::string text() const {
+    const auto* predicted = std::get_if<Predicted>(&kind);
+    return predicted == nullptr ? "" : words_of(*predicted);
+  }
+  void set(const std::string& text) const { replace_kind(kind, options_in_words(text)); }
+  bool operator==(const PredictionKey& other) const { return kind == other.kind; }
+};
+template <class Kind>
+struct MergedKey {
+  Kind& kind;
+  const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
+  void set(MergedRanks merged) const { replace_kind(kind, std::move(merged)); }
+  bool operator==(const MergedKey& other) const { return kind == other.kind; }
+};
+
 template <class Visitor>
 void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::mode, Written::always);
-  visit("within", &ProfileData::within, Written::unless_default);
-  visit("imported", &ProfileData::imported, Written::unless_default);
-  visit("prediction", &ProfileData::prediction, Written::unless_default);
+  visit("within", [](auto& data) { return PartKey{data.part}; }, Written::unless_default);
+  visit("imported", [](auto& data) { return ImportKey{data.imported}; }, Written::unless_default);
+  visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);
@@ -302,7 +340,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
   visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
   visit("collectives", &ProfileData::collectives, Written::unless_default);
-  visit("merged", &ProfileData::ranks, Written::unless_default);
+  visit("merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
   visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
   visit("counter_passes", &ProfileData::counter_passes, Written::always);
   visit("environment", &ProfileData::environment, Written::always);

@@ -10,7 +10,7 @@ namespace {
 std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
   std::map<OpKey, std::int64_t> calls;
   for (const auto& op : pass.ops) {
-    if (!op.is_unobserved()) calls.emplace(op.key, op.calls);
+    if (!op.is_unobserved()) calls.emplace(op.key(), op.calls);
   }
   return calls;
 }
@@ -21,9 +21,9 @@ bool same_work(const Pass& a, const Pass& b) { return calls_of_ops(a) == calls_o
 
 void take_reuse(Pass& pass, const Pass& from) {
   std::map<OpKey, const Pass::Op*> known;
-  for (const auto& op : from.ops) known.emplace(op.key, &op);
+  for (const auto& op : from.ops) known.emplace(op.key(), &op);
   for (auto& op : pass.ops) {
-    const auto found = known.find(op.key);
+    const auto found = known.find(op.key());
     if (found == known.end() || found->second->calls <= 0) continue;
     const double times = static_cast<double>(op.calls) / static_cast<double>(found->second->calls);
     op.reuse = found->second->reuse;
@@ -37,6 +37,14 @@ void take_reuse(Pass& pass, const Pass& from) {
 
 bool ran_compiled_code(const Pass& pass) {
   return std::ranges::any_of(pass.ops, [](const auto& op) { return op.kind == Pass::Op::Kind::compiled_region; });
+}
+
+std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops) {
+  std::map<OpKey, std::int64_t> indices;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].number != 0) indices.emplace(ops[i].key(), static_cast<std::int64_t>(i));
+  }
+  return indices;
 }
 
 }  // namespace roofprof

@@ -63,7 +63,8 @@ struct MemorySeen {
 
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
-  struct Op {
+  // An op's record as the profile keeps it, and what tells it from others as long as the process lasts.
+  struct Op : OpBucket {
     enum class Kind : std::uint8_t {
       op,
       compiled_region,      // compiled code, which dispatches little of what it does
@@ -71,24 +72,17 @@ struct Pass {
       unobserved_module,    // no op: a module whose work bypassed the dispatcher
       tracing               // no work: shapes were computed, or code was traced, in a call that has data
     };
-    OpKey key;
-    std::string name;  // "aten::conv2d"
-    Kind kind = Kind::op;
-    DType dtype = DType::other;
-    bool costed = true;
-    bool without_data = false;  // its tensors are on the meta device, or fake
-    std::string shapes;
-    bool channels_first = false;
-    std::int64_t calls = 0;
-    Work work;
-    Reuse reuse;  // of all calls; empty: not known
-    std::int64_t time_ns = 0;
+    std::uint32_t number = 0;  // the operator's; 0: compiled code, which the join adds
+    std::uint64_t signature = 0;
     std::uint64_t inputs = 0;  // the signature of the inputs alone; kAnyInputs: of several
+    Kind kind = Kind::op;
+    bool without_data = false;  // its tensors are on the meta device, or fake
 
     bool is_unobserved() const { return kind == Kind::unobserved_function || kind == Kind::unobserved_module; }
     // Returns true where the op did something, or where nothing is known of it.
     bool has_work() const { return kind != Kind::tracing && (!costed || work != Work{}); }
-    OpKey inputs_key() const { return {key.op, key.owner, inputs}; }
+    OpKey key() const { return {number, owner, signature}; }
+    OpKey inputs_key() const { return {number, owner, inputs}; }
   };
   struct Clock {
     Owner owner;
@@ -121,6 +115,9 @@ struct Pass {
 bool same_work(const Pass& a, const Pass& b);
 
 bool ran_compiled_code(const Pass& pass);
+
+// Returns where in `ops` each op stands, without compiled code that the join added.
+std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops);
 
 // Gives each op of `pass` the reuse distances of the same op in `from`, scaled to its calls.
 void take_reuse(Pass& pass, const Pass& from);

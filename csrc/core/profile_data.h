@@ -13,8 +13,8 @@
 #include "core/device_data.h"
 #include "core/ids.h"
 #include "core/note_codes.h"
+#include "core/profile_kind.h"
 #include "core/reuse.h"
-#include "roofprof/ranks.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
@@ -71,7 +71,7 @@ struct OpBucket {
   bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
   Work work;                            // of all calls together
-  std::optional<std::int64_t> time_ns;  // all calls together, in the run that the rows come from
+  std::optional<std::int64_t> time_ns;  // all calls together; of a profile, in the run that the rows come from
   // The 80% interval of a predicted time. Empty: the time was measured, or is not known.
   std::optional<std::int64_t> time_low_ns = {};
   std::optional<std::int64_t> time_high_ns = {};
@@ -198,7 +198,7 @@ struct RunInfo {
   std::string mode;                     // "run", "count" or "block"
   bool partial = false;                 // an exception ended it; what ran before is here
   bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::string imported;                 // what recorded the trace that it was read from; empty: it was observed here
+  std::optional<Imported> imported;     // empty: it was observed here
   std::vector<TokenCalls> token_calls;  // of language models, by region
   Runs runs;
   Ceilings ceilings;
@@ -261,47 +261,9 @@ struct Events {
   bool operator==(const Events&) const = default;
 };
 
-// A module's time over the ranks that have it, or the total's.
-struct TimeOverRanks {
-  std::int64_t ranks = 0;
-  std::int64_t min_ns = 0;
-  std::int64_t median_ns = 0;
-  std::int64_t max_ns = 0;
-  double mean_ns = 0;
-  std::int64_t slowest = 0;  // the rank that took longest; of equal ones the first
-
-  bool operator==(const TimeOverRanks&) const = default;
-};
-
-struct ModuleOverRanks {
-  ModuleId module = kModel;
-  TimeOverRanks time;
-
-  bool operator==(const ModuleOverRanks&) const = default;
-};
-
-// A rank's own report, as a merged one keeps it.
-struct KeptReport {
-  std::int64_t rank = 0;
-  std::string json;
-
-  bool operator==(const KeptReport&) const = default;
-};
-
-// The data of a merged profile that are not sums over ranks.
-struct RankData {
-  std::vector<Rank> ranks;  // in order; empty: the profile is of one process
-  std::vector<std::int64_t> missing;
-  TimeOverRanks total;  // of 0 ranks: not known
-  std::vector<ModuleOverRanks> modules;
-  std::vector<KeptReport> kept;  // of the slowest rank and the median one
-
-  bool operator==(const RankData&) const = default;
-};
-
 struct ProfileData : RunInfo {
-  std::string prediction;           // times are predicted, and under which options; empty: they were measured
-  std::string within;               // of what ran in this region alone; empty: of everything
+  ProfileKind kind;
+  std::optional<Part> part;         // empty: it has everything that was observed
   std::vector<RegionPath> regions;  // outer ones before those inside
   std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
@@ -316,7 +278,6 @@ struct ProfileData : RunInfo {
   std::int64_t counter_passes = 0;
   std::optional<std::int64_t> peak_memory;  // of the whole counting call; empty: not measured
   CollectiveData collectives;
-  RankData ranks;
   std::string compute_capability;  // of the device, "9.0"; empty: not known
   Events events;
   // Notes of the observer; the join adds those that follow from the data itself.
@@ -324,6 +285,10 @@ struct ProfileData : RunInfo {
   std::int64_t dropped_records = 0;
   std::int64_t unattributed_kernels = 0;
   std::vector<Note> notes;
+
+  // Returns null where the profile is of another kind.
+  const Predicted* predicted() const { return std::get_if<Predicted>(&kind); }
+  const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
 
   bool operator==(const ProfileData&) const = default;
 };

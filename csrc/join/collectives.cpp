@@ -37,7 +37,7 @@ std::vector<Change> changes_of(const Intervals& under_way, const Intervals& comp
 using CountKey = std::pair<OpKey, std::string>;  // an operator with a signature, in a group of that name
 
 CountKey key_of(const Pass& pass, const PassCollectives::Count& count) {
-  return {pass.ops[static_cast<std::size_t>(count.op)].key,
+  return {pass.ops[static_cast<std::size_t>(count.op)].key(),
           pass.collectives.groups[static_cast<std::size_t>(count.group)].name};
 }
 
@@ -156,11 +156,10 @@ std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls
   return exposed;
 }
 
-CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<OpKey>& keys) {
+CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<Pass::Op>& counted) {
   CollectiveData data;
   data.groups = counting.collectives.groups;
-  std::map<OpKey, std::int64_t> buckets;
-  for (std::size_t i = 0; i < keys.size(); ++i) buckets.emplace(keys[i], static_cast<std::int64_t>(i));
+  const auto buckets = indices_by_key(counted);
   std::map<CountKey, std::int64_t> places;
   for (const auto& count : counting.collectives.counts) {
     const auto key = key_of(counting, count);

@@ -19,9 +19,9 @@ std::vector<double> exposed_shares(const Intervals& under_way, Intervals compute
 // share it as above. Calls refer to their collectives by index.
 std::vector<ExposedIn> exposed_by_place(const std::vector<CollectiveCall>& calls, const PassCollectives& pass);
 
-// `keys`: of the profile's ops (host_profile.h). Counts are those of `counting`, times those of `timed`; null: no call
+// `counted`: the profile's ops. Counts are those of `counting`, times those of `timed`; null: no call
 // was timed.
-CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<OpKey>& keys);
+CollectiveData collective_data(const Pass& counting, const Pass* timed, const std::vector<Pass::Op>& counted);
 
 // Sets the times of a device's collectives, which are done when their kernels are, where the host could not measure
 // them. A collective gets them if all launches of its op belong to it, that is if the op ran in one group.

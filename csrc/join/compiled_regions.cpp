@@ -19,7 +19,7 @@ std::map<Owner, std::int64_t> region_calls(const Pass& pass) {
   std::map<Owner, std::int64_t> calls;
   for (const auto& op : pass.ops) {
     if (op.kind == Pass::Op::Kind::compiled_region) {
-      calls[op.key.owner] += op.calls;
+      calls[op.owner] += op.calls;
     }
   }
   return calls;
@@ -102,18 +102,18 @@ std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std
 }
 
 // One op for all that the compiled code of each row did.
-std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::int64_t>& calls,
+std::vector<Pass::Op> region_ops(const Pass& timed, const std::map<Owner, std::int64_t>& calls,
                                  const std::set<ModuleId>& holders) {
   std::map<Owner, std::int64_t> op_times;
   for (const auto& op : timed.ops) {
-    if (holders.contains(op.key.owner.module)) op_times[op.key.owner] += op.time_ns;
+    if (holders.contains(op.owner.module)) op_times[op.owner] += op.time_ns.value_or(0);
   }
   const auto clocks = clocks_of(timed);
-  std::vector<OpBucket> ops;
+  std::vector<Pass::Op> ops;
   for (const auto& [key, op_time_ns] : op_times) {
     const auto clock = clocks.find(key);
     const auto called = calls.find(key);
-    OpBucket bucket;
+    Pass::Op bucket;
     bucket.op = kCompiledRegion;
     bucket.owner = key;
     bucket.calls = called == calls.end() ? 0 : called->second;
@@ -125,8 +125,8 @@ std::vector<OpBucket> region_ops(const Pass& timed, const std::map<Owner, std::i
 }
 
 // So that the row of a module that may have run inside is a lower limit.
-OpBucket unknown_work(ModuleId module, RegionId region) {
-  OpBucket unknown;
+Pass::Op unknown_work(ModuleId module, RegionId region) {
+  Pass::Op unknown;
   unknown.op = kCompiledRegion;
   unknown.owner = {module, Phase::forward, region};
   unknown.costed = false;
@@ -193,7 +193,7 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
 std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules) {
   std::set<ModuleId> callers;
   for (const auto& op : counting.ops) {
-    if (op.name == kCompiledPackage) callers.insert(op.key.owner.module);
+    if (op.op == kCompiledPackage) callers.insert(op.owner.module);
   }
   if (callers.empty()) return std::nullopt;
   const auto paths = paths_of(callers, modules);

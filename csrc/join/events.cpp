@@ -36,7 +36,7 @@ bool has_known_start(const DeviceTrace& trace) { return trace.start_ns != 0; }
 
 }  // namespace
 
-Events host_events(const Pass& chosen, const std::vector<OpKey>& keys) {
+Events host_events(const Pass& chosen, const std::vector<Pass::Op>& counted) {
   Events events;
   if (!chosen.events) return events;
   events.kept = true;
@@ -45,13 +45,12 @@ Events host_events(const Pass& chosen, const std::vector<OpKey>& keys) {
   std::ranges::sort(events.host, {},
                     [](const Event& event) { return std::tuple(event.begin_ns, -event.end_ns, event.id); });
 
-  std::map<OpKey, std::int64_t> buckets;
-  for (std::size_t i = 0; i < keys.size(); ++i) buckets.emplace(keys[i], static_cast<std::int64_t>(i));
+  const auto buckets = indices_by_key(counted);
   EventNames names(events.names);
   std::vector<std::pair<std::int64_t, std::int64_t>> ops;  // name and bucket of each op of the pass
   for (const auto& op : chosen.ops) {
-    const auto bucket = buckets.find(op.key);
-    ops.emplace_back(names.index_of(op.name), bucket == buckets.end() ? -1 : bucket->second);
+    const auto bucket = buckets.find(op.key());
+    ops.emplace_back(names.index_of(op.op), bucket == buckets.end() ? -1 : bucket->second);
   }
   std::unordered_map<std::int64_t, std::int64_t> threads;
   for (auto& event : events.host) {

@@ -9,9 +9,9 @@
 
 namespace roofprof {
 
-// Returns the host's events, in order and with names. `keys` are those of the first ops of the profile
-// (HostProfile::keys). Keeps nothing where the pass has no events.
-Events host_events(const Pass& chosen, const std::vector<OpKey>& keys);
+// Returns the host's events, in order and with names. `counted` are the ops of the profile. Keeps nothing where the
+// pass has no events.
+Events host_events(const Pass& chosen, const std::vector<Pass::Op>& counted);
 
 // Adds what devices ran meanwhile, put on the host's clock by the trace's start; adds nothing where that is not known.
 // Keeps at most kEventsKept launches. Throws std::invalid_argument where a kernel has a name that its trace does not

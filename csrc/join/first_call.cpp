@@ -53,9 +53,9 @@ std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, con
   const auto add = [&](const Pass& pass, std::int64_t sign) {
     for (const auto& op : pass.ops) {
       if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing) continue;
-      by_key[op.key] += sign * op.calls;
-      auto& difference = by_name[op.name];
-      difference.op = op.name;
+      by_key[op.key()] += sign * op.calls;
+      auto& difference = by_name[op.op];
+      difference.op = op.op;
       difference.calls += sign * op.calls;
       difference.works = difference.works || op.has_work();
     }

@@ -43,30 +43,26 @@ std::vector<bool> modules_with_work_below(const Pass& pass, const std::vector<Mo
   std::vector<bool> below(modules.size());
   for (const auto& op : pass.ops) {
     if (op.is_unobserved() || !op.has_work()) continue;
-    auto parent = modules[index_of(op.key.owner.module)].parent;
+    auto parent = modules[index_of(op.owner.module)].parent;
     for (; parent >= 0; parent = modules[index_of(parent)].parent) below[index_of(parent)] = true;
   }
   return below;
 }
 
 void add_counted(const Pass& counting, const Pass* chosen, HostProfile& host) {
-  std::map<OpKey, std::int64_t> times;
+  std::map<OpKey, std::optional<std::int64_t>> times;
   if (chosen != nullptr) {
-    for (const auto& op : chosen->ops) times.emplace(op.key, op.time_ns);
+    for (const auto& op : chosen->ops) times.emplace(op.key(), op.time_ns);
   }
   const auto with_work = modules_with_work_below(counting, host.modules);
   for (const auto& op : counting.ops) {
     if (op.kind == Pass::Op::Kind::tracing) continue;
     // Other threads may have done what the module waited for.
-    if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.key.owner.module)]) continue;
-    if (op.is_unobserved()) host.unobserved[op.name] += op.calls;
-    OpBucket bucket{op.name, op.key.owner, op.dtype, op.shapes, op.costed, op.calls, op.work, {}};
-    bucket.reuse = op.reuse;
-    bucket.channels_first = op.channels_first;
-    if (const auto time = times.find(op.key); time != times.end()) bucket.time_ns = time->second;
-    host.ops.push_back(std::move(bucket));
-    host.inputs.push_back(op.inputs_key());
-    host.keys.push_back(op.key);
+    if (op.kind == Pass::Op::Kind::unobserved_module && with_work[index_of(op.owner.module)]) continue;
+    if (op.is_unobserved()) host.unobserved[op.op] += op.calls;
+    auto& bucket = host.ops.emplace_back(op);
+    const auto time = times.find(op.key());
+    bucket.time_ns = time == times.end() ? std::nullopt : time->second;
   }
 }
 
@@ -81,7 +77,7 @@ bool computes_on_data(const RunRecord& observed) {
 bool was_only_traced(const Pass& counting, const std::string& name) {
   bool traced = false;
   for (const auto& op : counting.ops) {
-    if (op.name != name || op.costed) continue;
+    if (op.op != name || op.costed) continue;
     if (op.kind != Pass::Op::Kind::tracing) return false;
     traced = true;
   }
@@ -150,8 +146,6 @@ HostProfile host_profile(std::vector<Module> modules, const Pass& counting, cons
   } else if (chosen != nullptr) {
     auto others = other_ops(counting, *chosen, host.modules);
     std::ranges::move(others.ops, std::back_inserter(host.ops));
-    std::ranges::move(others.inputs, std::back_inserter(host.inputs));
-    std::ranges::move(others.keys, std::back_inserter(host.keys));
     if (others.note) add_note(host.notes, std::move(*others.note));
   }
   if (auto note = note_on_differentiated(counting, host.modules)) add_note(host.notes, std::move(*note));

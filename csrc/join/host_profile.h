@@ -15,10 +15,7 @@ namespace roofprof {
 
 struct HostProfile {
   std::vector<Module> modules;
-  std::vector<OpBucket> ops;
-  // The keys by which launches know ops[i]. The ops behind these stand for compiled code.
-  std::vector<OpKey> inputs;
-  std::vector<OpKey> keys;  // of the same ops, as passes have them
+  std::vector<Pass::Op> ops;  // those without a number stand for compiled code
   std::vector<ModuleTime> times;
   std::int64_t chosen = -1;  // the timed pass that the rows come from
   std::map<std::string, std::int64_t> unobserved;

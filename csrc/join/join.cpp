@@ -22,7 +22,7 @@ namespace roofprof {
 namespace {
 
 ProfileData with_traces(ProfileData data, const RunRecord& observed, const DeviceFacts& device,
-                        const std::vector<OpKey>& inputs) {
+                        const std::vector<LaunchOwner>& owners) {
   add_notes(data.notes, device.notes);
   if (observed.timed.empty()) return data;
   if (device.simulated) {
@@ -34,7 +34,6 @@ ProfileData with_traces(ProfileData data, const RunRecord& observed, const Devic
   for (const auto& pass : observed.timed) traces.push_back(pass.device.get());
   if (std::ranges::find(traces, nullptr) != traces.end()) return without_times_of_parts(std::move(data));
   data.compute_capability = device.compute_capability;
-  const auto owners = launch_owners(observed.launches, data.ops, inputs);
   data = with_tensor_float(with_device(std::move(data), traces, owners, device.counters));
   const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
   data.events = with_launches(std::move(data.events), chosen, owners);
@@ -100,12 +99,13 @@ ProfileData join(RunRecord observed) {
   std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);
   data.runs.chosen = host.chosen;
   data.modules = std::move(host.modules);
-  data.ops = std::move(host.ops);
   data.times = std::move(host.times);
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
-  data.collectives = collective_data(observed.counting, chosen, host.keys);
-  if (chosen != nullptr) data.events = host_events(*chosen, host.keys);
+  data.collectives = collective_data(observed.counting, chosen, host.ops);
+  if (chosen != nullptr) data.events = host_events(*chosen, host.ops);
+  const auto owners = launch_owners(observed.launches, host.ops);
+  data.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
   if (observed.more_regions) {
@@ -122,7 +122,7 @@ ProfileData join(RunRecord observed) {
   if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
   add_notes(data.notes, host.notes);
   // The device's times replace the clock's. The notes about calls come later, because they need all of it.
-  if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, host.inputs);
+  if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, owners);
   if (chosen != nullptr) {
     add_notes(data.notes, notes_on_collectives(data.collectives, chosen->collectives));
     add_notes(data.notes, notes_on_events(data.events, *chosen));

@@ -8,10 +8,11 @@ namespace {
 
 using BucketsByInputs = std::map<OpKey, std::int64_t>;  // -1: the same inputs had several results
 
-BucketsByInputs buckets_by_inputs(const std::vector<OpKey>& inputs) {
+BucketsByInputs buckets_by_inputs(const std::vector<Pass::Op>& ops) {
   BucketsByInputs buckets;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto [bucket, fresh] = buckets.try_emplace(inputs[i], static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].number == 0) continue;
+    const auto [bucket, fresh] = buckets.try_emplace(ops[i].inputs_key(), static_cast<std::int64_t>(i));
     if (!fresh) bucket->second = -1;
   }
   return buckets;
@@ -28,9 +29,8 @@ std::int64_t bucket_by_inputs(OpKey launch, const BucketsByInputs& buckets) {
 
 }  // namespace
 
-std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<OpBucket>& ops,
-                                       const std::vector<OpKey>& inputs) {
-  const auto buckets = buckets_by_inputs(inputs);
+std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<Pass::Op>& ops) {
+  const auto buckets = buckets_by_inputs(ops);
   // One bucket of the module that runs compiled code has all that this code does.
   std::map<Owner, std::int64_t> compiled;
   for (std::size_t i = 0; i < ops.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/pass.h"
 #include "core/profile_data.h"
 #include "core/run_record.h"
 
@@ -16,8 +17,7 @@ struct LaunchOwner {
   std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
 };
 
-// Returns the owners by LaunchId. `inputs` are the keys of the first ops (HostProfile::inputs).
-std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<OpBucket>& ops,
-                                       const std::vector<OpKey>& inputs);
+// Returns the owners by LaunchId.
+std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<Pass::Op>& ops);
 
 }  // namespace roofprof

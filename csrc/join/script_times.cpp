@@ -8,25 +8,20 @@
 namespace roofprof {
 OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules) {
   std::set<OpKey> counted;
-  for (const auto& op : counting.ops) counted.insert(op.key);
+  for (const auto& op : counting.ops) counted.insert(op.key());
   std::set<std::string> where;
   std::set<std::string> names;
   OtherOps others;
   for (const auto& op : timed.ops) {
-    if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing || counted.contains(op.key)) continue;
-    OpBucket bucket;
-    bucket.op = op.name;
-    bucket.owner = op.key.owner;
-    bucket.dtype = op.dtype;
-    bucket.shapes = op.shapes;
-    bucket.channels_first = op.channels_first;
-    bucket.time_ns = op.time_ns;
-    others.ops.push_back(std::move(bucket));
-    others.inputs.push_back(op.inputs_key());
-    others.keys.push_back(op.key);
+    if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing || counted.contains(op.key())) continue;
+    auto& other = others.ops.emplace_back(op);
+    other.calls = 0;
+    other.work = {};
+    other.reuse.clear();
+    other.costed = true;
     if (!op.has_work()) continue;
-    where.insert(modules[index_of(op.key.owner.module)].path);
-    names.insert(op.name);
+    where.insert(modules[index_of(op.owner.module)].path);
+    names.insert(op.op);
   }
   if (!names.empty()) {
     others.note = make_note("script-other-ops",

@@ -11,10 +11,8 @@ namespace roofprof {
 
 // Ops with times and without work.
 struct OtherOps {
-  std::vector<OpBucket> ops;
-  std::vector<OpKey> inputs;  // as HostProfile::inputs
-  std::vector<OpKey> keys;    // as HostProfile::keys
-  std::optional<Note> note;   // empty: none of them has work
+  std::vector<Pass::Op> ops;
+  std::optional<Note> note;  // empty: none of them has work
 };
 
 // Returns the operators that TorchScript's executor ran instead of the counted ones, and a note that names them with

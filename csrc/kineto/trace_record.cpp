@@ -255,13 +255,11 @@ class Import {
     const auto& call = trace_.calls[at(op.call)];
     const auto& cost = counted_.costs[at(op.call)];
     Pass::Op bucket;
-    bucket.key = {number_of(op.name), place, static_cast<std::uint64_t>(op.call)};
-    bucket.inputs = bucket.key.signature;
-    bucket.name = call.op;
-    bucket.dtype = cost.dtype;
-    bucket.costed = cost.costed;
-    bucket.shapes = cost.shapes;
-    bucket.channels_first = cost.channels_first;
+    bucket.op = call.op;
+    bucket.owner = place;
+    describe(bucket, cost);
+    bucket.number = number_of(op.name);
+    bucket.signature = bucket.inputs = static_cast<std::uint64_t>(op.call);
     if (!cost.failure.empty()) pass_.failures.try_emplace(call.op, cost.failure);
     if (const auto assumed = costs_.assumed(call); cost.costed && !assumed.empty()) {
       assumed_.try_emplace(call.op, assumed);
@@ -280,7 +278,7 @@ class Import {
       bucket_of_event_[i] = static_cast<std::int32_t>(index);
       ++bucket.calls;
       bucket.work += counted_.costs[at(trace_.host[i].call)].work;
-      bucket.time_ns += trace_.host[i].end_ns - trace_.host[i].begin_ns;
+      bucket.time_ns = bucket.time_ns.value_or(0) + trace_.host[i].end_ns - trace_.host[i].begin_ns;
       if (!trace_.calls[at(trace_.host[i].call)].described) ++undescribed_;
       ++counted_calls_;
     }
@@ -308,15 +306,17 @@ class Import {
     auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
     if (fresh) {
       Pass::Op bucket;
-      bucket.key = key;
-      bucket.inputs = key.signature;
-      bucket.name = op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
+      bucket.owner = place;
+      bucket.number = number;
+      bucket.signature = bucket.inputs = kOwnKernels;
+      bucket.op = op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
       bucket.costed = false;
+      bucket.time_ns = 0;
       pass_.ops.push_back(std::move(bucket));
     }
     auto& bucket = pass_.ops[known->second];
     ++bucket.calls;
-    return launch_id({key, bucket.name});
+    return launch_id({key, bucket.op});
   }
 
   std::uint32_t number_of(std::uint32_t name) {
@@ -335,7 +335,7 @@ class Import {
       const auto owner = counted_.owners[at(launcher)];
       if (owner != kNone) {
         const auto& bucket = pass_.ops[at(bucket_of_event_[at(owner)])];
-        record.launch = launch_id({bucket.key, bucket.name});
+        record.launch = launch_id({bucket.key(), bucket.op});
         continue;
       }
       const auto& place = places_.of_event[at(launcher)];
@@ -453,10 +453,11 @@ class Import {
     observed.regions = std::move(places_.regions);
     observed.region_paths = std::move(places_.region_paths);
     observed.more_regions = places_.more_regions;
-    observed.imported = "torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")");
+    observed.imported =
+        Imported{"torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")")};
     observed.launches = std::move(launches_);
     if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
-    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported);
+    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
     for (const auto& [step, window] : steps_) {
       ++observed.runs.steps;

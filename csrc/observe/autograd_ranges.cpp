@@ -22,16 +22,16 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.
   if (is_accumulation(sequence)) {
     if (!state.session && !state.between_nodes()) return {nullptr, kOutside};
-    return {state.session ? state.session : state.last_session.lock(), state.last_node_module};
+    return {state.session ? state.session : state.backward.last_session.lock(), state.backward.last_module};
   }
   const auto number = static_cast<std::uint64_t>(sequence);
   if (state.session) {
     const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
-                            ? state.ring->find(number)
+                            ? state.lent.ring->find(number)
                             : state.session->module_of_node(fn.forwardThreadId(), number);
     if (!module) {
-      const std::lock_guard guard(state.table->lock);  // the pass may be collected meanwhile
-      ++state.table->unknown_backward_nodes;
+      const std::lock_guard guard(state.lent.table->lock);  // the pass may be collected meanwhile
+      ++state.lent.table->unknown_backward_nodes;
     }
     return {state.session, module.value_or(kOutside)};
   }
@@ -46,18 +46,18 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
 bool start_node(ThreadState& state, const at::RecordFunction& fn) {
   state.claim_sequence_numbers();
   const auto [session, module] = origin_of(state, fn);
-  state.last_node_task = -1;
+  state.backward.last_task = -1;
   if (!session || !session->active()) return false;
   if (!state.open(*session, module, Phase::backward, FrameKind::node, &fn)) return false;
-  state.last_node_module = module;
-  state.last_node_task = torch::autograd::get_current_graph_task_id();
+  state.backward.last_module = module;
+  state.backward.last_task = torch::autograd::get_current_graph_task_id();
   return true;
 }
 
 void finish_node(ThreadState& state, const at::RecordFunction& fn) {
   // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
   const bool of_python = std::string_view(fn.name()).ends_with("Backward");
-  if (of_python && state.frames.back().token == &fn && function_bypasses(state.evidence)) {
+  if (of_python && state.frames.back().token == &fn && function_bypasses(state.bypass.evidence)) {
     state.note_unobserved(fn.name(), Unobserved::function);
   }
   state.close(&fn);
@@ -66,19 +66,19 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
 void start_function(ThreadState& state, const at::RecordFunction& fn) {
   // Besides the ranges of autograd's engine, only they come with the sequence number of a future node.
   if (fn.seqNr() < 0 || std::string_view(fn.name()).starts_with("autograd::")) return;
-  state.functions.push_back({&fn, state.evidence, state.numpy_exchange.size()});
-  state.evidence = 0;
+  state.bypass.functions.push_back({&fn, state.bypass.evidence, state.bypass.numpy_exchange.size()});
+  state.bypass.evidence = 0;
 }
 
 void finish_function(ThreadState& state, const at::RecordFunction& fn) {
-  if (state.functions.back().record != &fn) return;
+  if (state.bypass.functions.back().record != &fn) return;
   const bool raised = std::uncaught_exceptions() > 0;
-  if (!raised && function_bypasses(state.evidence)) {
+  if (!raised && function_bypasses(state.bypass.evidence)) {
     state.note_unobserved(fn.name(), Unobserved::function);
-    state.numpy_exchange.forget(state.functions.back().exchanges_before);
+    state.bypass.numpy_exchange.forget(state.bypass.functions.back().exchanges_before);
   }
-  state.evidence |= state.functions.back().evidence_before;
-  state.functions.pop_back();
+  state.bypass.evidence |= state.bypass.functions.back().evidence_before;
+  state.bypass.functions.pop_back();
 }
 
 }  // namespace roofprof::observe

@@ -31,14 +31,15 @@ Pass::Op::Kind kind_of(const OpInfo& op) {
 
 Pass::Op op_of(const Bucket& bucket) {
   Pass::Op op;
-  op.key = bucket.key.plain();
-  op.name = bucket.key.op->name;
+  const OpKey key = bucket.key.plain();
+  op.op = bucket.key.op->name;
+  op.owner = key.owner;
+  describe(op, bucket.cost);
+  op.number = key.op;
+  op.signature = key.signature;
+  op.inputs = bucket.inputs;
   op.kind = kind_of(*bucket.key.op);
   op.without_data = bucket.key.without_data;
-  op.dtype = bucket.dtype;
-  op.shapes = bucket.shapes;
-  op.channels_first = bucket.channels_first;
-  op.inputs = bucket.inputs;
   return op;
 }
 
@@ -85,16 +86,13 @@ BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, 
   if (index == kNone) {
     Bucket bucket;
     bucket.key = stored;
-    bucket.dtype = costed.dtype;
-    bucket.costed = costed.costed;
-    bucket.channels_first = costed.channels_first;
+    bucket.cost = costed;
     bucket.per_call = shared;
     bucket.inputs = shared ? kAnyInputs : inputs;
-    bucket.shapes = shared && !costed.shapes.empty() ? "other shapes" : costed.shapes;
-    bucket.work = costed.work;
+    if (shared && !costed.shapes.empty()) bucket.cost.shapes = "other shapes";
     index = insert(std::move(bucket));
   }
-  buckets_[index].costed &= costed.costed;
+  buckets_[index].cost.costed &= costed.costed;
   return index;
 }
 
@@ -122,7 +120,6 @@ BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
   if (found != kNone) return found;
   Bucket bucket;
   bucket.key = key;
-  bucket.costed = false;
   bucket.inputs = kAnyInputs;
   return insert(std::move(bucket));
 }

@@ -43,14 +43,10 @@ struct BucketKeyHash {
 
 struct Bucket {
   BucketKey key;
-  DType dtype = DType::other;
-  bool costed = true;
-  bool channels_first = false;
+  Costed cost;               // of one call
   bool per_call = false;     // many shapes in one bucket: costed call by call into work_sum
   std::uint64_t inputs = 0;  // the signature of the inputs that led here; kAnyInputs: of several
-  std::string shapes;
-  Work work;      // of one call
-  Work work_sum;  // where per_call
+  Work work_sum;             // where per_call
   std::int64_t calls = 0;
   Ticks ticks = 0;
   // The block's step that it was last counted in, by the number of those before; and what came before that step, or
@@ -71,8 +67,8 @@ struct Bucket {
     work_sum += of_calls;
     work_sum_of_step += of_calls;
   }
-  Work total_work() const { return per_call ? work_sum : work.times(calls); }
-  Work work_of_step() const { return per_call ? work_sum_of_step : work.times(calls - calls_before_step); }
+  Work total_work() const { return per_call ? work_sum : cost.work.times(calls); }
+  Work work_of_step() const { return per_call ? work_sum_of_step : cost.work.times(calls - calls_before_step); }
 };
 
 // Returns the bucket as a Pass holds it, without the sums.

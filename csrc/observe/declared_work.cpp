@@ -31,10 +31,10 @@ BucketKey key_of(const ThreadState& state, std::string_view name, const Work& wo
 }
 
 BucketTable::Index bucket_of(ThreadState& state, const BucketKey& key, const Work& work) {
-  if (const auto found = state.table->find(key); found != BucketTable::kNone) return found;
-  const std::lock_guard guard(state.table->lock);
-  return state.table->add(key, key.signature,
-                          {.costed = true, .work = work, .dtype = leading_dtype(work), .shapes = {}, .failure = {}});
+  if (const auto found = state.lent.table->find(key); found != BucketTable::kNone) return found;
+  const std::lock_guard guard(state.lent.table->lock);
+  return state.lent.table->add(
+      key, key.signature, {.costed = true, .work = work, .dtype = leading_dtype(work), .shapes = {}, .failure = {}});
 }
 
 }  // namespace

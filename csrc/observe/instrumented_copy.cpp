@@ -55,7 +55,7 @@ void enter_module(Stack& stack) {
   const void* object = arguments[0].toObject().get();
   auto& call = running->open.emplace_back();
   for (std::size_t i = 1; i < arguments.size(); ++i) call.shapes.inputs.add(arguments[i]);
-  const auto place = running->session->scripts()->place_of(object, thread_state().frames);
+  const auto place = running->session->setup.scripts->place_of(object, thread_state().frames);
   if (place) running->session->enter(*place, object);
 }
 
@@ -176,11 +176,11 @@ class Running {
  public:
   explicit Running(Run& run) : outer_(running) {
     running = &run;
-    ++thread_state().instrumented_copies;
+    ++thread_state().script.instrumented_copies;
   }
   ~Running() {
     running = outer_;
-    --thread_state().instrumented_copies;
+    --thread_state().script.instrumented_copies;
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

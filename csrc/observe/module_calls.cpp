@@ -15,15 +15,15 @@ const std::vector<Frame> kNone;  // are open
 // the model do not announce themselves, the answer is: perhaps.
 InModel in_model(const Session& session) {
   if (!session.model_tells()) return InModel::perhaps;
-  return is_told_around(session.model()) ? InModel::yes : InModel::no;
+  return is_told_around(session.setup.model) ? InModel::yes : InModel::no;
 }
 
 bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKind kind, const void* module) {
   if (!session.enter(call.place, module, kind)) return false;
   if (call.is_certain()) return true;
   state.frames.back().is_certain = false;
-  const std::lock_guard guard(state.table->lock);
-  state.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
+  const std::lock_guard guard(state.lent.table->lock);
+  state.lent.table->uncertain_places.insert(call.may_be.begin(), call.may_be.end());
   return true;
 }
 
@@ -31,8 +31,8 @@ bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKin
 bool enter_first(const void* module, ThreadState& state, FrameKind kind) {
   bool known = false;
   for (const auto& session : Session::active_sessions()) {
-    const auto* index = session->module_index();
-    const auto call = index == nullptr ? std::nullopt : index->place_of(module, kNone, state.last_call_of(*session));
+    const auto& index = session->setup.modules;
+    const auto call = !index ? std::nullopt : index->place_of(module, kNone, state.last_call_of(*session));
     if (!call) continue;
     known = true;
     if (is_counted(*session, call->place, [&] { return in_model(*session); })) {
@@ -49,12 +49,12 @@ bool enter(const void* module, FrameKind kind, CallMark mark = {}) {
   if (!state.frames.empty() && state.frames.back().kind == FrameKind::norm) state.close(state.frames.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
   if (state.frames.back().token == module && !is_told_around(module, mark)) {
-    if (module == state.session->model()) state.session->note_model_tells();
+    if (module == state.session->setup.model) state.session->note_model_tells();
     return false;
   }
   if (state.is_paused()) return false;
-  const auto* index = state.session->module_index();
-  const auto call = index == nullptr ? std::nullopt : index->place_of(module, state.frames, state.frames.back().last);
+  const auto& index = state.session->setup.modules;
+  const auto call = !index ? std::nullopt : index->place_of(module, state.frames, state.frames.back().last);
   if (!call) {
     note_unknown_call(module);
     return false;
@@ -137,8 +137,8 @@ void Session::count_if_uncalled(ModuleId module) {
   if (!observes_this_thread()) return;
   const auto& state = thread_state();
   const auto phase = state.phase_of_call();
-  const std::lock_guard guard(state.table->lock);
-  if (!state.table->was_called(module)) state.table->count_call({module, phase, state.region});
+  const std::lock_guard guard(state.lent.table->lock);
+  if (!state.lent.table->was_called(module)) state.lent.table->count_call({module, phase, state.region});
 }
 
 }  // namespace roofprof::observe

@@ -48,13 +48,13 @@ void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& ru
     const auto signature = signature_of(*running.op, inputs, state.reads_by(running.key));
     running.key.signature = signature.hash;
     running.dispatch_path = signature.dispatch_path;
-    if (state.table->inputs_of(running.key) != nullptr) return;
+    if (state.lent.table->inputs_of(running.key) != nullptr) return;
     running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
     running.described = false;
-    const std::lock_guard guard(state.table->lock);
-    state.table->failures.try_emplace(running.op->name, error.what());
+    const std::lock_guard guard(state.lent.table->lock);
+    state.lent.table->failures.try_emplace(running.op->name, error.what());
   }
 }
 
@@ -99,11 +99,11 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     ++outer.nested;
     // The operator that a functional collective calls inside names the group.
     if (outer.op->collective && outer.collective.group < 0) {
-      begin_collective(*state.collectives, fn, outer.collective, outer.start);
+      begin_collective(*state.lent.collectives, fn, outer.collective, outer.start);
     }
     return;
   }
-  if (state.collectives->wants_poll()) state.collectives->poll(now_ticks());
+  if (state.lent.collectives->wants_poll()) state.lent.collectives->poll(now_ticks());
   OpInfo* op = op_info(fn);
   if (op == nullptr) {
     start_function(state, fn);
@@ -131,13 +131,13 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
-  if (state.memory) running.watched = tell_inputs(*state.memory, fn, *op);
+  if (state.lent.memory) running.watched = tell_inputs(*state.lent.memory, fn, *op);
   running.key.without_data = running.dispatch_path.fake;
   decide(state, running);
   running.event = state.next_event();
   running.operands_before = state.operands.size();
-  if (state.reuse && op->kind == OpKind::counted) add_inputs(*op, fn, state.operands);
-  if (op->collective) begin_collective(*state.collectives, fn, running.collective, now_ticks());
+  if (state.lent.reuse && op->kind == OpKind::counted) add_inputs(*op, fn, state.operands);
+  if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));
   if (state.ops.back().muted) at::enableRecordFunction(false);
@@ -157,9 +157,9 @@ void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& o
   const auto* tensor = first_result(fn, op);
   if (tensor == nullptr) return;
   if (op.evidence == kReadOut) {
-    state.numpy_exchange.exported(*tensor, state.ops.size());
+    state.bypass.numpy_exchange.exported(*tensor, state.ops.size());
   } else {
-    state.numpy_exchange.imported(*tensor, state.ops.size());
+    state.bypass.numpy_exchange.imported(*tensor, state.ops.size());
   }
 }
 
@@ -173,7 +173,7 @@ Verdict verdict_on(const RunningOp& running) {
 
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
 BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* record, RunningOp& running, Work& work) {
-  auto& table = *state.table;
+  auto& table = *state.lent.table;
   std::string failure;
   if (running.described && record != nullptr) {
     auto key = running.key;
@@ -204,7 +204,7 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
 void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
-  if (state.memory && !state.in_owned_work()) tell_results(*state.memory, &state, fn, *running.op);
+  if (state.lent.memory && !state.in_owned_work()) tell_results(*state.lent.memory, &state, fn, *running.op);
   if (running.muted) at::enableRecordFunction(true);
   state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
@@ -220,26 +220,26 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
-    if (state.reuse && fn != nullptr) state.note_reuse(*fn, running, index, work);
+    if (state.lent.reuse && fn != nullptr) state.note_reuse(*fn, running, index, work);
     if (running.collective.group >= 0) {
-      state.collectives->count(running.collective.call, running.collective.group, {state.table, index});
-    } else if (!running.op->communicates && state.collectives->any_since(running.start)) {
-      state.collectives->computed(running.start, now);
+      state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
+    } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
+      state.lent.collectives->computed(running.start, now);
     }
-    const auto& bucket = (*state.table)[index];
-    running.inside.add(bucket.per_call ? work : bucket.work);
-    running.inside.uncosted |= !bucket.costed;
-    if (!bucket.costed) {  // listed as a whole
-      state.numpy_exchange.forget_inside(state.ops.size());
+    const auto& bucket = (*state.lent.table)[index];
+    running.inside.add(bucket.per_call ? work : bucket.cost.work);
+    running.inside.uncosted |= !bucket.cost.costed;
+    if (!bucket.cost.costed) {  // listed as a whole
+      state.bypass.numpy_exchange.forget_inside(state.ops.size());
       running.inside.evidence = 0;
     }
-    if (running.inside.any()) state.evidence |= kWorkSeen;
+    if (running.inside.any()) state.bypass.evidence |= kWorkSeen;
     if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
   } else if (found == Verdict::look_through) {
     state.keep_transparent(running, now);
   }
   state.operands.resize(running.operands_before);
-  state.evidence |= running.op->evidence;
+  state.bypass.evidence |= running.op->evidence;
   if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);
   if (state.ops.empty()) return;
   auto& outer = state.ops.back();
@@ -253,10 +253,10 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
   if (!state.ops.empty() && fn != nullptr && state.ops.back().collective.record == fn) {
-    follow_collective(state.collectives, *fn, state.ops.back().collective);
+    follow_collective(state.lent.collectives, *fn, state.ops.back().collective);
   }
   if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != record && fn != nullptr) {
-    tell_inside(*state.memory, &state, *fn);
+    tell_inside(*state.lent.memory, &state, *fn);
   }
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != record) continue;
@@ -285,7 +285,7 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
     finish_node(state, fn);
     return;
   }
-  if (!state.functions.empty()) finish_function(state, fn);
+  if (!state.bypass.functions.empty()) finish_function(state, fn);
   if (state.frames.empty() || state.frames.back().token != &fn) return;
   leave_norm(state, fn);
   state.close(&fn);
@@ -295,9 +295,9 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
 bool open_between_nodes(ThreadState& state, const at::RecordFunction& fn) {
   // The engine's own ranges around each node do not stand for ops, and they begin before the node is known.
   if (!state.between_nodes() || op_info(fn) == nullptr) return false;
-  const auto session = state.last_session.lock();
+  const auto session = state.backward.last_session.lock();
   return session && session->active() &&
-         state.open(*session, state.last_node_module, Phase::backward, FrameKind::node, &fn);
+         state.open(*session, state.backward.last_module, Phase::backward, FrameKind::node, &fn);
 }
 
 // Notes an op on a thread without a frame. It may still belong to the model, which can use a thread pool or a fork of

@@ -72,7 +72,7 @@ StartedWork work_of_started_thread() {
 }
 
 bool same_model(const OwnCallData& call, const Session& session) {
-  return call.session.get() != &session && call.model != nullptr && call.model == session.model();
+  return call.session.get() != &session && call.model != nullptr && call.model == session.setup.model;
 }
 
 void begin_call(const std::shared_ptr<const OwnCallData>& call) {
@@ -108,7 +108,7 @@ OwnThread::~OwnThread() { run_here = outer_; }
 
 OwnCall::OwnCall(Session& session, bool of_model)
     : call_(std::make_shared<OwnCallData>(
-          OwnCallData{session.shared_from_this(), of_model ? session.model() : nullptr, ++calls_made})),
+          OwnCallData{session.shared_from_this(), of_model ? session.setup.model : nullptr, ++calls_made})),
       outer_(made_here) {
   made_here = call_.get();
   begin_call(call_);
@@ -145,7 +145,7 @@ std::shared_ptr<const OwnCallData> call_of_this_thread() {
 WorksFor::WorksFor(const std::shared_ptr<const OwnCallData>& call) {
   auto& calls = own_calls();
   const std::lock_guard lock(calls.mutex);
-  calls.threads[pthread_self()] = {call, call->session->model()};
+  calls.threads[pthread_self()] = {call, call->session->setup.model};
   threads_started.store(true, std::memory_order_release);
 }
 
@@ -160,7 +160,7 @@ Caller caller_for(const Session& session) {
   if (const auto forked = session_of_fork()) return forked.get() == &session ? Caller::own : Caller::another;
   const auto work = work_of_started_thread();
   if (work.call) return work.call->session.get() == &session ? Caller::own : Caller::another;
-  return work.model != nullptr && work.model == session.model() ? Caller::earlier : Caller::unknown;
+  return work.model != nullptr && work.model == session.setup.model ? Caller::earlier : Caller::unknown;
 }
 
 void note_op_elsewhere() {
@@ -175,7 +175,7 @@ bool is_counted(Session& session, ModuleId place, const std::function<InModel()>
   const auto caller = caller_for(session);
   if (caller == Caller::own) return true;
   if (caller == Caller::another) return false;
-  if (!session.leaves_out_others()) return true;
+  if (!session.setup.leaves_out_others) return true;
   const auto inside = place == kModel ? InModel::yes : caller == Caller::unknown ? in_model() : InModel::no;
   if (inside != InModel::no) {
     session.others().note(place, inside == InModel::perhaps);
@@ -217,7 +217,7 @@ void ThreadStart::started(pthread_t thread) {
     threads.erase(thread);  // its number was another thread's before
     return;
   }
-  threads[thread] = {call_, call_->session->model()};
+  threads[thread] = {call_, call_->session->setup.model};
   threads_started.store(true, std::memory_order_release);
 }
 

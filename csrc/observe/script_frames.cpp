@@ -35,10 +35,10 @@ bool is_current(const ScriptFrame& frame, const Session& session) {
 }
 
 void add_frame(ThreadState& state, ScriptFrame frame, const Session& session) {
-  std::erase_if(state.script_frames, [&](const auto& old) { return !is_current(old, session); });
-  if (state.script_frames.size() >= kMaxFrames) state.script_frames.erase(state.script_frames.begin());
-  state.script_frames.push_back(std::move(frame));
-  state.script_place = {};  // equal lines may mean another module now
+  std::erase_if(state.script.frames, [&](const auto& old) { return !is_current(old, session); });
+  if (state.script.frames.size() >= kMaxFrames) state.script.frames.erase(state.script.frames.begin());
+  state.script.frames.push_back(std::move(frame));
+  state.script.place = {};  // equal lines may mean another module now
 }
 
 ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(c10::ThreadLocalDebugInfo::get(kForksInfo)); }
@@ -53,7 +53,7 @@ void note_call_of_others(const at::RecordFunction& fn) {
   if (inputs.empty() || !inputs[0].isObject() || !is_forward(fn.name())) return;
   const void* object = inputs[0].toObject().get();
   for (const auto& session : Session::active_sessions()) {
-    if (session->model() == object && session->leaves_out_others()) {
+    if (session->setup.model == object && session->setup.leaves_out_others) {
       is_counted(*session, kModel, [] { return InModel::yes; });
     }
   }
@@ -62,14 +62,14 @@ void note_call_of_others(const at::RecordFunction& fn) {
 // The method that the interpreter was entered with for the op that runs now: it may continue one that waited on another
 // thread.
 ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::string& line) {
-  for (auto frame = state.script_frames.rbegin(); frame != state.script_frames.rend(); ++frame) {
+  for (auto frame = state.script.frames.rbegin(); frame != state.script.frames.rend(); ++frame) {
     if (frame->line == line && is_current(*frame, session)) return *frame;
   }
   ScriptFrame frame;
   frame.session = &session;
   frame.pass = session.pass();
   frame.line = line;
-  frame.module = session.scripts()->root_of(line);
+  frame.module = session.setup.scripts->root_of(line);
   frame.method = line.substr(line.rfind("::") + 2);
   if (frame.module && is_forward(frame.method)) {
     frame.place = *frame.module;
@@ -77,35 +77,35 @@ ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::str
     frame.place = info->place.load(std::memory_order_relaxed);
   }
   add_frame(state, std::move(frame), session);
-  return state.script_frames.back();
+  return state.script.frames.back();
 }
 
 // The method that this thread entered last, if it has not ended.
 const ScriptFrame* innermost_frame(const ThreadState& state, const Session& session) {
-  if (state.script_frames.empty() || !is_current(state.script_frames.back(), session)) return nullptr;
-  return &state.script_frames.back();
+  if (state.script.frames.empty() || !is_current(state.script.frames.back(), session)) return nullptr;
+  return &state.script.frames.back();
 }
 
 // Frozen code names functions of modules that it was made of, which may be gone: there the interpreter cannot be asked
 // where it is, and needs not be.
 bool is_frozen_at(const Session& session, std::optional<ModuleId> module) {
-  return module && session.scripts()->is_frozen(*module);
+  return module && session.setup.scripts->is_frozen(*module);
 }
 
 ModuleId place_of_op(ThreadState& state, const Session& session) {
   if (const auto* frame = innermost_frame(state, session)) {
     if (is_frozen_at(session, frame->module)) return frame->place;
-  } else if (const auto* info = forks_info(); info != nullptr && session.scripts()->are_frozen()) {
+  } else if (const auto* info = forks_info(); info != nullptr && session.setup.scripts->are_frozen()) {
     return info->place.load(std::memory_order_relaxed);
   }
   auto lines = torch::jit::currentModuleHierarchy();
   if (lines.empty()) return state.frames.empty() ? kModel : state.frames.back().module;
-  auto& known = state.script_place;
+  auto& known = state.script.place;
   auto& frame = frame_of(state, session, lines.front());
-  if (state.script_place_frame != frame.record) known = {};
-  state.script_place_frame = frame.record;
+  if (state.script.place_frame != frame.record) known = {};
+  state.script.place_frame = frame.record;
   if (known.certain == lines.size() && known.lines == lines) return known.steps.back().place;
-  return (frame.around ? *frame.around : *session.scripts()).find(frame, std::move(lines), known);
+  return (frame.around ? *frame.around : *session.setup.scripts).find(frame, std::move(lines), known);
 }
 
 // A method that ran, and what was read in its code. What it is made of may be gone meanwhile.
@@ -147,12 +147,12 @@ class KnownMethods {
 // What the interpreter calls the method that it is entered with, "" where it cannot be asked; empty where it calls
 // the method itself, and names it with the ops in there. `method`: null for what is none.
 std::optional<std::string> line_of_entry(const ThreadState& state, const Session& session, const KnownMethod* method) {
-  const auto* around = session.scripts() == nullptr ? nullptr : innermost_frame(state, session);
+  const auto* around = session.setup.scripts == nullptr ? nullptr : innermost_frame(state, session);
   if (around != nullptr && is_frozen_at(session, around->module)) {
     return method != nullptr ? std::nullopt : std::optional<std::string>("");
   }
   if (around == nullptr && method != nullptr && method->frozen) return "";
-  if (session.scripts() == nullptr && method == nullptr) return std::nullopt;
+  if (session.setup.scripts == nullptr && method == nullptr) return std::nullopt;
   auto lines = torch::jit::currentModuleHierarchy();
   return lines.size() == 1 ? std::optional(std::move(lines.front())) : std::nullopt;
 }
@@ -161,14 +161,14 @@ std::optional<std::string> line_of_entry(const ThreadState& state, const Session
 // interpreter.
 void note_differentiated_whole(ThreadState& state, const at::RecordFunction& fn, ModuleId module) {
   if (state.frames.empty() || std::strcmp(fn.name(), "<forward op>") != 0) return;
-  const std::lock_guard guard(state.table->lock);
-  state.table->differentiated_whole.insert(module);
+  const std::lock_guard guard(state.lent.table->lock);
+  state.lent.table->differentiated_whole.insert(module);
 }
 
 // Lists what the method does without the dispatcher. The counting run's copy counts it; here it cannot be observed.
 void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
   if (!state.is_observed()) return;
-  const auto* scripts = state.session->scripts();
+  const auto* scripts = state.session->setup.scripts.get();
   for (const auto& nodes : method.unseen) {
     const auto place =
         scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.frames);
@@ -187,7 +187,7 @@ std::shared_ptr<Session> session_of_fork() {
 void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto session = session_of(state);
   if (!session) note_call_of_others(fn);
-  if (!session || !session->active() || state.instrumented_copies > 0) return;
+  if (!session || !session->active() || state.script.instrumented_copies > 0) return;
   if (!state.frames.empty() && (state.pass != session->pass() || state.in_owned_work())) return;
   if (!torch::jit::in_torchscript_runtime()) return;  // it is about to be entered
   thread_local KnownMethods known;
@@ -195,7 +195,7 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   auto line = line_of_entry(state, *session, method);
   if (!line) return;
   if (method != nullptr) note_unseen_nodes(state, *method);
-  if (session->scripts() == nullptr) return;
+  if (session->setup.scripts == nullptr) return;
 
   ScriptFrame frame;
   frame.record = &fn;
@@ -205,19 +205,19 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   frame.method = fn.name();
   const auto inputs = fn.inputs();
   const void* object = !inputs.empty() && inputs[0].isObject() ? inputs[0].toObject().get() : nullptr;
-  frame.module = object == nullptr ? std::nullopt : session->scripts()->place_of(object, state.frames);
+  frame.module = object == nullptr ? std::nullopt : session->setup.scripts->place_of(object, state.frames);
   if (object != nullptr && !frame.module && inputs[0].isModule()) {
-    frame.around = session->scripts()->around(inputs[0].toModule());
+    frame.around = session->setup.scripts->around(inputs[0].toModule());
     if (frame.around) frame.module = frame.around->root();
   }
   auto* info = forks_info();
   frame.place = !state.frames.empty() ? state.frames.back().module : info != nullptr ? info->place.load() : kModel;
-  if (object == nullptr && !state.script_frames.empty() && is_current(state.script_frames.back(), *session)) {
+  if (object == nullptr && !state.script.frames.empty() && is_current(state.script.frames.back(), *session)) {
     // A part of a method that the executor differentiates as a whole.
-    frame.module = state.script_frames.back().module;
-    frame.around = state.script_frames.back().around;
-    frame.method = state.script_frames.back().method;
-    frame.place = state.script_frames.back().place;
+    frame.module = state.script.frames.back().module;
+    frame.around = state.script.frames.back().around;
+    frame.method = state.script.frames.back().method;
+    frame.place = state.script.frames.back().place;
     note_differentiated_whole(state, fn, frame.place);
   }
   const bool is_call = frame.module && !frame.around && object != nullptr && is_forward(frame.method);
@@ -231,14 +231,14 @@ void start_script_frame(ThreadState& state, const at::RecordFunction& fn) {
   const auto phase = state.now().phase;
   if (!state.open(*session, place, phase, FrameKind::script, &fn)) return;
   if (is_call && !is_counted) {
-    const std::lock_guard guard(state.table->lock);
-    state.table->count_call({place, phase, state.region});
+    const std::lock_guard guard(state.lent.table->lock);
+    state.lent.table->count_call({place, phase, state.region});
   }
 }
 
 void finish_script_frame(ThreadState& state, const at::RecordFunction& fn) {
-  if (std::erase_if(state.script_frames, [&](const auto& frame) { return frame.record == &fn; }) > 0) {
-    state.script_place = {};
+  if (std::erase_if(state.script.frames, [&](const auto& frame) { return frame.record == &fn; }) > 0) {
+    state.script.place = {};
   }
   if (!state.frames.empty()) state.close(&fn);
 }
@@ -251,7 +251,7 @@ void enter_script_op(ThreadState& state) {
 bool open_forked_op(ThreadState& state, const at::RecordFunction& fn) {
   if (!torch::jit::in_torchscript_runtime()) return false;
   const auto session = session_of(state);
-  if (!session || !session->active() || session->scripts() == nullptr || op_info(fn) == nullptr) return false;
+  if (!session || !session->active() || session->setup.scripts == nullptr || op_info(fn) == nullptr) return false;
   return state.open(*session, place_of_op(state, *session), Phase::forward, FrameKind::script, &fn);
 }
 

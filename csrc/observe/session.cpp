@@ -23,16 +23,11 @@ constexpr std::size_t kMaxRings = 256;
 // Returns where this thread's allocations go: to the pass that observes it.
 Allocations::Place place_of_thread() {
   const auto& state = thread_state();
-  if (!state.memory || !state.is_observed() || state.is_paused()) return {};
-  return {state.memory.get(), state.in_owned_work() ? &state : nullptr};
+  if (!state.lent.memory || !state.is_observed() || state.is_paused()) return {};
+  return {state.lent.memory.get(), state.in_owned_work() ? &state : nullptr};
 }
 
 }  // namespace
-
-void Session::know(ModuleIndex modules, ParameterOwners owners) {
-  module_index_.emplace(std::move(modules));
-  if (!owners.empty()) parameter_owners_.emplace(std::move(owners));
-}
 
 void Session::refuse_nesting() {
   const auto& state = thread_state();
@@ -69,18 +64,18 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   steps_marked_.store(0, std::memory_order_relaxed);
   process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto memory = memory_wanted_ ? std::make_shared<Allocations>() : nullptr;
+  auto memory = setup.measures_memory ? std::make_shared<Allocations>() : nullptr;
   if (memory) memory->begin(&place_of_thread);
   {
     const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
     memory_ = std::move(memory);
     collectives_ = std::make_shared<CollectiveLog>();
-    reuse_ = reuse_wanted_ ? std::make_shared<ReuseLog>() : nullptr;
+    reuse_ = setup.tracks_reuse ? std::make_shared<ReuseLog>() : nullptr;
   }
   active_.store(true, std::memory_order_release);
-  if (module_index_) ++call_listeners;
-  if (scripts_ || leaves_out_others_) forks_ = std::make_unique<ScriptForks>(shared_from_this());
-  if (leaves_out_others_) note_other_runs(*this);
+  if (setup.modules) ++call_listeners;
+  if (setup.scripts || setup.leaves_out_others) forks_ = std::make_unique<ScriptForks>(shared_from_this());
+  if (setup.leaves_out_others) note_other_runs(*this);
   started_ = now_ticks();
   started_steady_ns_ = steady_ns();
   if (base) state.open(*this, *base, Phase::forward, FrameKind::base, this);
@@ -93,7 +88,7 @@ Pass Session::stop() {
     state.abandon_ops();
     state.close_all();
   }
-  if (active_.exchange(false, std::memory_order_acq_rel) && module_index_) --call_listeners;
+  if (active_.exchange(false, std::memory_order_acq_rel) && setup.modules) --call_listeners;
   const auto memory = this->memory();
   if (memory) memory->end();
   forks_.reset();
@@ -109,7 +104,7 @@ Pass Session::stop() {
   Pass pass = collect(scale);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
   // TorchScript is observed in a copy of its code, which keeps values longer.
-  if (memory && !scripts_) pass.memory = memory->result();
+  if (memory && !setup.scripts) pass.memory = memory->result();
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }
@@ -133,10 +128,10 @@ Pass Session::collect(double ns_per_tick) {
       ops_of_buckets.back() = static_cast<std::int64_t>(index->second);
       if (fresh) pass.ops.push_back(op_of(bucket));
       auto& op = pass.ops[index->second];
-      op.costed &= bucket.costed;
+      op.costed &= bucket.cost.costed;
       op.calls += bucket.calls;
       op.work += bucket.total_work();
-      op.time_ns += to_ns(bucket.ticks);
+      op.time_ns = op.time_ns.value_or(0) + to_ns(bucket.ticks);
       if (steps > 0 && bucket.step == steps) pass.after_last_step += bucket.work_of_step();
     }
     table->add_clocks(clocks);
@@ -149,7 +144,7 @@ Pass Session::collect(double ns_per_tick) {
     pass.uncertain_places.insert(table->uncertain_places.begin(), table->uncertain_places.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
-  if (keeps_events_) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
+  if (setup.keeps_events) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
   const auto op_of = [&](const CollectiveLog::Place& place) -> std::int64_t {
     const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);
     const auto& ops = ops_by_table[static_cast<std::size_t>(table - tables_.begin())];
@@ -158,7 +153,7 @@ Pass Session::collect(double ns_per_tick) {
   pass.collectives =
       collectives_->collect(op_of, [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
   if (reuse_) reuse_->collect(pass.ops, op_of);
-  if (leaves_out_others_) {
+  if (setup.leaves_out_others) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
       auto clock = clocks.lower_bound({place, Phase::forward, kNoRegion});
@@ -243,34 +238,34 @@ std::optional<ModuleId> Session::leave(const void* token) {
 
 void Session::note_outputs(const void* token, const std::vector<const void*>& blocks) {
   const auto& state = thread_state();
-  if (state.session.get() != this || !state.memory || state.frames.back().token != token) return;
-  state.memory->returns(state.frames.back().memory, blocks);
+  if (state.session.get() != this || !state.lent.memory || state.frames.back().token != token) return;
+  state.lent.memory->returns(state.frames.back().memory, blocks);
 }
 
 Evidence Session::evidence_inside(const void* token) const {
   const auto& state = thread_state();
   if (state.session.get() != this || state.frames.back().token != token || state.in_owned_work()) return kWorkSeen;
-  return state.evidence;
+  return state.bypass.evidence;
 }
 
 std::vector<MemoryRange> Session::imported(const void* token) const {
   const auto& state = thread_state();
-  if (state.numpy_exchange.size() == 0 || state.session.get() != this) return {};
+  if (state.bypass.numpy_exchange.size() == 0 || state.session.get() != this) return {};
   if (state.frames.back().token != token || state.in_owned_work()) return {};
-  return state.numpy_exchange.results(state.frames.back().exchanges_before);
+  return state.bypass.numpy_exchange.results(state.frames.back().exchanges_before);
 }
 
 void Session::forget_imported(const void* token) {
   auto& state = thread_state();
   if (state.session.get() != this || state.frames.back().token != token) return;
-  state.numpy_exchange.forget_results(state.frames.back().exchanges_before);
+  state.bypass.numpy_exchange.forget_results(state.frames.back().exchanges_before);
 }
 
 void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
   auto& state = thread_state();
   if (state.session.get() != this) return;
   state.note_unobserved(type, kind);
-  state.numpy_exchange.forget(state.frames.back().exchanges_before);
+  state.bypass.numpy_exchange.forget(state.frames.back().exchanges_before);
 }
 
 std::shared_ptr<Allocations> Session::memory() {
@@ -283,24 +278,27 @@ std::shared_ptr<CollectiveLog> Session::collectives() {
   return collectives_;
 }
 
-BucketTable* Session::lend_table() {
+Lent Session::lend() {
   const std::lock_guard lock(mutex_);
-  if (free_tables_.empty()) {
-    tables_.push_back(std::make_unique<BucketTable>());
-    return tables_.back().get();
-  }
+  if (free_tables_.empty()) free_tables_.push_back(tables_.emplace_back(std::make_unique<BucketTable>()).get());
   auto* table = free_tables_.back();
   free_tables_.pop_back();
-  return table;
+  return {.table = table,
+          .ring = ring_of_this_thread(),
+          .marker = marker_.load(std::memory_order_relaxed),
+          .reads = setup.parameter_reads.get(),
+          .event_ids = setup.keeps_events ? &event_ids_ : nullptr,
+          .memory = memory_,
+          .collectives = collectives_,
+          .reuse = reuse_};
 }
 
-void Session::return_table(BucketTable* table) {
+void Session::take_back(const Lent& lent) {
   const std::lock_guard lock(mutex_);
-  free_tables_.push_back(table);
+  free_tables_.push_back(lent.table);
 }
 
 std::shared_ptr<SequenceRing> Session::ring_of_this_thread() {
-  const std::lock_guard lock(mutex_);
   auto& ring = rings_[at::RecordFunction::currentThreadId()];
   if (!ring) ring = std::make_shared<SequenceRing>();
   auto result = ring;

@@ -18,6 +18,7 @@
 #include "observe/collectives/collective_log.h"
 #include "observe/events.h"
 #include "observe/launches.h"
+#include "observe/lent.h"
 #include "observe/memory/allocations.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
@@ -33,29 +34,33 @@ namespace roofprof::observe {
 
 class ScriptPlaces;
 
+// What the front ends set up before the first pass; memory, reuse and events may be changed between passes.
+struct SessionSetup {
+  const void* model = nullptr;         // the object whose calls are those of the model; null where no object is
+  bool leaves_out_others = false;      // calls of the model that the run does not make (own_calls.h)
+  bool measures_memory = false;        // what modules allocate
+  bool tracks_reuse = false;           // the reuse distance of what ops move
+  bool keeps_events = false;           // the begin and end of single ops and frames: Pass::events
+  std::optional<ModuleIndex> modules;  // by their addresses, so that their calls are found (module_calls.h)
+  std::optional<ParameterOwners> parameter_owners;  // empty: no op has to be attributed by its parameters
+  std::shared_ptr<const ScriptPlaces> scripts;      // of TorchScript's modules; null where the model has none
+  std::shared_ptr<ParameterReads> parameter_reads;  // gets the modules whose parameters ops read; null: nobody asks
+};
+
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `modules`: how many the model's tree has; regions get the ids after them.
   explicit Session(std::size_t modules = kOptimizer + 1) : regions_(static_cast<ModuleId>(modules)) {}
 
-  // Takes the model's modules by their addresses, so that their calls are found (module_calls.h). Must be called before
-  // the first pass.
-  void know(ModuleIndex modules, ParameterOwners owners);
-  const ModuleIndex* module_index() const { return module_index_ ? &*module_index_ : nullptr; }
-  // Returns null where no op has to be attributed by its parameters.
-  const ParameterOwners* parameter_owners() const { return parameter_owners_ ? &*parameter_owners_ : nullptr; }
+  SessionSetup setup;
 
-  // Sets the object whose calls are those of the model, before the first pass; null where no object is.
-  void set_model(const void* model) { model_ = model; }
-  const void* model() const { return model_; }
-  // Leaves out calls of the model that the run does not make, from the next pass on (own_calls.h).
-  void leave_out_others() { leaves_out_others_ = true; }
-  bool leaves_out_others() const { return leaves_out_others_; }
   CallsOfOthers& others() { return others_; }
   const CallsOfOthers& others() const { return others_; }
   // Notes that calls of the model announce themselves (in C++: by ROOFPROF_SCOPE or as calls of an intercepted class).
   void note_model_tells() { model_tells_.store(true, std::memory_order_relaxed); }
   bool model_tells() const { return model_tells_.load(std::memory_order_relaxed); }
+
+  // ---- passes
 
   // Throws std::logic_error where this thread is already inside a profiler's block or run.
   static void refuse_nesting();
@@ -70,6 +75,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns whether this process was forked since the pass began. Then the pass is the parent's, which alone sees it
   // end, and nothing is observed here.
   bool is_of_parent() const { return process_ != forks_so_far(); }
+
+  // ---- the frames of the calling thread
 
   // Opens a frame on the calling thread; ignored while no pass is active. `token` identifies the frame to leave().
   bool enter(ModuleId module, const void* token, FrameKind kind = FrameKind::module);
@@ -102,47 +109,25 @@ class Session : public std::enable_shared_from_this<Session> {
   // Opens the frame of the closure that a step was given: its work counts as outside of the step.
   bool enter_closure(const void* token);
 
+  // ---- what threads note and ask
+
   // Returns the module that ran when that autograd node was made.
   std::optional<ModuleId> module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number);
   Regions& regions() { return regions_; }
   const Regions& regions() const { return regions_; }
-  // Measures what modules allocate, from the next pass on, or stops doing so.
-  void measure_memory(bool wanted) { memory_wanted_ = wanted; }
   // Returns the allocations of this pass; null where it does not measure them.
   std::shared_ptr<Allocations> memory();
-  // Tracks the reuse distance of what ops move, from the next pass on, or stops doing so.
-  void track_reuse(bool wanted) { reuse_wanted_ = wanted; }
-  // Returns the reuse log of this pass; null where it keeps none.
-  std::shared_ptr<ReuseLog> reuse() {
-    const std::lock_guard lock(mutex_);
-    return reuse_;
-  }
-  // Returns the log of the pass that runs, or that ran last.
-  std::shared_ptr<CollectiveLog> collectives();
   // Returns the shapes of the last calls, where calls report them (module_calls.h).
   LastShapes& shapes() { return shapes_; }
   const LastShapes& shapes() const { return shapes_; }
   // Notes that what the innermost frame returns is in these blocks, if the frame has that token (allocations.h).
   void note_outputs(const void* token, const std::vector<const void*>& blocks);
-  // Sets the places of TorchScript's modules, before the first pass; null where the model has none.
-  void set_scripts(std::shared_ptr<const ScriptPlaces> scripts) { scripts_ = std::move(scripts); }
-  const ScriptPlaces* scripts() const { return scripts_.get(); }
-  // Records in `reads` the modules whose parameters ops read, from the next pass on.
-  void tell_reads(std::shared_ptr<ParameterReads> reads) { parameter_reads_ = std::move(reads); }
-  ParameterReads* parameter_reads() const { return parameter_reads_.get(); }
   LaunchRegistry& launches() { return launches_; }
   const LaunchRegistry& launches() const { return launches_; }
-  // Returns null while no device is traced.
-  LaunchMarker* marker() const { return marker_.load(std::memory_order_relaxed); }
-  // Returns whether ops may be muted: other observers would lose the ops that muting hides.
-  bool may_mute() const { return may_mute_; }
-
-  // Keeps the begin and end of single ops and frames from the next pass on: Pass::events.
-  void keep_events() { keeps_events_ = true; }
-  // Returns null where events are not kept.
-  EventIds* event_ids() { return keeps_events_ ? &event_ids_ : nullptr; }
   // Returns when the pass began.
   Ticks started() const { return started_; }
+  // Returns whether ops may be muted: other observers would lose the ops that muting hides.
+  bool may_mute() const { return may_mute_; }
 
   // Notes that a step of this pass's block has ended.
   void mark_step() { steps_marked_.fetch_add(1, std::memory_order_relaxed); }
@@ -151,13 +136,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the number of passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
-  // Lends a table for as long as a thread has frames open: the number of tables follows the threads at work at the same
-  // time, not all that ever were.
-  BucketTable* lend_table();
-  void return_table(BucketTable* table);
-  // Returns a ring that outlives the thread, because autograd may run its nodes later. The oldest go when threads come
-  // and go.
-  std::shared_ptr<SequenceRing> ring_of_this_thread();
+  // Lends what a thread needs while it has frames open: the number of tables follows the threads at work at the same
+  // time, not all that ever were. The ring outlives the thread, because autograd may run its nodes later; the oldest go
+  // when threads come and go.
+  Lent lend();
+  void take_back(const Lent& lent);
 
   // Notes that an op ran on a thread that no session has a frame open on.
   static void note_op_elsewhere();
@@ -169,12 +152,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend struct ActivePasses;
+  std::shared_ptr<SequenceRing> ring_of_this_thread();  // with mutex_ held
+  std::shared_ptr<CollectiveLog> collectives();
   Pass collect(double ns_per_tick);
   PassEvents take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick);
   bool observes_this_thread() const;
 
-  const void* model_ = nullptr;
-  bool leaves_out_others_ = false;
   std::atomic<bool> model_tells_{false};
   CallsOfOthers others_;
   std::atomic<bool> own_op_elsewhere_{false};
@@ -184,16 +167,9 @@ class Session : public std::enable_shared_from_this<Session> {
   LastShapes shapes_;
   LaunchRegistry launches_;
   std::atomic<LaunchMarker*> marker_{nullptr};
-  bool memory_wanted_ = false;
-  bool reuse_wanted_ = false;
-  std::optional<ModuleIndex> module_index_;
-  std::optional<ParameterOwners> parameter_owners_;
-  std::shared_ptr<const ScriptPlaces> scripts_;
-  std::shared_ptr<ParameterReads> parameter_reads_;
   std::unique_ptr<ScriptForks> forks_;  // while a pass is active
   std::atomic<bool> active_{false};
   std::atomic<bool> may_mute_{true};
-  bool keeps_events_ = false;
   EventIds event_ids_;
   Ticks started_ = 0;
   std::int64_t started_steady_ns_ = 0;  // the same by std::chrono::steady_clock

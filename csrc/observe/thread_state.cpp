@@ -21,8 +21,8 @@ ThreadState& thread_state() {
 void ThreadState::charge(Ticks now) {
   if (!frames.empty()) {
     const auto owner = owner_of(frames.back());
-    table->clock(owner).self_ticks += now - last_switch;
-    if (collectives->any_since(last_switch)) collectives->ran(owner, last_switch, now);
+    lent.table->clock(owner).self_ticks += now - last_switch;
+    if (lent.collectives->any_since(last_switch)) lent.collectives->ran(owner, last_switch, now);
   }
   last_switch = now;
 }
@@ -38,14 +38,8 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     last_call = last_call_of(in);
     session = in.shared_from_this();
     pass = in.pass();
-    table = in.lend_table();
-    ring = in.ring_of_this_thread();
-    reads = in.parameter_reads();
-    event_ids = in.event_ids();
-    memory = in.memory();
-    collectives = in.collectives();
-    reuse = in.reuse();
-    marks.tell(in.marker());
+    lent = in.lend();
+    marks.tell(lent.marker);
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
   } else if (session.get() != &in) {
@@ -53,21 +47,21 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   }
   claim_sequence_numbers();
   {
-    const std::lock_guard guard(table->lock);
+    const std::lock_guard guard(lent.table->lock);
     charge(now_ticks());
-    if (is_call(kind)) table->count_call({module, phase, region});
+    if (is_call(kind)) lent.table->count_call({module, phase, region});
   }
   Frame frame{.module = module,
               .phase = phase,
               .kind = kind,
               .token = token,
-              .evidence_before = evidence,
-              .exchanges_before = numpy_exchange.size(),
+              .evidence_before = bypass.evidence,
+              .exchanges_before = bypass.numpy_exchange.size(),
               .opened = last_switch,
               .event = next_event()};
-  evidence = 0;
+  bypass.evidence = 0;
   if (kind == FrameKind::node) {
-    ++nodes;
+    ++backward.nodes;
     frame.grad_mode = c10::GradMode::is_enabled();
     frame.graph_task = torch::autograd::get_current_graph_task_id();
   }
@@ -75,11 +69,11 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   if (marks.wanted() && !in_owned_work()) {
     frame.mark = marks.push(launch_of({.owner = {module, phase, region}}), LaunchLevel::module);
   }
-  if (memory && is_call(kind)) {
+  if (lent.memory && is_call(kind)) {
     // The outer call of a module keeps what an inner call of the same module keeps, so only the outer one counts it.
     const bool is_inside =
         std::ranges::any_of(frames, [&](const Frame& open) { return is_call(open.kind) && open.module == module; });
-    frame.memory = memory->enter(module, phase == Phase::forward && !is_inside);
+    frame.memory = lent.memory->enter(module, phase == Phase::forward && !is_inside);
   }
   frames.push_back(frame);
   return true;
@@ -91,8 +85,8 @@ void ThreadState::open_region(std::optional<ModuleId> row, RegionId id, const vo
   auto& frame = frames.back();
   if (id != around) begin_region(frame, id);
   if (!row) return;
-  const std::lock_guard guard(table->lock);
-  table->count_call(owner_of(frame));
+  const std::lock_guard guard(lent.table->lock);
+  lent.table->count_call(owner_of(frame));
 }
 
 void ThreadState::begin_region(Frame& frame, RegionId id) {
@@ -101,64 +95,64 @@ void ThreadState::begin_region(Frame& frame, RegionId id) {
   region = id;
   region_handover.begin(session, pass, id);
   if (frame.mark != 0) marks.move(frame.mark, launch_of({.owner = owner_of(frame)}));
-  const std::lock_guard guard(table->lock);
-  ++table->regions()[id].calls;
+  const std::lock_guard guard(lent.table->lock);
+  ++lent.table->regions()[id].calls;
 }
 
 void ThreadState::name_call(RegionId id) {
   auto& call = frames.back();
   {
-    const std::lock_guard guard(table->lock);
-    --table->clock(owner_of(call)).calls;
+    const std::lock_guard guard(lent.table->lock);
+    --lent.table->clock(owner_of(call)).calls;
   }
   begin_region(call, id);
-  const std::lock_guard guard(table->lock);
-  table->count_call(owner_of(call));
+  const std::lock_guard guard(lent.table->lock);
+  lent.table->count_call(owner_of(call));
 }
 
 void ThreadState::end_region(const Frame& frame) {
   if (!frame.opens_region) return;
   region_handover.end();
-  const std::lock_guard guard(table->lock);
-  table->regions()[region].wall_ticks += last_switch - frame.opened;
+  const std::lock_guard guard(lent.table->lock);
+  lent.table->regions()[region].wall_ticks += last_switch - frame.opened;
   region = frame.region_before;
 }
 
 void ThreadState::pop() {
   claim_sequence_numbers();
   {
-    const std::lock_guard guard(table->lock);
+    const std::lock_guard guard(lent.table->lock);
     charge(now_ticks());
   }
-  if (event_ids != nullptr) keep_frame(frames.back());
-  if (frames.back().kind == FrameKind::node) --nodes;
+  if (lent.event_ids != nullptr) keep_frame(frames.back());
+  if (frames.back().kind == FrameKind::node) --backward.nodes;
   end_region(frames.back());
   if (frames.back().kind == FrameKind::module) {
     auto& last = frames.size() > 1 ? frames[frames.size() - 2].last : last_call;
     last = {frames.back().module, frames.back().is_certain};
   }
-  if (memory && is_call(frames.back().kind)) memory->leave(frames.back().memory);
-  evidence |= frames.back().evidence_before;
+  if (lent.memory && is_call(frames.back().kind)) lent.memory->leave(frames.back().memory);
+  bypass.evidence |= frames.back().evidence_before;
   marks.end(frames.back().mark);
   frames.pop_back();
-  if (frames.size() <= 1) numpy_exchange.forget(0);  // a block's own frame may be open for long
+  if (frames.size() <= 1) bypass.numpy_exchange.forget(0);  // a block's own frame may be open for long
   if (frames.empty()) abandon();
 }
 
 LastCall ThreadState::last_call_of(const Session& in) const {
-  return pass == in.pass() && last_session.lock().get() == &in ? last_call : LastCall{};
+  return pass == in.pass() && backward.last_session.lock().get() == &in ? last_call : LastCall{};
 }
 
 void ThreadState::move_scope(ModuleId module) {
   if (frames.back().module == module) return;
   claim_sequence_numbers();
   {
-    const std::lock_guard guard(table->lock);
+    const std::lock_guard guard(lent.table->lock);
     charge(now_ticks());
-    if (frames.back().opens_region) table->regions()[region].wall_ticks += last_switch - frames.back().opened;
+    if (frames.back().opens_region) lent.table->regions()[region].wall_ticks += last_switch - frames.back().opened;
   }
   auto& frame = frames.back();
-  if (event_ids != nullptr) keep_frame(frame);
+  if (lent.event_ids != nullptr) keep_frame(frame);
   frame.module = module;
   frame.opened = last_switch;
   frame.event = next_event();
@@ -167,16 +161,16 @@ void ThreadState::move_scope(ModuleId module) {
 
 void ThreadState::keep(TimedEvent event) {
   event.thread = at::RecordFunction::currentThreadId();
-  const std::lock_guard guard(table->lock);
+  const std::lock_guard guard(lent.table->lock);
   if (event.id == 0) {
-    ++table->events.left_out;
+    ++lent.table->events.left_out;
   } else {
-    table->events.events.push_back(event);
+    lent.table->events.events.push_back(event);
   }
 }
 
 void ThreadState::keep_transparent(const RunningOp& running, Ticks end) {
-  if (event_ids == nullptr || running.mark == 0) return;
+  if (lent.event_ids == nullptr || running.mark == 0) return;
   keep({.id = running.event,
         .kind = EventKind::transparent,
         .owner = running.key.owner,
@@ -200,9 +194,9 @@ void ThreadState::keep_frame(const Frame& frame) {
 }
 
 LaunchId ThreadState::launch_of(const BucketKey& key) {
-  if (const auto known = table->launch_of(key); known != kNoLaunch) return known;
+  if (const auto known = lent.table->launch_of(key); known != kNoLaunch) return known;
   const auto id = session->launches().id_of(key);
-  table->keep_launch(key, id);
+  lent.table->keep_launch(key, id);
   return id;
 }
 
@@ -210,28 +204,17 @@ void ThreadState::abandon() {
   marks.end_all();
   forget_open();
   if (!session) return;
-  session->return_table(table);
-  table = nullptr;
-  event_ids = nullptr;
-  memory.reset();
-  collectives.reset();
-  reuse.reset();
-  ring.reset();
-  last_session = session;
+  session->take_back(lent);
+  lent = {};
+  backward.last_session = session;
   session.reset();
 }
 
 std::shared_ptr<Session> ThreadState::leave_to_parent() {
   marks = {};
   forget_open();
-  table = nullptr;
-  event_ids = nullptr;
-  reads = nullptr;
-  memory.reset();  // the session has these too
-  collectives.reset();
-  reuse.reset();
-  ring.reset();
-  last_session.reset();
+  lent = {};  // the session has these too
+  backward.last_session.reset();
   return std::exchange(session, nullptr);
 }
 
@@ -240,11 +223,11 @@ void ThreadState::forget_open() {
   frames.clear();
   region_handover.end_all();
   region = kNoRegion;
-  nodes = 0;
-  functions.clear();
+  backward.nodes = 0;
+  bypass.functions.clear();
   norm.reset();
-  numpy_exchange.forget(0);
-  evidence = 0;
+  bypass.numpy_exchange.forget(0);
+  bypass.evidence = 0;
 }
 
 void ThreadState::abandon_ops() {
@@ -274,7 +257,7 @@ void ThreadState::close_all() {
 void ThreadState::claim_sequence_numbers(std::optional<ModuleId> module) {
   const auto next = at::sequence_number::peek();
   if (next != next_sequence && !frames.empty()) {
-    ring->assign(next_sequence, next, module.value_or(frames.back().module));
+    lent.ring->assign(next_sequence, next, module.value_or(frames.back().module));
   }
   next_sequence = next;
 }
@@ -284,8 +267,8 @@ bool ThreadState::between_nodes() const {
   if (running == -1) return false;
   // Without a frame here, any model's backward may run: it is an observed one only if the last observed node was part
   // of it.
-  if (frames.empty() && running != last_node_task) return false;
-  if (nodes == 0) return true;
+  if (frames.empty() && running != backward.last_task) return false;
+  if (backward.nodes == 0) return true;
   // A node may start another backward (reentrant checkpointing).
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     if (frame->kind == FrameKind::node) return frame->graph_task != running;
@@ -295,7 +278,7 @@ bool ThreadState::between_nodes() const {
 
 Phase ThreadState::phase_of_call() const {
   if (frames.empty()) return Phase::forward;
-  if (nodes > 0) return Phase::recompute;
+  if (backward.nodes > 0) return Phase::recompute;
   // An optimizer's closure runs the model.
   return frames.back().phase == Phase::optimizer ? Phase::forward : frames.back().phase;
 }
@@ -303,30 +286,30 @@ Phase ThreadState::phase_of_call() const {
 bool ThreadState::is_observed() const { return !frames.empty() && session->active() && pass == session->pass(); }
 
 Owner ThreadState::now() const {
-  if (between_nodes()) return {last_node_module, Phase::backward, region};
+  if (between_nodes()) return {backward.last_module, Phase::backward, region};
   return {frames.back().module, phase_now(), region};
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
   const auto step = session->steps_marked();
-  const std::lock_guard guard(table->lock);
-  (*table)[index].count(calls, ticks, work, step);
+  const std::lock_guard guard(lent.table->lock);
+  (*lent.table)[index].count(calls, ticks, work, step);
 }
 
 void ThreadState::note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
                              const Work& work) {
   add_results(*running.op, fn, operands);
-  const auto& bucket = (*table)[index];
+  const auto& bucket = (*lent.table)[index];
   const auto own = std::span(operands).subspan(running.operands_before);
-  if (bucket.costed) {
-    reuse->count({table, index}, own, bucket.per_call ? work : bucket.work);
+  if (bucket.cost.costed) {
+    lent.reuse->count({lent.table, index}, own, bucket.per_call ? work : bucket.cost.work);
   } else {
-    reuse->touch(own);
+    lent.reuse->touch(own);
   }
 }
 
 void ThreadState::note_work(const Work& work) {
-  evidence |= kWorkSeen;
+  bypass.evidence |= kWorkSeen;
   if (ops.empty()) return;
   ops.back().inside.add(work);
   ops.back().inside.declared = true;
@@ -335,11 +318,11 @@ void ThreadState::note_work(const Work& work) {
 void ThreadState::note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls) {
   BucketTable::Index index = BucketTable::kNone;
   {
-    const std::lock_guard guard(table->lock);
-    index = table->add_uncosted({.op = named_op(name, kind), .owner = {module, now().phase, region}});
+    const std::lock_guard guard(lent.table->lock);
+    index = lent.table->add_uncosted({.op = named_op(name, kind), .owner = {module, now().phase, region}});
   }
   count(index, 0, Work{}, calls);
-  evidence |= kWorkSeen;  // what encloses it is explained
+  bypass.evidence |= kWorkSeen;  // what encloses it is explained
 }
 
 Phase ThreadState::phase_now() const {

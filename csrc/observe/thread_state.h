@@ -13,6 +13,7 @@
 #include "observe/bucket_table.h"
 #include "observe/collectives/collective_log.h"
 #include "observe/launches.h"
+#include "observe/lent.h"
 #include "observe/memory/allocations.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
@@ -88,37 +89,46 @@ struct RunningFunction {
   std::size_t exchanges_before = 0;
 };
 
-struct ThreadState {
-  std::shared_ptr<Session> session;            // of the open frames; null where there are none
-  std::uint64_t pass = 0;                      // of that session, to tell frames that outlived theirs
-  BucketTable* table = nullptr;                // lent by the session while frames are open
-  ParameterReads* reads = nullptr;             // that session's; null: nobody wants to know
-  EventIds* event_ids = nullptr;               // that session's; null: no events are kept
-  std::shared_ptr<Allocations> memory;         // that session's; null: nobody wants to know
-  std::shared_ptr<CollectiveLog> collectives;  // that pass's
-  std::shared_ptr<ReuseLog> reuse;             // that pass's; null: nobody wants to know
-  std::shared_ptr<SequenceRing> ring;          // this thread's, in that session
-  std::vector<Frame> frames;
-  RegionId region = kNoRegion;  // the innermost open one's path; what torch starts begins in its starter's
-  std::vector<RunningOp> ops;
-  std::vector<Operand> operands;   // that these ops took, where reuse is tracked
-  RegionHandover region_handover;  // to the threads that torch starts here
-  LaunchMarks marks;
+// What is known of the backward that runs here (autograd_ranges.h).
+struct BackwardState {
+  int nodes = 0;  // among the frames: running autograd nodes
+  ModuleId last_module = kModel;
+  int last_task = -1;                   // the backward that the last node was part of; -1: not of an observed model
+  std::weak_ptr<Session> last_session;  // of the last node, for what the engine does between nodes
+};
+
+// What shows whether code bypassed the dispatcher.
+struct BypassState {
   std::vector<RunningFunction> functions;
-  std::unique_ptr<NormCall> norm;  // the last one that began, where its shapes are kept
-  NumpyExchange numpy_exchange;    // since the outermost module was called
-  std::vector<ScriptFrame> script_frames;
-  KnownScriptPlace script_place;
-  const void* script_place_frame = nullptr;  // the record of its frame
-  int instrumented_copies = 0;               // running here (instrumented_copy.h): they open their frames themselves
-  Evidence evidence = 0;                     // seen since the innermost frame or function began
-  int nodes = 0;                             // among frames: running autograd nodes
-  Ticks last_switch = 0;                     // when the innermost frame last changed
-  std::uint64_t next_sequence = 0;           // first autograd sequence number that no module has been given yet
-  ModuleId last_node_module = kModel;
-  int last_node_task = -1;  // the backward that it was part of; -1: the last node was not of an observed model
-  LastCall last_call;       // of a module that was called with no frame around
-  std::weak_ptr<Session> last_session;  // of the last autograd node, for what the engine does between nodes
+  NumpyExchange numpy_exchange;  // since the outermost module was called
+  Evidence evidence = 0;         // seen since the innermost frame or function began
+};
+
+// TorchScript's code that runs here (script_frames.h).
+struct ScriptState {
+  std::vector<ScriptFrame> frames;
+  KnownScriptPlace place;
+  const void* place_frame = nullptr;  // the record of its frame
+  int instrumented_copies = 0;        // running here (instrumented_copy.h): they open their frames themselves
+};
+
+struct ThreadState {
+  std::shared_ptr<Session> session;  // of the open frames; null where there are none
+  std::uint64_t pass = 0;            // of that session, to tell frames that outlived theirs
+  Lent lent;                         // by that session
+  std::vector<Frame> frames;
+  RegionId region = kNoRegion;      // the innermost open one's path; what torch starts begins in its starter's
+  RegionHandover region_handover;   // to the threads that torch starts here
+  Ticks last_switch = 0;            // when the innermost frame last changed
+  std::uint64_t next_sequence = 0;  // first autograd sequence number that no module has been given yet
+  LastCall last_call;               // of a module that was called with no frame around
+  std::unique_ptr<NormCall> norm;   // the last one that began, where its shapes are kept
+  std::vector<RunningOp> ops;
+  std::vector<Operand> operands;  // that these ops took, where reuse is tracked
+  LaunchMarks marks;
+  BackwardState backward;
+  BypassState bypass;
+  ScriptState script;
 
   // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
@@ -160,7 +170,7 @@ struct ThreadState {
   // Returns where to record what an op of that key reads; null: nowhere. What the optimizer and the user's own code
   // read does not count as a module's read.
   ParameterReads* reads_by(const BucketKey& key) const {
-    return key.owner.phase == Phase::forward && key.owner.module != kOutside ? reads : nullptr;
+    return key.owner.phase == Phase::forward && key.owner.module != kOutside ? lent.reads : nullptr;
   }
 
   // Marks the op while a device is traced: launches until it ends belong to it, except those of inner ops with a mark.
@@ -170,10 +180,10 @@ struct ThreadState {
   }
 
   // Returns the id of an op or frame that begins now; 0: it is not kept.
-  std::uint32_t next_event() { return event_ids == nullptr ? 0 : event_ids->next(); }
+  std::uint32_t next_event() { return lent.event_ids == nullptr ? 0 : lent.event_ids->next(); }
   // Keeps the event of an op that counts, from its start to `end`.
   void keep_op(const RunningOp& running, BucketTable::Index bucket, Ticks end) {
-    if (event_ids != nullptr) {
+    if (lent.event_ids != nullptr) {
       keep({.id = running.event, .bucket = bucket, .begin = running.start, .end = end});
     }
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/profile_data.h"
 #include "roofprof/dtype.h"
 #include "roofprof/op_call.h"
 #include "roofprof/op_costs.h"
@@ -112,5 +113,13 @@ std::span<const OpCost> communication_costs();  // communication.cpp: collective
 // first one and are `repeated` in the others. Empty where no result is nested (padding, sums): such a call is costed as
 // a whole.
 std::vector<OpCall> calls_on_components(const OpCall& call);
+
+// Writes into `op` what is known of all its calls alike.
+inline void describe(OpBucket& op, const Costed& cost) {
+  op.dtype = cost.dtype;
+  op.costed = cost.costed;
+  op.shapes = cost.shapes;
+  op.channels_first = cost.channels_first;
+}
 
 }  // namespace roofprof::ops

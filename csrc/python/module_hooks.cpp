@@ -219,7 +219,7 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
       session_(std::make_shared<observe::Session>(tree_->modules.size())),
       modules_(tree_->modules) {
   const py::object model = tree_->objects[index_of(kModel)];
-  session_->set_model(model.is_none() ? nullptr : model.ptr());
+  session_->setup.model = model.is_none() ? nullptr : model.ptr();
 }
 
 void ModuleHooks::enter(PyObject* module) {
@@ -319,7 +319,7 @@ void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {
   if (!scripts_) scripts_ = std::make_shared<observe::ScriptPlaces>();
   scripts_->add(script, place, modules_);
   script_roots_.push_back(place);
-  session_->set_scripts(scripts_);
+  session_->setup.scripts = scripts_;
 }
 
 void ModuleHooks::hide_script_calls() {
@@ -350,7 +350,7 @@ void ModuleHooks::update(ModuleId place, const Module& facts) {
 std::vector<Module> ModuleHooks::modules() const {
   const std::lock_guard lock(mutex_);
   auto modules = modules_;
-  if (const auto* reads = session_->parameter_reads()) {
+  if (const auto& reads = session_->setup.parameter_reads) {
     for (const auto place : reads->owners_of_read()) modules[index_of(place)].parameters_read = true;
   }
   if (scripts_ && scripts_->called_from_around()) {
@@ -375,7 +375,7 @@ void ModuleHooks::tell_reads() {
     });
     ++place;
   }
-  session_->tell_reads(std::make_shared<observe::ParameterReads>(parameters));
+  session_->setup.parameter_reads = std::make_shared<observe::ParameterReads>(parameters);
 }
 
 py::object ModuleHooks::enter_hook(const py::object& owner) {

@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <functional>
 #include <string>
 
 #include "core/members.h"

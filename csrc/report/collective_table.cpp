@@ -39,7 +39,7 @@ std::string collective_table(const Report& report, const TableOptions& options) 
   const auto& collectives = report.analysis().collectives();
   if (collectives.empty()) {
     return labelled_paragraph("",
-                              report.data().imported.empty()
+                              !report.data().imported
                                   ? "no collectives: none was called while it ran"
                                   : "no collectives: they are not read from traces; c10d's operators have their times",
                               width);

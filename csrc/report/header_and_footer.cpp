@@ -30,10 +30,10 @@ bool goes_on_after_steps(const Runs& runs) { return runs.after_steps && runs.aft
 
 std::string scope_words(const ProfileData& data) {
   const std::string steps = counted(data.runs.steps, "step", "steps");
-  if (!data.imported.empty()) {
-    return "a trace of " + data.imported + (data.runs.steps > 0 ? ", " + steps : "");
+  if (data.imported) {
+    return "a trace of " + data.imported->source + (data.runs.steps > 0 ? ", " + steps : "");
   }
-  if (!data.within.empty()) return "within " + data.within + ", in " + (data.mode == "block" ? "a block" : "one call");
+  if (data.part) return "within " + data.part->region + ", in " + (data.mode == "block" ? "a block" : "one call");
   if (data.mode != "block") return "one call";
   if (data.runs.steps == 0) return "a block";
   return "a block of " + steps + (goes_on_after_steps(data.runs) ? " and what came after" : "");
@@ -135,26 +135,25 @@ std::string prediction_words(const Report& report) {
     text += fmt::format(" (80% of models: {} to {})", human_time(static_cast<double>(*total.time_low_ns)),
                         human_time(static_cast<double>(*total.time_high_ns)));
   }
-  return text + "; " + report.data().prediction;
+  return text + "; " + report.prediction();
 }
 
 std::string run_words(const Report& report) {
   const ProfileData& data = report.data();
   const Runs& runs = data.runs;
   std::string text = scope_words(data);
-  if (!data.ranks.ranks.empty()) return text + " on " + rank_words(report);
+  if (data.merged() != nullptr) return text + " on " + rank_words(report);
   const auto wall = report.total().wall_ns;
-  if (!wall && !data.within.empty()) {
+  if (!wall && data.part) {
     return text + ": no time is known of it, since no run was timed or those that were opened it less often, as " +
            "compiled code does; so there are no rates and bounds";
   }
   if (!wall) return text + ", counted only: no run was timed, so there are no times, rates and bounds";
-  if (!data.prediction.empty()) return text + prediction_words(report);
+  if (data.predicted() != nullptr) return text + prediction_words(report);
   text += ": " + human_time(static_cast<double>(*wall));
-  if (!data.within.empty() && data.device_timed) text += " on the host";
+  if (data.part && data.device_timed) text += " on the host";
   if (runs.total_ns.size() > 1) {
-    text += fmt::format(", {} {} runs", data.within.empty() ? "the median of" : "in the median one of",
-                        runs.total_ns.size());
+    text += fmt::format(", {} {} runs", data.part ? "in the median one of" : "the median of", runs.total_ns.size());
     if (runs.warmup > 0) text += fmt::format(" after {} for warm-up", runs.warmup);
   }
   if (report.total().time_spread) text += ", spread " + human_percent(100 * *report.total().time_spread);
@@ -186,8 +185,8 @@ std::string memory_words(const Report& report) {
 // Empty where everything ran.
 std::string partial_words(const ProfileData& data) {
   if (!data.partial) return "";
-  if (data.ranks.ranks.empty()) return "an exception ended it; this is what ran before";
-  if (!data.ranks.missing.empty()) return "some ranks are missing; sums are of the others";
+  if (data.merged() == nullptr) return "an exception ended it; this is what ran before";
+  if (!data.merged()->missing.empty()) return "some ranks are missing; sums are of the others";
   return "on some ranks an exception ended it; of these it is what ran before";
 }
 

@@ -4,6 +4,7 @@
 // every other reader (what kernels were observed is "kernel_buckets").
 
 #include <concepts>
+#include <functional>
 #include <set>
 #include <type_traits>
 
@@ -123,8 +124,8 @@ std::string Report::to_json() const {
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }
-      if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, RankData>) {
-        if (value.ranks.empty()) return;  // of one process
+      if constexpr (json_detail::HasMerged<std::remove_cvref_t<decltype(value)>>) {
+        if (value.merged() == nullptr) return;  // of one process
       }
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, CollectiveData>) {
         if (value.collectives.empty()) return;

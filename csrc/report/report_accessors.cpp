@@ -8,6 +8,7 @@
 #include "analysis/group.h"
 #include "analysis/language_model.h"
 #include "analysis/predict/prediction.h"
+#include "analysis/ranks/rank_figures.h"
 #include "analysis/rows.h"
 #include "analysis/steps.h"
 #include "analysis/whole/analysis.h"
@@ -86,7 +87,7 @@ Report Report::predict(const Ceilings& device, const PredictionOptions& options)
   return make_report(std::make_shared<const ProfileData>(predicted(data(), device, options)), depth_);
 }
 
-const std::string& Report::prediction() const& { return data().prediction; }
+std::string Report::prediction() const { return data().predicted() == nullptr ? "" : words_of(*data().predicted()); }
 
 bool Report::partial() const { return data().partial; }
 
@@ -119,10 +120,11 @@ std::vector<std::chrono::nanoseconds> Report::run_times() const { return duratio
 std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
 std::vector<Collective> Report::collectives() const { return analysis_->collectives(); }
-const std::vector<Rank>& Report::ranks() const& { return data().ranks.ranks; }
+const std::vector<Rank>& Report::ranks() const& { return ranks_of(data()); }
 
 Report Report::report_of_rank(std::int64_t rank) const {
-  const auto& kept = data().ranks.kept;
+  static const std::vector<KeptReport> kNone;
+  const auto& kept = data().merged() == nullptr ? kNone : data().merged()->kept;
   const auto found = std::ranges::find(kept, rank, &KeptReport::rank);
   if (found != kept.end()) return from_json_text(found->json);
   std::string known;
@@ -132,7 +134,10 @@ Report Report::report_of_rank(std::int64_t rank) const {
       (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
 }
 
-const std::vector<std::int64_t>& Report::missing_ranks() const& { return data().ranks.missing; }
+const std::vector<std::int64_t>& Report::missing_ranks() const& {
+  static const std::vector<std::int64_t> kNone;
+  return data().merged() == nullptr ? kNone : data().merged()->missing;
+}
 const Ceilings& Report::ceilings() const& { return data().ceilings; }
 
 const Environment& Report::environment() const& { return data().environment; }

@@ -18,14 +18,14 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
       setting_(std::move(setting)),
       otherwise_(std::move(otherwise)),
       device_(traced_device(setting_), setting_.counters) {
-  if (setting_.keep_events && setting_.timed()) session_->keep_events();
+  if (setting_.keep_events && setting_.timed()) session_->setup.keeps_events = true;
 }
 
 void ObservedRun::start_block() {
   neighbours_.emplace(BackgroundLoad::Ranks::are_our_own);
-  session_->measure_memory(!setting_.timed());
-  if (!setting_.all_threads) session_->leave_out_others();
-  session_->track_reuse(true);
+  session_->setup.measures_memory = !setting_.timed();
+  if (!setting_.all_threads) session_->setup.leaves_out_others = true;
+  session_->setup.tracks_reuse = true;
   session_->shapes().listen(true);
   device_.start(*session_, setting_.base);
   own_block_.emplace(session_);
@@ -44,8 +44,8 @@ void ObservedRun::stop_block(bool raised) {
 }
 
 void ObservedRun::count(RunTarget& target) {
-  session_->measure_memory(true);
-  session_->track_reuse(true);
+  session_->setup.measures_memory = true;
+  session_->setup.tracks_reuse = true;
   session_->shapes().listen(true);
   count_call(target, result_);
   settle();
@@ -61,15 +61,15 @@ void ObservedRun::settle() {
 }
 
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
-  session_->measure_memory(false);
-  session_->track_reuse(false);
+  session_->setup.measures_memory = false;
+  session_->setup.tracks_reuse = false;
   session_->shapes().listen(false);
   if (setting_.timed()) repeat_calls(target, limits, result_);
 }
 
 SessionTarget::SessionTarget(ObservedRun& run, bool of_model)
     : run_(run), of_model_(of_model), thread_(*run.session()) {
-  if (of_model || !run.setting().all_threads) run.session()->leave_out_others();
+  if (of_model || !run.setting().all_threads) run.session()->setup.leaves_out_others = true;
 }
 
 void SessionTarget::observe(const std::function<void()>& call, std::optional<Pass>& pass) {

@@ -82,7 +82,7 @@ class SessionTarget : public RunTarget {
   Pass observed() final;
   void read_counters(const std::vector<Pass>& timed) final;
   bool device_lost() const final { return !run_.device().lost().empty(); }
-  bool by_executor() const override { return run_.session()->scripts() != nullptr; }
+  bool by_executor() const override { return run_.session()->setup.scripts != nullptr; }
 
  protected:
   // `of_model`: its calls are calls of the model itself, and others' calls of it are left out.

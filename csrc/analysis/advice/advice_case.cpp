@@ -169,7 +169,7 @@ bool ran_compiled(const ProfileData& data) {
          });
 }
 
-bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought && data.imported.empty(); }
+bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought && !data.imported; }
 
 bool may_compile(const ProfileData& data) { return !is_of_cpp(data) && !ran_compiled(data); }
 

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 16> kNotesOfRuns = {
     "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
-  if (!data.ranks.ranks.empty()) {
+  if (data.merged() != nullptr) {
     throw std::invalid_argument("a merged report has the sums of several ranks: predict from the report of one rank");
   }
   const auto does_something = [](const OpBucket& bucket) { return bucket.work.bytes() > 0 || bucket.work.flops() > 0; };
@@ -41,31 +41,31 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   }
 }
 
-// Drops what a run left in addition to its work, because it says nothing about another device.
-void forget_run(ProfileData& data) {
-  data.runs = {};
-  data.device_timed = false;
-  data.kernels.clear();
-  data.device_times.clear();
-  data.busy_ns = 0;
-  data.module_counters.clear();
-  data.counters.clear();
-  data.counter_passes = 0;
-  data.events = {};
-  data.collectives = {};
-  data.unattributed_kernels = 0;
-  data.compute_capability.clear();
-  std::erase_if(data.notes,
+// Returns what was counted, without what the run left in addition to its work, because that says nothing about another device.
+ProfileData counts_of(ProfileData data) {
+  ProfileData counts;
+  counts.model = std::move(data.model);
+  counts.mode = std::move(data.mode);
+  counts.partial = data.partial;
+  counts.bypass_sought = data.bypass_sought;
+  counts.imported = std::move(data.imported);
+  counts.token_calls = std::move(data.token_calls);
+  counts.environment = std::move(data.environment);
+  std::erase_if(counts.environment, [](const auto& fact) { return fact.first != "torch"; });
+  counts.part = std::move(data.part);
+  counts.peak_memory = data.peak_memory;
+  counts.unobserved = std::move(data.unobserved);
+  counts.notes = std::move(data.notes);
+  std::erase_if(counts.notes,
                 [](const Note& note) { return std::ranges::find(kNotesOfRuns, note.code) != kNotesOfRuns.end(); });
-  data.dropped_records = 0;
-  for (auto& region : data.regions) region.wall_ns.clear();
-  for (auto& bucket : data.ops) bucket.reuse.clear();  // times are predicted by footprints
-  for (auto& module : data.modules) module.compiled_region = -1;
-  for (auto& time : data.times) {
-    time.self_ns.clear();
-    time.host_self_ns.clear();
-  }
-  std::erase_if(data.environment, [](const auto& fact) { return fact.first != "torch"; });
+  counts.regions = std::move(data.regions);
+  for (auto& region : counts.regions) region.wall_ns.clear();
+  counts.modules = std::move(data.modules);
+  for (auto& module : counts.modules) module.compiled_region = -1;
+  counts.ops = std::move(data.ops);
+  for (auto& bucket : counts.ops) bucket.reuse.clear();  // times are predicted by footprints
+  for (const auto& time : data.times) counts.times.push_back({time.owner, time.calls, {}, {}});
+  return counts;
 }
 
 std::string factor_text(double value) { return short_text(value, 6); }
@@ -176,21 +176,19 @@ ProfileData prepared(const ProfileData& data, const PredictionOptions& options) 
   return changed;
 }
 
-std::string options_in_words(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how) {
-  std::string words;
-  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
-  if (options.precision) add("in " + std::string(name_of(*options.precision)));
-  if (options.batch) add("batch " + std::to_string(*options.batch));
+Predicted options_of(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how) {
   const auto is_narrow = [](const OpBucket& bucket) {
     return bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16);
   };
   const auto narrow = std::ranges::find_if(data.ops, is_narrow);
-  if (counted_under_autocast(data)) add("as autocast ran it");
-  if (narrow != data.ops.end() && how.autocast) add("as under autocast in " + std::string(name_of(narrow->dtype)));
-  if (options.compiled) add("compiled");
-  if (options.bandwidth != 1) add("with " + factor_text(options.bandwidth) + " x its bandwidth");
-  if (options.peak != 1) add("with " + factor_text(options.peak) + " x its peaks");
-  return words.empty() ? "as it was counted" : words;
+  Predicted known{.precision = options.precision,
+                  .batch = options.batch,
+                  .counted_under_autocast = counted_under_autocast(data),
+                  .compiled = options.compiled,
+                  .bandwidth = options.bandwidth,
+                  .peak = options.peak};
+  if (narrow != data.ops.end() && how.autocast) known.autocast = narrow->dtype;
+  return known;
 }
 
 std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device) {
@@ -202,11 +200,13 @@ std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const Ta
 
 ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
                       const PredictionParameters& parameters) {
-  ProfileData result = prepared(data, options);
+  ProfileData counted = prepared(data, options);
   const auto device = target_device(ceilings, parameters, options.bandwidth, options.peak);
-  const auto how = feature_options(result, options, device.is_gpu);
-  const auto features = features_of(result, how);
-  forget_run(result);
+  const auto how = feature_options(counted, options, device.is_gpu);
+  const auto features = features_of(counted, how);
+  const auto known = options_of(counted, options, how);
+  ProfileData result = counts_of(std::move(counted));
+  result.kind = known;
   result.device = ceilings.device;
   result.ceilings = ceilings;
   // Times are those of DRAM and of what misses a share of the last cache. By footprints alone the weights of any model
@@ -226,7 +226,6 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
     for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
   }
   set_times(result, features, device);
-  result.prediction = options_in_words(result, options, how);
   add_note(
       result.notes, "predicted",
       "times are predicted, none was measured; 80% of whole models take between low and high, of single ops fewer");
@@ -246,7 +245,7 @@ Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) 
   steps_ = std::max<std::int64_t>(data.runs.steps, 1);
   weight_bytes_ = model.param_bytes + model.buffer_bytes;
   activation_bytes_ = changed.peak_memory;
-  words_ = options_in_words(changed, options, how);
+  words_ = words_of(options_of(changed, options, how));
 }
 
 const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {

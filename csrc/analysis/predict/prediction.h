@@ -23,8 +23,8 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
 
 // Its parts, for many devices in turn: what was counted in the precision and batch of the options, and ...
 ProfileData prepared(const ProfileData& data, const PredictionOptions& options);
-// The options, "in fp16, batch 8", of data that is prepared.
-std::string options_in_words(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how);
+// Returns the options that count for data that is prepared.
+Predicted options_of(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how);
 // ... the seconds of each op in one run, all its calls together; 0 for those that nothing is known of.
 std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device);
 

@@ -163,7 +163,7 @@ std::int64_t batch_of(const ProfileData& data) {
     batch = shape.front();
   }
   // The first op of a trace may be anything.
-  if (batch > 0 || data.bypass_sought || !data.imported.empty()) return batch;
+  if (batch > 0 || data.bypass_sought || data.imported) return batch;
   // C++'s profiler does not see the inputs of a model: those of its first op are taken.
   for (const auto& bucket : data.ops) {
     const auto operands = operands_of(bucket, shapes_of(bucket.shapes));

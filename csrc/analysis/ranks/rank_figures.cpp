@@ -32,7 +32,7 @@ void write_times(const TimeOverRanks& time, RooflineRow& row) {
 // Half the largest spread of a rank's steps, of all its steps together, in nanoseconds; empty where steps tell none.
 std::optional<double> noise_of_steps(const ProfileData& data) {
   double noise = 0;
-  for (const auto& rank : data.ranks.ranks) {
+  for (const auto& rank : ranks_of(data)) {
     if (!rank.step_spread || !rank.step_ns || rank.steps < 2) return std::nullopt;
     noise = std::max(noise, *rank.step_spread / 2 * static_cast<double>(*rank.step_ns * rank.steps));
   }
@@ -42,14 +42,15 @@ std::optional<double> noise_of_steps(const ProfileData& data) {
 }  // namespace
 
 void add_times_over_ranks(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
-  if (data.ranks.ranks.empty()) return;
+  const auto* merged = data.merged();
+  if (merged == nullptr) return;
   std::map<ModuleId, const TimeOverRanks*> times;
-  for (const auto& [module, time] : data.ranks.modules) times[module] = &time;
+  for (const auto& [module, time] : merged->modules) times[module] = &time;
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (const auto found = times.find(ids[i]); found != times.end()) write_times(*found->second, rows[i]);
   }
-  write_times(data.ranks.total, total);
+  write_times(merged->total, total);
 }
 
 void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, RooflineRow& mean) {
@@ -74,15 +75,20 @@ void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, Rooflin
   if (is_the_same) mean.slowest_rank = slowest;
 }
 
+const std::vector<Rank>& ranks_of(const ProfileData& data) {
+  static const std::vector<Rank> kNone;
+  return data.merged() == nullptr ? kNone : data.merged()->ranks;
+}
+
 std::optional<LateRank> late_rank(const ProfileData& data) {
   record_derivation("late rank", data);
   const Rank* late = nullptr;
-  for (const auto& rank : data.ranks.ranks) {
+  for (const auto& rank : ranks_of(data)) {
     if (!rank.waiting_ns) return std::nullopt;
     if (late == nullptr || *rank.waiting_ns < *late->waiting_ns) late = &rank;
   }
   std::vector<std::int64_t> others;
-  for (const auto& rank : data.ranks.ranks) {
+  for (const auto& rank : ranks_of(data)) {
     if (&rank != late) others.push_back(*rank.waiting_ns);
   }
   const auto noise = noise_of_steps(data);
@@ -96,7 +102,7 @@ std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<Roo
   record_derivation("slow rank", data);
   std::vector<std::int64_t> times;
   const Rank* slowest = nullptr;
-  for (const auto& rank : data.ranks.ranks) {
+  for (const auto& rank : ranks_of(data)) {
     if (!rank.compute_ns) return std::nullopt;
     times.push_back(*rank.compute_ns);
     if (slowest == nullptr || *rank.compute_ns > *slowest->compute_ns) slowest = &rank;

@@ -11,6 +11,9 @@
 
 namespace roofprof {
 
+// Returns the ranks of a merged profile; none of another one.
+const std::vector<Rank>& ranks_of(const ProfileData& data);
+
 // `rows` are those of row_modules(data).
 void add_times_over_ranks(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
 

@@ -21,7 +21,7 @@ constexpr std::ptrdiff_t kTextsOfACode = 10;
 std::string kind_of_report(const ProfileData& data) {
   std::string kind = data.mode == "block" ? "a block" : data.runs.chosen < 0 ? "a count" : "a run";
   if (data.mode == "block" && data.runs.chosen < 0) kind += " without times";
-  if (!data.within.empty()) kind += " within '" + shown(data.within) + "'";
+  if (data.part) kind += " within '" + shown(data.part->region) + "'";
   return data.device_timed ? kind + " with times of a device" : kind;
 }
 
@@ -96,11 +96,11 @@ struct RankMerger::Merged {
 
 void RankMerger::Merged::check(const ProfileData& data, const std::string& name, std::int64_t rank) const {
   const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
-  if (!data.ranks.ranks.empty()) refuse("it is a merged report already: give those of the ranks");
+  if (data.merged() != nullptr) refuse("it is a merged report already: give those of the ranks");
   if (rank < 0) {
     refuse(std::string("it does not say which rank it is of: ") +
-           (data.imported.empty() ? "torchrun's RANK and WORLD_SIZE were not set"
-                                  : "its trace was recorded without torch.distributed"));
+           (!data.imported ? "torchrun's RANK and WORLD_SIZE were not set"
+                           : "its trace was recorded without torch.distributed"));
   }
   if (known.contains(rank)) refuse("rank " + std::to_string(rank) + " is there already");
   if (ranks.empty()) return;
@@ -231,7 +231,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
     merged.first.model = data.model;
     merged.first.device = data.device;
     merged.first.mode = data.mode;
-    merged.first.within = data.within;
+    merged.first.part = data.part;
     merged.first.device_timed = data.device_timed;
     merged.first.compute_capability = data.compute_capability;
     merged.first.counters = data.counters;
@@ -299,17 +299,19 @@ ProfileData RankMerger::finish() {
   std::vector<std::optional<std::int64_t>> waiting;
   merged->collectives.write(data, waiting);
   for (std::size_t i = 0; i < waiting.size(); ++i) merged->ranks[i].waiting_ns = waiting[i];
-  data.ranks.ranks = merged->ranks;
-  std::ranges::sort(data.ranks.ranks, {}, &Rank::rank);
-  data.ranks.missing = merged->missing();
-  data.ranks.kept = std::move(merged->kept);
-  std::ranges::sort(data.ranks.kept, {}, &KeptReport::rank);
-  data.partial = !data.ranks.missing.empty() || std::ranges::any_of(data.ranks.ranks, &Rank::partial);
-  data.ranks.total = merged->total.over_ranks();
+  MergedRanks ranks;
+  ranks.ranks = merged->ranks;
+  std::ranges::sort(ranks.ranks, {}, &Rank::rank);
+  ranks.missing = merged->missing();
+  ranks.kept = std::move(merged->kept);
+  std::ranges::sort(ranks.kept, {}, &KeptReport::rank);
+  data.partial = !ranks.missing.empty() || std::ranges::any_of(ranks.ranks, &Rank::partial);
+  ranks.total = merged->total.over_ranks();
   for (std::size_t id = 0; id < merged->times.size(); ++id) {
     const auto time = merged->times[id].over_ranks();
-    if (time.ranks > 0) data.ranks.modules.push_back({static_cast<ModuleId>(id), time});
+    if (time.ranks > 0) ranks.modules.push_back({static_cast<ModuleId>(id), time});
   }
+  data.kind = std::move(ranks);
   merged->write_notes(data);
   return data;
 }

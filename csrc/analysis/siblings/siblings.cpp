@@ -126,7 +126,7 @@ std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& 
     text.add("below");
     for (const ModuleId child : children[id]) {
       // Names of traces have the number of the instance, which each has for itself.
-      text.add(data.imported.empty() ? own_name(data, child) : stem_of(own_name(data, child)));
+      text.add(!data.imported ? own_name(data, child) : stem_of(own_name(data, child)));
       text.add(static_cast<std::int64_t>(kinds[index_of(child)]));
     }
     kinds[id] = known.try_emplace(text.take(), known.size()).first->second;

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cmath>
 #include <concepts>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -53,6 +54,12 @@ template <class Value>
 inline constexpr bool is_list_of_structs = false;
 template <HasMembers Item>
 inline constexpr bool is_list_of_structs<std::vector<Item>> = true;
+
+// A key that says of which kind a profile is.
+template <class Value>
+concept HasText = requires(const Value& key) { key.set(key.text()); };
+template <class Value>
+concept HasMerged = requires(const Value& key) { key.merged(); };
 
 template <class Struct>
 std::vector<std::string> member_names() {
@@ -111,6 +118,10 @@ void write_value(JsonWriter& json, const Value& value) {
     json.end_object();
   } else if constexpr (is_optional_struct<Value>) {
     if (value) write_value(json, *value);
+  } else if constexpr (HasText<Value>) {
+    json.write(value.text());
+  } else if constexpr (HasMerged<Value>) {
+    if (value.merged() != nullptr) write_value(json, *value.merged());
   } else if constexpr (std::is_enum_v<Value>) {
     json.write(names_of_enum<Value>.at(static_cast<std::size_t>(value)));
   } else if constexpr (std::same_as<Value, Environment>) {
@@ -162,7 +173,8 @@ void read_members(JsonReader& json, Struct& to) {
       is_member = true;
       if (seen.test(at)) json.refuse("is there twice");
       seen.set(at);
-      read_value(json, std::invoke(member, to));
+      auto&& value = std::invoke(member, to);
+      read_value(json, value);
     });
     if (!is_member) json.skip();
   }
@@ -221,6 +233,12 @@ void read_value(JsonReader& json, Value& to) {
   using namespace json_detail;
   if constexpr (HasMembers<Value>) {
     read_members(json, to);
+  } else if constexpr (HasText<Value>) {
+    if (auto text = json.text(); !text.empty()) to.set(std::move(text));
+  } else if constexpr (HasMerged<Value>) {
+    MergedRanks merged;
+    read_members(json, merged);
+    if (!merged.ranks.empty()) to.set(std::move(merged));
   } else if constexpr (std::is_enum_v<Value>) {
     const std::string name = json.text();
     const std::size_t found = index_in(names_of_enum<Value>, name);

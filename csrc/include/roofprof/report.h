@@ -176,8 +176,7 @@ class Report {
   // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
   Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
   // The options under which the times were predicted; empty if they were measured.
-  const std::string& prediction() const&;
-  std::string prediction() && { return std::as_const(*this).prediction(); }
+  std::string prediction() const;
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
   std::string table(const TableOptions& options = {}) const;

@@ -69,7 +69,7 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
   data.runs.steps = 0;  // it is of one
   data.runs.step_ns.clear();
   data.runs.after_steps.reset();
-  data.imported += ", the mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
+  data.imported->source += ", the mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
   if (divide.uneven()) {
     add_note(data.notes, "steps-differ",
              "the steps did different work: counts of what some of them did are rounded down to whole calls of a step");

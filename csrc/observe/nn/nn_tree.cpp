@@ -121,7 +121,7 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
     for (const auto& parameter : module->parameters(/*recurse=*/false)) owners.add_parameter(parameter, object);
     for (const auto& buffer : module->buffers(/*recurse=*/false)) owners.add_buffer(buffer, object);
   }
-  session.set_model(tree.objects[kModel]);
+  session.setup.model = tree.objects[kModel];
   if (sights_[kModel] == CallSight::intercepted) session.note_model_tells();
   ModuleIndex index(tree.modules, tree.objects);
   for (std::size_t place = 0; place < tree.objects.size(); ++place) {
@@ -145,7 +145,8 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
       before = child;
     }
   }
-  session.know(std::move(index), std::move(owners));
+  session.setup.modules.emplace(std::move(index));
+  if (!owners.empty()) session.setup.parameter_owners.emplace(std::move(owners));
 }
 
 TorchNn NnAttribution::sights() const { return {sights_, interception_works()}; }

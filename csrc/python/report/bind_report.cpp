@@ -256,7 +256,11 @@ void bind_report(py::module_& module) {
                              })
       .def_property_readonly("step_ns", kept(&Report::step_times_ns))
       .def_property_readonly("step_statistics", &Report::step_statistics)
-      .def_property_readonly("within_region", [](const Report& self) { return self.data().within; })
+      .def_property_readonly("within_region",
+                             [](const Report& self) {
+                               const auto& part = self.data().part;
+                               return part ? part->region : "";
+                             })
       .def_property_readonly("coverage", kept(&Report::coverage))
       .def_property_readonly("ceilings", kept(&Report::ceilings))
       .def_property_readonly("environment",

@@ -108,8 +108,8 @@ class ScriptModel : public Model {
   void attach(const observe::ModelTree& tree, observe::Session& session) override {
     places_ = std::make_shared<observe::ScriptPlaces>();
     places_->add(module_, kModel, tree.modules);
-    session.set_scripts(places_);
-    session.set_model(module_._ivalue().get());
+    session.setup.scripts = places_;
+    session.setup.model = module_._ivalue().get();
   }
   void describe(RunRecord& observed) const override {
     if (places_->called_from_around()) observed.modules[kModel].calls_visible = false;
@@ -130,7 +130,7 @@ std::unique_ptr<Model> model_of(const torch::nn::Module& module) { return std::m
 std::unique_ptr<Model> model_of(const torch::jit::Module& module) { return std::make_unique<ScriptModel>(module); }
 
 void hide_script_calls(const Counted& counted) {
-  if (counted.session->scripts() == nullptr) return;
+  if (counted.session->setup.scripts == nullptr) return;
   for (auto& module : counted.modules) module.calls_visible = module.parent < 0;
 }
 

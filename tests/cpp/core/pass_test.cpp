@@ -7,7 +7,8 @@ namespace {
 
 Pass::Op op(std::uint32_t number, std::int64_t calls, Pass::Op::Kind kind = Pass::Op::Kind::op) {
   Pass::Op op;
-  op.key = {number, {kModel, Phase::forward}, 1};
+  op.number = number;
+  op.signature = 1;
   op.kind = kind;
   op.calls = calls;
   return op;

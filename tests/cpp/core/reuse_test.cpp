@@ -31,7 +31,7 @@ TEST(Reuse, WhatDoesNotMoveIsNoPart) {
 TEST(Reuse, OfAnotherPassIsThatOfTheSameOpsBytesByCalls) {
   const auto op = [](std::uint32_t number, std::int64_t calls, Reuse reuse) {
     Pass::Op result;
-    result.key.op = number;
+    result.number = number;
     result.calls = calls;
     result.reuse = std::move(reuse);
     return result;

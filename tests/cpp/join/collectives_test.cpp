@@ -107,8 +107,8 @@ TEST(ExposedByPlace, IsWhatRanMeanwhile) {
 Pass pass_of(std::vector<CollectiveCall> calls, Intervals computed = {}) {
   Pass pass;
   Pass::Op op;
-  op.key.op = 7;
-  op.name = "c10d::allreduce_";
+  op.number = 7;
+  op.op = "c10d::allreduce_";
   op.calls = 3;
   pass.ops = {op};
   pass.collectives.groups = {{"0", "gloo", 4}, {"1", "gloo", 2}};
@@ -120,7 +120,7 @@ Pass pass_of(std::vector<CollectiveCall> calls, Intervals computed = {}) {
 
 TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
   const auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}, {0, 2, 300, 310}}, {{140, 170}});
-  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  const auto data = collective_data(pass, &pass, {pass.ops[0]});
   ASSERT_EQ(data.collectives.size(), 2);
   EXPECT_EQ(data.collectives[0], (CollectiveBucket{.bucket = 0,
                                                    .group = 0,
@@ -144,19 +144,19 @@ TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
 TEST(CollectiveData, ExposedTimeIsWhereItWasWaitedFor) {
   auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}}, {{140, 170}});
   pass.collectives.ran = {{{3, Phase::backward, 1}, 90, 120}, {{kOutside, Phase::forward, kNoRegion}, 120, 300}};
-  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  const auto data = collective_data(pass, &pass, {pass.ops[0]});
   const std::vector<ExposedIn> places = {{0, {kOutside, Phase::forward, kNoRegion}, 20},
                                          {0, {3, Phase::backward, 1}, 20},
                                          {1, {kOutside, Phase::forward, kNoRegion}, 30}};
   EXPECT_EQ(data.exposed_in, places);
   pass.collectives.all_ran = false;
-  EXPECT_TRUE(collective_data(pass, &pass, {pass.ops[0].key}).exposed_in.empty());
+  EXPECT_TRUE(collective_data(pass, &pass, {pass.ops[0]}).exposed_in.empty());
 }
 
 TEST(CollectiveData, WhatWasComputedAndNotKeptMakesExposureUnknown) {
   auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}});
   pass.collectives.computed_until = 155;
-  const auto data = collective_data(pass, &pass, {pass.ops[0].key});
+  const auto data = collective_data(pass, &pass, {pass.ops[0]});
   EXPECT_TRUE(data.collectives[0].exposed_known);
   EXPECT_FALSE(data.collectives[1].exposed_known);
   EXPECT_EQ(data.time_ns, 90);
@@ -165,7 +165,7 @@ TEST(CollectiveData, WhatWasComputedAndNotKeptMakesExposureUnknown) {
 
 TEST(CollectiveData, ACountHasNoTimes) {
   const auto pass = pass_of({{0, 1, 100, 150}});
-  const auto data = collective_data(pass, nullptr, {pass.ops[0].key});
+  const auto data = collective_data(pass, nullptr, {pass.ops[0]});
   EXPECT_EQ(data.collectives[0].calls, 2);
   EXPECT_EQ(data.collectives[0].timed_calls, 0);
   EXPECT_FALSE(data.time_ns);

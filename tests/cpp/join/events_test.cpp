@@ -84,8 +84,7 @@ Events on_device(const Kept& net, testing::RunBuilder run, std::int64_t trace_st
   pass.trace_start_ns = -100;
   pass.device = std::make_shared<const DeviceTrace>(run.run.trace);
   const std::vector<LaunchOwner> owners = {{}, {{net.layer, Phase::forward}, "aten::linear", 1}};
-  const std::vector<OpKey> keys = {{2, {kModel, Phase::forward}, 1}, {1, {net.layer, Phase::forward}, 1}};
-  return with_launches(host_events(pass, keys), pass, owners);
+  return with_launches(host_events(pass, {pass.ops[1], pass.ops[0]}), pass, owners);
 }
 
 TEST(Events, LaunchesStandOnTheHostsClockWithTheCallThatLaunchedThem) {

@@ -68,7 +68,7 @@ TEST(FirstCall, NamesThoseFirstThatDidSomething) {
 TEST(FirstCall, OfOtherShapesNamesTheModules) {
   SetsUp net;
   net.first.ops.resize(1);
-  net.first.ops[0].key.signature = 7;
+  net.first.ops[0].signature = 7;
   EXPECT_EQ(
       net.note().text,
       std::string("the first call ran the same operators as those after it with other shapes or in other modules") +

@@ -71,7 +71,7 @@ TEST(Regions, TellTheSameWorkOfAModuleApart) {
   auto& counting = net.observed.counting;
   for (const RegionId region : {1, 2}) {
     auto op = testing::op_in_pass(1, "aten::linear", layer, region, 10 * region);
-    op.key.owner.region = region;
+    op.owner.region = region;
     counting.ops.push_back(op);
     counting.clocks.push_back({{layer, Phase::forward, region}, region, 100 * region});
     counting.regions.push_back({region, 1, 200 * region});

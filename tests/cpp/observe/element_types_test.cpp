@@ -48,7 +48,7 @@ TEST(ElementTypes, AreObservedAsTheirNamesSay) {
     const auto pass = observe_in_model([&] { at::cat({tensor, tensor}); });
     ASSERT_FALSE(pass.ops.empty());
     const auto& op = pass.ops.front();
-    EXPECT_EQ(op.name, "aten::cat");
+    EXPECT_EQ(op.op, "aten::cat");
     EXPECT_EQ(name_of(op.dtype), name_of(expected(c10::toString(type))));
     // Read once, as it is the same one twice, and written twice.
     const auto bytes = 4 * 6 * static_cast<std::int64_t>(tensor.itemsize());

@@ -22,7 +22,7 @@ using namespace testing;
 template <class Body>
 Pass kept(Body&& body, bool keep = true) {
   auto session = std::make_shared<Session>();
-  if (keep) session->keep_events();
+  if (keep) session->setup.keeps_events = true;
   session->start(kOutside);
   session->enter(kModel, session.get());
   body();
@@ -66,8 +66,8 @@ TEST(KeptEvents, AddUpToTheTimesOfTheOps) {
     const auto& op = pass.ops[i];
     if (op.calls == 0) continue;
     calls += op.calls;
-    ASSERT_TRUE(own.contains(static_cast<std::int64_t>(i))) << op.name;
-    EXPECT_LE(std::abs(own.at(static_cast<std::int64_t>(i)) - op.time_ns), 2 * op.calls + 2) << op.name;
+    ASSERT_TRUE(own.contains(static_cast<std::int64_t>(i))) << op.op;
+    EXPECT_LE(std::abs(own.at(static_cast<std::int64_t>(i)) - *op.time_ns), 2 * op.calls + 2) << op.op;
   }
   EXPECT_EQ(std::ranges::count(events, EventKind::op, &Event::kind), calls);
   EXPECT_EQ(std::ranges::count(events, EventKind::module, &Event::kind), 1);
@@ -94,14 +94,14 @@ TEST(KeptEvents, AreNotKeptUnasked) {
   auto session = std::make_shared<Session>();
   session->start(kOutside);
   work();
-  EXPECT_EQ(thread_state().event_ids, nullptr);
-  EXPECT_EQ(thread_state().table->events.events.capacity(), 0U);
+  EXPECT_EQ(thread_state().lent.event_ids, nullptr);
+  EXPECT_EQ(thread_state().lent.table->events.events.capacity(), 0U);
   session->stop();
 }
 
 TEST(KeptEvents, BeginAnewWithEachPass) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   std::vector<std::size_t> sizes;
   for (int i = 0; i < 3; ++i) {
     session->start(kOutside);
@@ -117,7 +117,7 @@ TEST(KeptEvents, BeginAnewWithEachPass) {
 TEST(KeptEvents, OfEachThreadAreTold) {
   int other = 0;
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
   work();
   std::thread([&] {
@@ -134,21 +134,21 @@ TEST(KeptEvents, OfEachThreadAreTold) {
 
 TEST(KeptEvents, AnOpThatRaisedIsNone) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
   EXPECT_THROW(at::mm(at::rand({2, 3}), at::rand({2, 3})), c10::Error);
   const auto pass = session->stop();
   for (const auto& event : pass.events->host) {
     EXPECT_NE(pass.ops.at(static_cast<std::size_t>(event.bucket)).name, "aten::mm");
   }
-  EXPECT_EQ(thread_state().event_ids, nullptr);
+  EXPECT_EQ(thread_state().lent.event_ids, nullptr);
 }
 
 TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
   auto session = std::make_shared<Session>();
-  session->keep_events();
+  session->setup.keeps_events = true;
   session->start(kOutside);
-  while (session->event_ids()->next() != 0) {
+  while (thread_state().lent.event_ids->next() != 0) {
   }
   work();
   const auto pass = session->stop();

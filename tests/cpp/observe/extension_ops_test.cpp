@@ -112,7 +112,7 @@ TEST(ExtensionOps, AreLookedThroughWhereTheyDispatchWhatTheyDo) {
   const auto pass = pass_of("extension_test::composed");
   EXPECT_EQ(find(pass, "extension_test::composed"), nullptr);
   EXPECT_EQ(find(pass, "aten::mul")->work.flops(), 4);
-  for (const auto& op : pass.ops) EXPECT_TRUE(op.costed) << op.name;
+  for (const auto& op : pass.ops) EXPECT_TRUE(op.costed) << op.op;
 }
 
 TEST(ExtensionOps, AreNamedOnce) {

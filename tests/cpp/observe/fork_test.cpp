@@ -51,7 +51,7 @@ class Forks : public ::testing::Test {
 
 TEST_F(Forks, InABlockObserveNothingAndMayProfile) {
   auto session = std::make_shared<Session>();
-  session->measure_memory(true);
+  session->setup.measures_memory = true;
   session->start(kOutside);
   const auto tensor = at::ones({8});
   session->enter(kLayer, &tensor);
@@ -78,7 +78,7 @@ TEST_F(Forks, InARunsCallAreNoPartOfIt) {
   auto session = std::make_shared<Session>();
   const OwnThread thread(*session);
   const OwnCall call(*session, /*of_model=*/true);
-  session->leave_out_others();
+  session->setup.leaves_out_others = true;
   session->start(kOutside);
   EXPECT_EQ(in_child([] {
               auto other = std::make_shared<Session>();
@@ -99,7 +99,7 @@ TEST_F(Forks, WhileOtherThreadsProfileFindNoLockHeld) {
     profiling.emplace_back([&] {
       while (!done) {
         auto session = std::make_shared<Session>();
-        session->measure_memory(true);
+        session->setup.measures_memory = true;
         const OwnThread thread(*session);
         const OwnCall call(*session, /*of_model=*/true);
         session->start(kOutside);

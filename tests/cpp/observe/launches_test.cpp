@@ -124,7 +124,7 @@ std::string described(const LaunchOwner& owner) {
 }
 
 struct Told {
-  std::vector<OpBucket> ops;
+  std::vector<Pass::Op> ops;
   std::vector<LaunchOwner> owners;
   Recorder& recorder;
 
@@ -149,7 +149,7 @@ Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std
   const auto pass = session->stop();
   modules = modules_with_regions(std::move(modules), session->regions().all());
   auto host = host_profile(std::move(modules), pass, {pass}, /*in_block=*/false);
-  auto owners = launch_owners(session->launches().keys(), host.ops, host.inputs);
+  auto owners = launch_owners(session->launches().keys(), host.ops);
   return {std::move(host.ops), std::move(owners), recorder};
 }
 
@@ -396,7 +396,7 @@ TEST(Launches, OfAScriptFollowItsModules) {
   auto session = std::make_shared<Session>(tree.modules.size());
   auto places = std::make_shared<ScriptPlaces>();
   places->add(model, kModel, tree.modules);
-  session->set_scripts(std::move(places));
+  session->setup.scripts = std::move(places);
   ASSERT_EQ(tree.modules.at(3).path, "inner");
   const auto seen = told(
       session, new_recorder(),

@@ -14,7 +14,7 @@ inline constexpr ModuleId kLayer = 3;
 inline const Pass::Op* find(const Pass& pass, const std::string& name, ModuleId module = kModel,
                             Phase phase = Phase::forward) {
   for (const auto& op : pass.ops) {
-    if (op.name == name && op.key.owner.module == module && op.key.owner.phase == phase) return &op;
+    if (op.op == name && op.owner.module == module && op.owner.phase == phase) return &op;
   }
   return nullptr;
 }

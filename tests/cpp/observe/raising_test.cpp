@@ -143,7 +143,7 @@ TEST(Raising, InABackwardLeavesTheScopesAsTheyWere) {
   session->leave(&x);
   EXPECT_THROW(y.sum().backward(), std::domain_error);
   EXPECT_EQ(thread_state().frames.size(), 1U);
-  EXPECT_EQ(thread_state().nodes, 0);
+  EXPECT_EQ(thread_state().backward.nodes, 0);
   at::exp(x);
   const auto pass = session->stop();
   EXPECT_EQ(find(pass, "aten::neg", kLayer, Phase::backward)->calls, 1);

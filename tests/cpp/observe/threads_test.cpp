@@ -33,7 +33,7 @@ void on_threads(int count, const std::function<void(int)>& body) {
 
 std::int64_t calls_of(const Pass& pass, const std::string& name) {
   std::int64_t calls = 0;
-  for (const auto& op : pass.ops) calls += op.name == name ? op.calls : 0;
+  for (const auto& op : pass.ops) calls += op.op == name ? op.calls : 0;
   return calls;
 }
 
@@ -139,7 +139,7 @@ TEST(Threads, MayBeAtWorkWhenTheirSessionStopsAndStartsAgain) {
     const auto calls = calls_of(pass, "aten::neg");
     EXPECT_GE(calls, 10 - kThreads);
     for (const auto& op : pass.ops) {
-      if (op.name == "aten::neg") {
+      if (op.op == "aten::neg") {
         EXPECT_EQ(op.work.flops(), 8 * op.calls);
       }
     }

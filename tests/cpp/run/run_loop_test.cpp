@@ -236,12 +236,12 @@ TEST(SettingUp, ModulesWithoutOpsAreLookedForInTheFirstCallAlone) {
   count_call(setting_up(target), result);
   Pass::Op silent;
   silent.kind = Pass::Op::Kind::unobserved_module;
-  silent.name = "Silent";
+  silent.op = "Silent";
   silent.calls = 1;
   result.counting->ops.push_back(silent);
   repeat_calls(target, by_test_clock({.warmup = 0, .repeat = 2}), result);
   ASSERT_TRUE(result.first_call);
-  EXPECT_EQ(result.counting->ops.back().name, "Silent");
+  EXPECT_EQ(result.counting->ops.back().op, "Silent");
 }
 
 TEST(SettingUp, IsNotKnownWhereTheSecondPairRaises) {

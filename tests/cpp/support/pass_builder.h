@@ -21,8 +21,10 @@ inline std::vector<std::string> texts_of(const std::vector<Note>& notes) {
 inline Pass::Op op_in_pass(std::uint32_t number, const std::string& name, ModuleId module, std::int64_t calls,
                            std::int64_t time_ns, Phase phase = Phase::forward) {
   Pass::Op op;
-  op.key = {number, {module, phase}, 1};
-  op.name = name;
+  op.op = name;
+  op.owner = {module, phase};
+  op.number = number;
+  op.signature = 1;
   op.dtype = DType::fp32;
   op.calls = calls;
   op.time_ns = time_ns;

@@ -50,7 +50,7 @@ struct Net : testing::ProfileBuilder {
 
 TEST(Predicted, TextsFollowNoLocale) {
   const auto texts = [] {
-    std::string text = Net().on_card({.batch = 1234, .bandwidth = 1.5}).data().prediction;
+    std::string text = words_of(*Net().on_card({.batch = 1234, .bandwidth = 1.5}).data().predicted());
     try {
       Net().on_card({.peak = -1234.5});
     } catch (const std::invalid_argument& error) {
@@ -136,7 +136,7 @@ TEST(Predicted, NeedsWorkOfOneProcess) {
   };
   refused(testing::ProfileBuilder().data);
   auto merged = Net().data;
-  merged.ranks.ranks.resize(2);
+  merged.kind.emplace<MergedRanks>().ranks.resize(2);
   refused(merged);
   for (const double factor : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     refused(Net().data, {.bandwidth = factor});
@@ -155,9 +155,10 @@ TEST(Predicted, PrecisionAndBatchAreThoseOfTheOptions) {
   // Twice the FLOPs of the convolution at twice 1e14 per second.
   EXPECT_EQ(data.ops[0].time_ns, 8'000);
   EXPECT_EQ(data.ops[0].dtype, DType::fp16);
-  EXPECT_NE(data.prediction.find("fp16"), std::string::npos);
-  EXPECT_NE(data.prediction.find("batch 4"), std::string::npos);
-  EXPECT_EQ(Net().on_card().data().prediction, "as it was counted");
+  EXPECT_EQ(data.predicted()->precision, DType::fp16);
+  EXPECT_EQ(data.predicted()->batch, 4);
+  EXPECT_EQ(data.predicted()->peak, 2);
+  EXPECT_EQ(words_of(*Net().on_card().data().predicted()), "as it was counted");
 }
 
 // As many bytes as there are, and one more.

@@ -62,9 +62,9 @@ TEST(MergedCollectives, WaitIsUntilTheLastRankCallsAndTransferTheRest) {
   EXPECT_EQ(row.time_ns, 200 + 90 + 140 + 60 + 75 + 40);
   EXPECT_EQ(row.wait_ns, 120 + 0 + 70 + 10 + 30 + 0);
   EXPECT_EQ(*row.wait_ns + *row.transfer_ns, *row.time_ns);
-  EXPECT_EQ(data.ranks.ranks[0].waiting_ns, 130);
-  EXPECT_EQ(data.ranks.ranks[1].waiting_ns, 30);
-  EXPECT_EQ(data.ranks.ranks[2].waiting_ns, 70);
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 130);
+  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 30);
+  EXPECT_EQ(data.merged()->ranks[2].waiting_ns, 70);
   EXPECT_TRUE(data.collectives.calls.empty());
 }
 
@@ -75,7 +75,7 @@ TEST(MergedCollectives, WithoutARankOfTheGroupWaitsAreNotKnown) {
   const auto data = merger.finish();
   EXPECT_FALSE(only_row(data).wait_ns);
   EXPECT_EQ(only_row(data).time_ns, 290);
-  EXPECT_FALSE(data.ranks.ranks[0].waiting_ns);
+  EXPECT_FALSE(data.merged()->ranks[0].waiting_ns);
 }
 
 TEST(MergedCollectives, ClocksOfOtherMachinesAreAlignedOrWaitsUnknown) {

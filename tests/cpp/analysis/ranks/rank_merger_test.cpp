@@ -82,9 +82,9 @@ TEST(RankMerger, WorkAndTimesAreSumsAndRowsKnowTheirExtremes) {
   EXPECT_EQ(merged.total().time_ns, 830);
   EXPECT_EQ(merged.total().time_max_ns, 510);
   EXPECT_EQ(merged.total().wall_ns, 830);
-  ASSERT_EQ(merged.data().ranks.ranks.size(), 3);
-  for (std::int64_t rank = 0; rank < 3; ++rank) EXPECT_EQ(merged.data().ranks.ranks[rank].rank, rank);
-  EXPECT_EQ(merged.data().ranks.ranks[2].wall_ns, 510);
+  ASSERT_EQ(merged.data().merged()->ranks.size(), 3);
+  for (std::int64_t rank = 0; rank < 3; ++rank) EXPECT_EQ(merged.data().merged()->ranks[rank].rank, rank);
+  EXPECT_EQ(merged.data().merged()->ranks[2].wall_ns, 510);
   EXPECT_FALSE(merged.data().partial);
   EXPECT_TRUE(merged.data().notes.empty());
 }
@@ -121,7 +121,7 @@ TEST(RankMerger, MissingRanksAreNamed) {
   RankMerger merger;
   for (const std::int64_t rank : {1, 5}) merger.add(OfRank(rank, 100, 8).data, "r");
   const auto data = merger.finish();
-  EXPECT_EQ(data.ranks.missing, (std::vector<std::int64_t>{0, 2, 3, 4, 6, 7}));
+  EXPECT_EQ(data.merged()->missing, (std::vector<std::int64_t>{0, 2, 3, 4, 6, 7}));
   EXPECT_TRUE(data.partial);
   ASSERT_EQ(codes_of(data), std::vector<std::string>{"ranks-missing"});
   EXPECT_EQ(data.notes[0].text, "ranks 0, 2-4, 6, 7 of 8 are missing: sums and comparisons are of the others");
@@ -156,7 +156,7 @@ TEST(RankMerger, RoofsOfTheFirstStandForAllOfTheSameDevice) {
   merger.add(second.data, "b");
   const auto apart = merger.finish();
   EXPECT_TRUE(apart.ceilings.empty());
-  EXPECT_TRUE(apart.ranks.ranks[1].percent_of_roof.has_value());
+  EXPECT_TRUE(apart.merged()->ranks[1].percent_of_roof.has_value());
 }
 
 TEST(RankMerger, WhatDoesNotFitIsRefusedAndLeavesNothing) {

@@ -1,0 +1,100 @@
+#pragma once
+// The kinds of profiles: where their figures come from. JSON has each as a text, empty where the profile is of another
+// kind.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "roofprof/dtype.h"
+#include "roofprof/ranks.h"
+
+namespace roofprof {
+
+// The run was not observed here: other code recorded a trace of it.
+struct Imported {
+  std::string source;  // "torch.profiler (...)"
+
+  bool operator==(const Imported&) const = default;
+};
+
+// The profile has what ran in one region alone.
+struct Part {
+  std::string region;  // "inner within outer": a part of a part
+
+  bool operator==(const Part&) const = default;
+};
+
+// One process ran it, and was timed if it has times.
+struct OneRun {
+  bool operator==(const OneRun&) const = default;
+};
+
+// Its times are those that another device is expected to take, under these options.
+struct Predicted {
+  std::optional<DType> precision = {};  // that what was counted was changed to
+  std::optional<std::int64_t> batch = {};
+  bool counted_under_autocast = false;
+  std::optional<DType> autocast = {};  // as autocast in that type runs it
+  bool compiled = false;
+  double bandwidth = 1;  // times the device's own
+  double peak = 1;
+
+  bool operator==(const Predicted&) const = default;
+};
+
+// Returns the options in words: "in fp16, batch 8"; "as it was counted" where there are none.
+std::string words_of(const Predicted& options);
+// Returns the options that have these words. Throws std::invalid_argument where none have.
+Predicted options_in_words(std::string_view words);
+
+// A module's time over the ranks that have it, or the total's.
+struct TimeOverRanks {
+  std::int64_t ranks = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t max_ns = 0;
+  double mean_ns = 0;
+  std::int64_t slowest = 0;  // the rank that took longest; of equal ones the first
+
+  bool operator==(const TimeOverRanks&) const = default;
+};
+
+struct ModuleOverRanks {
+  ModuleId module = kModel;
+  TimeOverRanks time;
+
+  bool operator==(const ModuleOverRanks&) const = default;
+};
+
+// A rank's own report, as a merged one keeps it.
+struct KeptReport {
+  std::int64_t rank = 0;
+  std::string json;
+
+  bool operator==(const KeptReport&) const = default;
+};
+
+// It is merged of several ranks' profiles: its figures are sums over ranks, but for these.
+struct MergedRanks {
+  std::vector<Rank> ranks;  // in order, at least one
+  std::vector<std::int64_t> missing;
+  TimeOverRanks total;  // of 0 ranks: not known
+  std::vector<ModuleOverRanks> modules;
+  std::vector<KeptReport> kept;  // of the slowest rank and the median one
+
+  bool operator==(const MergedRanks&) const = default;
+};
+
+// A prediction is made of one process's profile, and predictions are not merged. What was measured or predicted may be
+// imported, and any profile may be a part.
+using ProfileKind = std::variant<OneRun, Predicted, MergedRanks>;
+
+// Makes it one of that kind. Throws std::invalid_argument where it is of another one than OneRun already.
+void replace_kind(ProfileKind& of_one_run, ProfileKind kind);
+
+}  // namespace roofprof

@@ -1,0 +1,31 @@
+#pragma once
+// What a session lends to a thread.
+
+#include <memory>
+
+#include "core/device_data.h"
+
+namespace roofprof::observe {
+
+class Allocations;
+class BucketTable;
+class CollectiveLog;
+class EventIds;
+class ParameterReads;
+class ReuseLog;
+class SequenceRing;
+
+// Lent while the thread has frames of the session open.
+struct Lent {
+  BucketTable* table = nullptr;
+  std::shared_ptr<SequenceRing> ring;  // this thread's, in that session
+  LaunchMarker* marker = nullptr;      // null: no device is traced
+  ParameterReads* reads = nullptr;     // null: nobody wants to know
+  EventIds* event_ids = nullptr;       // null: no events are kept
+  // Of the pass:
+  std::shared_ptr<Allocations> memory;  // null: nobody wants to know
+  std::shared_ptr<CollectiveLog> collectives;
+  std::shared_ptr<ReuseLog> reuse;  // null: nobody wants to know
+};
+
+}  // namespace roofprof::observe

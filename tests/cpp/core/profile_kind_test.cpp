@@ -1,0 +1,68 @@
+// The kinds of profiles, and the words that stand for a prediction's options in JSON.
+
+#include "core/profile_kind.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "core/json/members.h"
+
+namespace roofprof {
+namespace {
+
+TEST(PredictedInWords, AreReadBackAsTheSameOptions) {
+  Predicted options;
+  EXPECT_EQ(words_of(options), "as it was counted");
+  EXPECT_EQ(options_in_words(words_of(options)), options);
+
+  options.precision = DType::bf16;
+  options.batch = 8;
+  options.compiled = true;
+  options.bandwidth = 1.5;
+  EXPECT_EQ(words_of(options), "in bf16, batch 8, compiled, with 1.5 x its bandwidth");
+  EXPECT_EQ(options_in_words(words_of(options)), options);
+
+  options.counted_under_autocast = true;
+  options.autocast = DType::fp16;
+  for (const double factor : {1.0 / 3, 1e-9, 0.1 + 0.2, 12345678.0}) {
+    options.peak = factor;
+    EXPECT_EQ(options_in_words(words_of(options)), options) << words_of(options);
+  }
+}
+
+TEST(PredictedInWords, OfOtherOptionsAreRefused) {
+  for (const std::string words : {"", "in fp12", "batch x", "batch 8 ", "with 2 x its", "in fp16, ", "compiled,"}) {
+    EXPECT_THROW(options_in_words(words), std::invalid_argument) << words;
+  }
+}
+
+std::string kinds_written(const ProfileData& data) {
+  JsonWriter json;
+  write_value(json, data);
+  const std::string text = json.take();
+  JsonReader reader(text);
+  ProfileData read;
+  read_value(reader, read);
+  EXPECT_EQ(read, data);
+  return text;
+}
+
+TEST(ProfileKind, IsReadAsItWasWritten) {
+  ProfileData data;
+  data.part = Part{"inner within outer"};
+  data.imported = Imported{"torch.profiler"};
+  data.kind = Predicted{.batch = 3};
+  EXPECT_NE(kinds_written(data).find("batch 3"), std::string::npos);
+  data.kind.emplace<MergedRanks>().ranks.resize(2);
+  EXPECT_NE(kinds_written(data).find("merged"), std::string::npos);
+}
+
+TEST(ProfileKind, IsPredictedOrMergedAndNotBoth) {
+  ProfileKind kind = Predicted{};
+  EXPECT_THROW(replace_kind(kind, MergedRanks{}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace roofprof
