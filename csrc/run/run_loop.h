@@ -1,8 +1,10 @@
 #pragma once
-// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters.
+// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters; or bare calls
+// alone.
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,16 +18,17 @@ namespace roofprof::run {
 struct RunLimits {
   std::int64_t warmup = 3;               // calls that are not timed
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
-  // The time limit where `repeat` is not given; half of it is for the warm-up. Compilations do not count.
+  // The time limit, which compilations do not count to. Pairs have none where `repeat` is given.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
-  std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;  // tests put another in its place
+  double warmup_share = 0.5;  // of that time
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // The passes and notes so far. All of them stay when a call throws.
 struct RunResult {
   std::optional<Pass> counting;  // empty: no call has begun
   std::vector<Pass> timed;
-  std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one
+  std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one; or of the timed bare calls
   std::int64_t warmup = 0;             // further calls that were not timed
   std::optional<double> others_share;  // of the processors: what other programs used while calls were timed
   bool partial = false;                // the counting call threw
@@ -51,5 +54,9 @@ void count_call(RunTarget& target, RunResult& result);
 // The counting call's times stay where nothing can be timed that way. Throws what RunTarget::described lets through;
 // everything is put back then, too.
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
+
+// Makes bare calls alone, by the same rules of warm-up, compilations and time: those for warm-up, then `repeat` timed
+// ones, each of which is kept (RunTarget::keep). Undoes nothing, and throws what a call throws.
+void time_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
 
 }  // namespace roofprof::run

@@ -37,6 +37,8 @@ class RunTarget {
   virtual void prepare() = 0;
   // Makes a further call without any observer, and returns its wall time in ns, with the device's part.
   virtual std::int64_t bare() = 0;
+  // The bare call before was timed, and not for warm-up; called where bare calls alone are made.
+  virtual void keep() {}
   // Makes a further call that is observed.
   virtual Pass observed() = 0;
   // Reads hardware counters after the timed calls. They need separate further calls, each of them prepared.
