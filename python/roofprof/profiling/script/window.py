@@ -1,4 +1,4 @@
-"""Which calls of which module are profiled, while a program runs that knows nothing of it."""
+"""Profiles some calls of a module while a program runs that does not know of it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from roofprof.report.report import Report
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Without a wish, so many calls warm up. They are profiled one by one, so that a program with fewer has a report.
+# The number of calls for warm-up where the user gives none. They are profiled one by one, so that a program with fewer
+# calls has a report.
 WARM_UP = 3
-# Where calls of another phase come in between, so many windows begin; the longest is taken.
+# Calls of another phase end a window early. This number of windows is tried, and the longest is taken.
 MOST_TRIES = 3
 
 TRAIN, EVAL = "train", "eval"
 
 
 def phase_of(module: torch.nn.Module) -> str:
-    """What a call of the module that begins now is for: training computes gradients, in training mode."""
+    """Return the phase of a call of the module that begins now: training computes gradients, in training mode."""
     return TRAIN if module.training and torch.is_grad_enabled() else EVAL
 
 
@@ -60,7 +61,7 @@ class Seen:
 
 
 class Worth(NamedTuple):
-    """What makes one window better than another: warm, of training, longer."""
+    """The order of windows: a warm one is better, then one of training, then a longer one."""
 
     is_warm: bool
     trains: bool
@@ -86,7 +87,7 @@ class Window:
     the window; None: up to WARM_UP, or with `whole` none. steps: calls in it; None: all. A step lasts from one call to
     the next. phase: of its calls, TRAIN or EVAL; None: of one phase, TRAIN if the program trains. complete: called once
     there is a report to write, perhaps again with a better one. stop: end the program after the window. whole: calls of
-    all phases; where no calls are skipped the window begins with the module's first, and begins anew only where another
+    all phases; where no calls are skipped the window begins with the module's first, and begins again only if another
     module has taken more time before either was called WARM_UP times. variables: the program's; None: those of
     `__main__`.
     """
@@ -128,7 +129,7 @@ class Window:
         self._done = False
 
     def __enter__(self) -> Self:
-        """From here on, calls of modules are noticed."""
+        """Begin to notice calls of modules."""
         self._undo.callback(RooflineProfiler._watchers.remove, self._profiler_begins)
         RooflineProfiler._watchers.append(self._profiler_begins)
         self._undo.callback(scopes.watchers.remove, self)
@@ -142,11 +143,11 @@ class Window:
             self.end()  # the program profiles by itself, and profilers do not nest
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """The program ended."""
+        """End the window with the program."""
         self.end(error)
 
     def end_of_thread(self, error: BaseException | None) -> None:
-        """The code of the calling thread has ended. Others may call modules yet."""
+        """End the window if it is of the calling thread, whose code has ended. Other threads may still call modules."""
         with self._lock:
             if self._try.is_open and threading.get_ident() == self._thread:
                 self.end(error)
@@ -161,30 +162,30 @@ class Window:
 
     @property
     def is_ours(self) -> bool:
-        """This process began the window: a child has a copy, of which it shall do nothing."""
+        """Return True in the process that began the window: a child has a copy, which it must not use."""
         return os.getpid() == self._process
 
     def report(self) -> Report | None:
-        """Of the window; None where nothing was called in it."""
+        """Return the best window's report; None where nothing was called in one."""
         return None if self._best is None else self._best.report()
 
     @property
     def profiled(self) -> int:
-        """Steps in the report."""
+        """Return the number of steps in the report."""
         return 0 if self._best is None else self._best.worth.steps
 
     @property
     def profiled_phase(self) -> str | None:
-        """Of all its calls; None: of any."""
+        """Return the phase of all calls in the report; None where it has calls of any."""
         return None if self._best is None else self._best.phase
 
     @property
     def calls(self) -> int:
-        """Of the profiled module from outside of others, with those before and after the window."""
+        """Return the number of the profiled module's outer calls, those before and after the window included."""
         return sum(seen.calls for seen in self.seen.values() if self._is_profiled(seen))
 
     def others(self) -> list[Seen]:
-        """Modules that were called from outside of the profiled one and have parameters, those with most time first."""
+        """Return the other modules with parameters that were called from outside, those with most time first."""
         others = [seen for seen in self.seen.values() if seen.has_parameters and not self._is_profiled(seen)]
         return sorted(others, key=lambda seen: -seen.seconds)
 
@@ -213,7 +214,7 @@ class Window:
         seen.seconds += time.perf_counter() - begin
 
     def _call_is_one(self, module: torch.nn.Module) -> bool:
-        """Whether it is one from outside, or by the name that was given."""
+        """Return True for a call of a module that may be profiled: of any, or of those with the given name."""
         if self._done or not self.is_ours:
             return False
         if self.name is not None and not self._names.is_named(module, self.name):
@@ -231,7 +232,7 @@ class Window:
         return seen
 
     def _begin(self, seen: Seen, module: torch.nn.Module) -> None:
-        """A call begins, and with it perhaps the window, a step of it, or what comes after."""
+        """Note that a call begins. It may begin the window or a step of it, or end the window."""
         window = self._try
         if window.is_open and threading.get_ident() != self._thread:
             return
@@ -259,7 +260,7 @@ class Window:
                 raise Stop
 
     def _phases(self) -> set[str | None]:
-        """Those of which there is no window yet."""
+        """Return the phases that still need a window."""
         requested = {TRAIN, EVAL, None} if self.phase is None else {self.phase}
         return {phase for phase in requested if self._tries[phase] < MOST_TRIES}
 
@@ -296,7 +297,7 @@ class Window:
         self._try = StepWindow()  # the closed one holds a model
 
     def _end_window(self) -> None:
-        """It has all its steps, or a call of another phase ends it: perhaps there will be a better one."""
+        """Close a window that has all its steps, or that a call of another phase ends; a better one may follow."""
         window, phase, is_warm = self._try, self._open_phase, not self._warms_up
         self._close(None)
         if not is_warm:
@@ -311,20 +312,20 @@ class Window:
     # ---- regions
 
     def entered(self, region: Region) -> None:
-        """A region begins on this thread."""
+        """Note that a region begins on this thread."""
         self._open_regions().append(region)
 
     def left(self, region: Region) -> None:
-        """It has ended."""
+        """Note that a region has ended."""
         if region in self._open_regions():  # else it was entered before the window was made
             self._open_regions().remove(region)
 
     def _open_regions(self) -> list[Region]:
-        """On this thread, the outer before the inner."""
+        """Return the regions that are open on this thread, the outer before the inner."""
         regions: list[Region] = self._local.__dict__.setdefault("regions", [])
         return regions
 
 
 def _may_train() -> bool:
-    """Whether the program has an optimizer."""
+    """Return True if the program has an optimizer."""
     return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
