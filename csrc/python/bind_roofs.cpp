@@ -4,10 +4,9 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "device/nvidia/core_peak.h"
-#include "machine/cache.h"
+#include "device/nvidia/driver.h"
 #include "machine/gpu/environment.h"
-#include "machine/measure.h"
+#include "machine/roofs.h"
 
 namespace py = pybind11;
 

@@ -11,7 +11,6 @@
 #include "observe/session.h"
 #include "run/device_passes.h"
 #include "run/run_loop.h"
-#include "run/run_target.h"
 
 namespace roofprof::run {
 
