@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/number_text.h"
+#include "core/phrases.h"
 #include "core/phrases.h"
 
 namespace roofprof {

@@ -8,10 +8,9 @@
 #include "core/phrases.h"
 #include "device/nvidia/driver.h"
 #include "device/nvidia/nvml.h"
-#include "device/nvidia/other_profilers.h"
 
 #ifndef ROOFPROF_WITHOUT_CUPTI
-#include "device/cupti/doctor.h"
+#include "device/cupti/collector.h"
 #endif
 
 namespace roofprof {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/interface/finding.h"
+#include "device/interface/collector.h"
 
 namespace roofprof {
 

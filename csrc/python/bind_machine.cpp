@@ -12,12 +12,11 @@
 
 #include "bindings.h"
 #include "device/doctor.h"
-#include "device/nvidia/core_peak.h"
-#include "machine/cache.h"
+#include "device/nvidia/driver.h"
+#include "machine/roofs.h"
 #include "machine/cpu/background_load.h"
 #include "machine/cpu/host.h"
 #include "machine/gpu/environment.h"
-#include "machine/measure.h"
 #include "run/device_passes.h"
 
 namespace py = pybind11;

@@ -142,6 +142,27 @@ void bind_state(py::module_& module) {
       py::arg("tensor"));
 }
 
+// Returns how many bare calls were for warm-up, and the note on what other programs did meanwhile. `timer` makes and
+// times them; `now` is Python's clock in seconds, which the time limit goes by.
+std::pair<std::int64_t, std::optional<Note>> time_calls(PythonRun& self, const py::object& target,
+                                                        const py::object& timer, const py::function& now,
+                                                        std::int64_t warmup, std::int64_t repeat,
+                                                        std::optional<double> seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto duration = [](double of_seconds) {
+    return std::chrono::round<Clock::duration>(std::chrono::duration<double>(of_seconds));
+  };
+  constexpr double kNoLimit = 9e9;  // what a duration of nanoseconds can hold
+  run::RunLimits limits{warmup, repeat};
+  limits.time = seconds.value_or(kNoLimit) < kNoLimit ? duration(*seconds) : Clock::duration::max();
+  limits.warmup_share = static_cast<double>(warmup) / static_cast<double>(warmup + repeat);
+  limits.now = [&] { return Clock::time_point(duration(now().cast<double>())); };
+  TimedTarget calls(self.run, target, timer);
+  run::RunResult result;
+  run::time_calls(calls, limits, result);
+  return {result.warmup, BackgroundLoad::note(result.others_share, "the calls were timed")};
+}
+
 }  // namespace
 
 void bind_run(py::module_& module) {
@@ -172,6 +193,8 @@ void bind_run(py::module_& module) {
             self.run.repeat(calls, limits);
           },
           py::arg("target"), py::arg("limits"))
+      .def("time", &time_calls, py::arg("target"), py::arg("timer"), py::arg("now"), py::arg("warmup"),
+           py::arg("repeat"), py::arg("seconds"))
       .def_property_readonly("counted", [](const PythonRun& self) { return self.run.result().counting.has_value(); })
       .def_property_readonly("timed", [](const PythonRun& self) { return !self.run.result().timed.empty(); })
       .def_property_readonly("device", [](const PythonRun& self) { return self.run.setting().device; })

@@ -6,13 +6,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "run/observed_run.h"
 
 namespace roofprof::python {
 
 // Called with the GIL held. What waits for a device is called without it.
-class PythonTarget final : public run::SessionTarget {
+class PythonTarget : public run::SessionTarget {
  public:
   PythonTarget(run::ObservedRun& run, const pybind11::object& target);
 
@@ -39,6 +40,19 @@ class PythonTarget final : public run::SessionTarget {
   pybind11::dict kwargs_;
   bool of_model_;
   bool defers_;  // a call returns before its work is done (a generator, a coroutine, a future)
+};
+
+// Leaves bare calls to a Python object that has its own clocks (roofprof/latency/timing.py).
+class TimedTarget final : public PythonTarget {
+ public:
+  TimedTarget(run::ObservedRun& run, const pybind11::object& target, pybind11::object timer)
+      : PythonTarget(run, target), timer_(std::move(timer)) {}
+
+  std::int64_t bare() override { return timer_.attr("bare")().cast<std::int64_t>(); }
+  void keep() override { timer_.attr("keep")(); }
+
+ private:
+  pybind11::object timer_;
 };
 
 }  // namespace roofprof::python

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/run_record.h"
-#include "machine/common/measured_ceilings.h"
+#include "machine/common/measurement.h"
 #include "roofprof/report.h"
 #include "run/observed_run.h"
 

@@ -11,7 +11,6 @@
 #include "observe/session.h"
 #include "run/device_passes.h"
 #include "run/run_loop.h"
-#include "run/run_target.h"
 
 namespace roofprof::run {
 
@@ -78,7 +77,7 @@ class ObservedRun {
 // Makes calls that a run's session observes on its device; a subclass decides how a call is made.
 class SessionTarget : public RunTarget {
  public:
-  std::int64_t bare() final;
+  std::int64_t bare() override;
   Pass observed() final;
   void read_counters(const std::vector<Pass>& timed) final;
   bool device_lost() const final { return !run_.device().lost().empty(); }

@@ -16,7 +16,7 @@ namespace {
 // The number of repeats where the caller gives none.
 constexpr std::size_t kRepeats = 10;
 // Calls that compile are not timed. After this number of them, they are: the model compiles in each call.
-constexpr std::size_t kCompilingCalls = 16;
+constexpr std::int64_t kCompilingCalls = 16;
 // The number of calls after which TorchScript's executor does not change its code any more.
 constexpr std::size_t kCallsOfExecutor = 3;
 
@@ -24,6 +24,22 @@ class FurtherCalls {
  public:
   FurtherCalls(RunTarget& target, const RunLimits& limits, RunResult& result)
       : target_(target), limits_(limits), result_(result) {}
+
+  // Makes bare calls alone.
+  void make_bare() {
+    has_limit_ = true;
+    if (!warm_up()) return;
+    const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
+    while (result_.bare_ns.size() < repeats_ && (result_.bare_ns.empty() || !spent(1))) {
+      const auto compiled = target_.compilations().count;
+      target_.prepare();
+      const auto bare_ns = target_.bare();
+      if (is_for_the_compiler(compiled, 1)) continue;
+      target_.keep();
+      result_.bare_ns.push_back(bare_ns);
+    }
+    result_.others_share = background.share();
+  }
 
   void make() {
     const auto raised = what_raises([&] {
@@ -60,19 +76,28 @@ class FurtherCalls {
     }
   }
 
-  // Returns whether the calls so far and one of `more` take longer than the limit.
-  bool spent(std::chrono::nanoseconds limit, std::chrono::nanoseconds more = {}) const {
-    if (limits_.repeat) return false;
+  // Returns whether the calls so far and one of `more` take longer than that share of the time.
+  bool spent(double share, std::chrono::nanoseconds more = {}) const {
+    if (!has_limit_) return false;
     const std::chrono::duration<double> compiling(target_.compilations().seconds);
-    return limits_.now() - started_ - compiling + more > limit;
+    return limits_.now() - started_ - compiling + more > share * limits_.time;
+  }
+
+  // Returns whether something was compiled since; the latest `calls` are then warm-up, whatever was requested: their
+  // time is the compiler's.
+  bool is_for_the_compiler(std::int64_t compilations_before, std::int64_t calls) {
+    if (target_.compilations().count == compilations_before || compiling_ >= kCompilingCalls) return false;
+    compiling_ += calls;
+    result_.warmup += calls;
+    return true;
   }
 
   // False where nothing can be timed.
   bool warm_up() {
-    const std::chrono::nanoseconds one_call(result_.counting->wall_ns);
-    while (result_.warmup < limits_.warmup && !spent(limits_.time / 2, one_call)) {
+    std::chrono::nanoseconds latest(result_.counting ? result_.counting->wall_ns : 0);
+    while (result_.warmup < limits_.warmup && !spent(limits_.warmup_share, latest)) {
       target_.prepare();
-      target_.bare();
+      latest = std::chrono::nanoseconds(target_.bare());
       if (target_.device_lost()) return stop("found the device lost");
       ++result_.warmup;
     }
@@ -80,7 +105,7 @@ class FurtherCalls {
   }
 
   bool time() {
-    while (result_.timed.size() < repeats_ && (result_.timed.empty() || !spent(limits_.time))) {
+    while (result_.timed.size() < repeats_ && (result_.timed.empty() || !spent(1))) {
       const auto compiled = target_.compilations().count;
       target_.prepare();
       const auto bare_ns = target_.bare();
@@ -89,11 +114,7 @@ class FurtherCalls {
       auto pass = target_.observed();
       ++observed_;
       if (target_.device_lost()) return stop("found the device lost");
-      const auto calls = result_.timed.size() + static_cast<std::size_t>(result_.warmup);
-      if (target_.compilations().count > compiled && calls < kCompilingCalls) {
-        result_.warmup += 2;  // whatever was requested: its time is the compiler's
-        continue;
-      }
+      if (is_for_the_compiler(compiled, 2)) continue;
       if (!keep({std::move(pass), bare_ns})) {
         return stop(
             "did other work than the one before it (a cache grew, an input was consumed, or others called its "
@@ -169,6 +190,8 @@ class FurtherCalls {
   RunResult& result_;
   const std::chrono::steady_clock::time_point started_ = limits_.now();
   const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
+  bool has_limit_ = !limits_.repeat;
+  std::int64_t compiling_ = 0;  // calls
   std::size_t observed_ = 0;
   std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call
 };
@@ -182,6 +205,10 @@ void count_call(RunTarget& target, RunResult& result) {
     result.partial = result.counting.has_value();
     throw;
   }
+}
+
+void time_calls(RunTarget& target, const RunLimits& limits, RunResult& result) {
+  FurtherCalls(target, limits, result).make_bare();
 }
 
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result) {

@@ -1,31 +1,114 @@
 #pragma once
-// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters.
+// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters; or bare calls
+// alone.
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/note_codes.h"
 #include "core/pass.h"
-#include "run/run_target.h"
-#include "run/step_clock.h"
+#include "core/profile_data.h"
 
 namespace roofprof::run {
+
+// The interface through which the loop calls a model. C++'s profiler and Python's each implement it.
+
+// The number of times that a compiler (torch.compile) ran so far, and their duration.
+struct Compilations {
+  std::int64_t count = 0;
+  double seconds = 0;
+};
+
+class RunTarget {
+ public:
+  RunTarget() = default;
+  virtual ~RunTarget() = default;
+  RunTarget(const RunTarget&) = delete;
+  RunTarget& operator=(const RunTarget&) = delete;
+
+  // Makes the counting call, which is the caller's own. Fills in `pass` once the call has begun, also when it throws.
+  virtual void count(std::optional<Pass>& pass) = 0;
+  // Returns why no further calls can be made, as the end of a sentence; empty: they can.
+  virtual std::string why_only_once() const { return {}; }
+  // Calls `further`, in which further calls are made. Then everything within reach (state_snapshot.h) is put back as
+  // the counting call left it, also when `further` throws. Returns how many tensors could not be put back.
+  virtual std::int64_t undoing(const std::function<void()>& further) = 0;
+
+  // Gives a further call what the first one got.
+  virtual void prepare() = 0;
+  // Makes a further call without any observer, and returns its wall time in ns, with the device's part.
+  virtual std::int64_t bare() = 0;
+  // The bare call before was timed, and not for warm-up; called where bare calls alone are made.
+  virtual void keep() {}
+  // Makes a further call that is observed.
+  virtual Pass observed() = 0;
+  // Reads hardware counters after the timed calls. They need separate further calls, each of them prepared.
+  virtual void read_counters(const std::vector<Pass>& timed) = 0;
+
+  // Returns true where the device cannot be used any more, so that further calls cannot be made either.
+  virtual bool device_lost() const { return false; }
+  // Returns whether TorchScript's executor runs parts of the model. It dispatches other ops than were counted.
+  virtual bool by_executor() const { return false; }
+  virtual Compilations compilations() const { return {}; }
+  // Returns what a further call threw, for a note: "ValueError: no". Empty where the exception must pass as it was
+  // thrown. Called while it is handled; null: it does not derive from std::exception.
+  virtual std::optional<std::string> described(const std::exception* error) const = 0;
+};
+
+// The steps of a block: how many, and how long each took.
+
+// A step lasts from the end of the one before it, the first from the start, by the host's clock: nothing waits for a
+// device meanwhile.
+class StepClock {
+ public:
+  void start() {
+    times_ns_.reserve(kStepsTimed);  // a step's end neither waits for memory nor fails
+    last_ = Clock::now();
+    began_ = last_;
+  }
+  // A step has ended.
+  void step() {
+    const auto now = Clock::now();
+    ++count_;
+    if (times_ns_.size() < kStepsTimed) {
+      times_ns_.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count());
+    }
+    last_ = now;
+  }
+
+  std::int64_t count() const { return count_; }
+  // Returns the time of all steps together.
+  std::int64_t total_ns() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(last_ - began_).count(); }
+  // Returns the times of the first kStepsTimed steps.
+  const std::vector<std::int64_t>& times_ns() const { return times_ns_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::int64_t count_ = 0;
+  std::vector<std::int64_t> times_ns_;
+  Clock::time_point began_, last_;
+};
 
 struct RunLimits {
   std::int64_t warmup = 3;               // calls that are not timed
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
-  // The time limit where `repeat` is not given; half of it is for the warm-up. Compilations do not count.
+  // The time limit, which compilations do not count to. Pairs have none where `repeat` is given.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
-  std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;  // tests put another in its place
+  double warmup_share = 0.5;  // of that time
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // The passes and notes so far. All of them stay when a call throws.
 struct RunResult {
   std::optional<Pass> counting;  // empty: no call has begun
   std::vector<Pass> timed;
-  std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one
+  std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one; or of the timed bare calls
   std::int64_t warmup = 0;             // further calls that were not timed
   std::optional<double> others_share;  // of the processors: what other programs used while calls were timed
   bool partial = false;                // the counting call threw
@@ -51,5 +134,9 @@ void count_call(RunTarget& target, RunResult& result);
 // The counting call's times stay where nothing can be timed that way. Throws what RunTarget::described lets through;
 // everything is put back then, too.
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
+
+// Makes bare calls alone, by the same rules of warm-up, compilations and time: those for warm-up, then `repeat` timed
+// ones, each of which is kept (RunTarget::keep). Undoes nothing, and throws what a call throws.
+void time_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
 
 }  // namespace roofprof::run

@@ -124,6 +124,10 @@ class Run:
     # `target` is a roofprof.calls.target.Target.
     def count(self, target: Any) -> None: ...
     def repeat(self, target: Any, limits: RunLimits) -> None: ...
+    # `timer` makes a call and returns its wall time in ns, and is told to keep the latest one as timed.
+    def time(
+        self, target: Any, timer: Any, now: Callable[[], float], warmup: int, repeat: int, seconds: float | None
+    ) -> tuple[int, Note | None]: ...
     counted: Final[bool]
     timed: Final[bool]
     device: Final[str]

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_data.h"
 #include "device/cupti/activity_records.h"
 #include "device/cupti/api.h"
+#include "device/cupti/launch_ids.h"
 
 namespace roofprof::cupti {
 
@@ -95,5 +97,17 @@ class ActivityInbox {
   Received received_;
   std::unordered_map<std::string, std::uint32_t> name_indices_;
 };
+
+// Makes a DeviceTrace of what CUPTI delivered.
+
+// The knowledge about CUDA graphs: `watched` says whether CUPTI reported captures at all.
+struct Captures {
+  const GraphNodes& nodes;
+  bool watched = false;
+};
+
+// Adds names (demangled), records with the ids that they were launched under, counts and notes. Throws CollectorError
+// where most times lie outside of the trace.
+void add_received(Received&& received, const Captures& captures, DeviceTrace& trace);
 
 }  // namespace roofprof::cupti

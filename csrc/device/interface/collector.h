@@ -52,4 +52,12 @@ class DeviceCollector {
 // where a collector should exist but cannot (no driver, no CUPTI, built without it).
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device);
 
+// One line of `roofprof doctor`.
+
+struct Finding {
+  std::string what;  // "this build", "driver", "cuda:0", "NVML", "CUPTI", "kernel times", "counters", "other profilers"
+  std::string found;   // in words; what is in the way, if anything is
+  std::string advice;  // what to do; empty: nothing needs to be done
+};
+
 }  // namespace roofprof

@@ -10,6 +10,7 @@
 #include "core/forks.h"
 
 namespace roofprof::cuda {
+
 namespace {
 
 constexpr const char* kNoDriverAdvice =
@@ -208,6 +209,85 @@ std::optional<int> current_device(const Driver& driver) {
   Device device = 0;
   if (current_context(driver) == nullptr || driver.current_device(&device) != 0) return std::nullopt;
   return device;
+}
+
+std::optional<int> fp32_lanes_per_sm(int compute_major, int compute_minor) {
+  switch (compute_major * 10 + compute_minor) {
+    case 30:
+    case 32:
+    case 35:
+    case 37:
+      return 192;
+    case 50:
+    case 52:
+    case 53:
+    case 61:
+    case 62:
+    case 86:
+    case 87:
+    case 88:
+    case 89:
+    case 90:
+    case 100:
+    case 103:
+    case 110:
+    case 120:
+    case 121:
+      return 128;
+    case 60:
+    case 70:
+    case 72:
+    case 75:
+    case 80:
+      return 64;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<double> cuda_core_fp32_peak(std::int64_t sm_count, std::int64_t clock_hz, int compute_major,
+                                          int compute_minor) {
+  const auto lanes = fp32_lanes_per_sm(compute_major, compute_minor);
+  if (!lanes || sm_count <= 0 || clock_hz <= 0) return std::nullopt;
+  return static_cast<double>(sm_count) * *lanes * static_cast<double>(clock_hz) * 2;
+}
+
+namespace {
+
+struct Sign {
+  const char* variable;
+  const char* tool;
+};
+
+// The variables that the tools set for the processes that they start. An injected library comes last: the other tools
+// work through one, too.
+constexpr std::array kSigns = {
+    Sign{"NSYS_PROFILING_SESSION_ID", "Nsight Systems"},
+    Sign{"NV_NSIGHT_INJECTION_PORT_BASE", "Nsight Compute"},
+    Sign{"NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "Nsight Compute"},
+    Sign{"NVPROF_ID", "nvprof"},
+    Sign{"CUDA_INJECTION64_PATH", "a library that the driver loads"},
+};
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+std::vector<std::string> profilers_in_environment() {
+  std::vector<std::string> found;
+  std::string last;
+  for (const Sign& sign : kSigns) {
+    if (!is_set(sign.variable) || last == sign.tool) continue;
+    const bool is_injection = &sign == &kSigns.back();
+    if (is_injection && !found.empty()) continue;
+    last = sign.tool;
+    found.push_back(last + " (" + sign.variable +
+                    (is_injection ? std::string("=") + std::getenv(sign.variable) : " is set") + ")");
+  }
+  return found;
 }
 
 }  // namespace roofprof::cuda

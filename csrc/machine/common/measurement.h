@@ -6,8 +6,16 @@
 #include <vector>
 
 #include "roofprof/ceilings.h"
+#include "roofprof/report.h"
 
 namespace roofprof {
+
+// The result of a measurement of roofs.
+
+struct MeasuredCeilings {
+  Ceilings ceilings;
+  std::vector<std::string> notes;  // what looks odd, and memory levels that were left out
+};
 
 // Returns the local date of today, "2024-02-29".
 std::string local_date();

@@ -20,7 +20,7 @@
 
 #include "core/phrases.h"
 #include "machine/common/measurement.h"
-#include "machine/cpu/torch_threads.h"
+#include "machine/cpu/environment.h"
 
 namespace roofprof {
 

@@ -1,6 +1,7 @@
 #pragma once
 // Reads what the operating system knows about this host, and what it allows this process.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -47,5 +48,33 @@ std::optional<double> busy_seconds(const std::vector<int>& cpus);
 // Returns the CPU seconds that the other processes of this one's parent have used so far, such as those of torchrun's
 // ranks; 0 where the system does not report them. A process that has ended is not included.
 double seconds_of_siblings(const std::filesystem::path& proc = "/proc");
+
+// The data caches that this process can use.
+
+// All caches of one level; on parts with two kinds of cores, of the kind seen first.
+struct CacheLevel {
+  int level = 0;                // 1, 2, 3
+  std::int64_t size_bytes = 0;  // of one cache
+  int instances = 0;            // caches that the allowed CPUs reach
+  int shared_by = 0;            // logical CPUs of the machine on one cache; 0: not known
+
+  std::string name() const { return "L" + std::to_string(level); }
+  // Returns the bytes that `threads` threads can use together: a private cache counts once for each thread, a shared
+  // one once. Assumes that the threads are spread over the caches, as schedulers do.
+  std::int64_t capacity_bytes(int threads) const { return size_bytes * std::clamp(threads, 1, std::max(1, instances)); }
+};
+
+// Data and unified caches of the CPUs that this process may run on, smallest level first; a level that neither sysfs
+// nor sysconf knows is left out. `sysfs_cpu` is where the kernel describes CPUs.
+std::vector<CacheLevel> cpu_caches(const std::filesystem::path& sysfs_cpu = "/sys/devices/system/cpu");
+
+// The bytes that a number of threads can use of each level; 0 where the level is missing.
+struct CacheCapacity {
+  std::int64_t l1d_bytes = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t l3_bytes = 0;
+  std::int64_t last_level_bytes() const { return std::max({l1d_bytes, l2_bytes, l3_bytes}); }
+};
+CacheCapacity cache_capacity(const std::vector<CacheLevel>& caches, int threads);
 
 }  // namespace roofprof

@@ -18,12 +18,9 @@
 #include "machine/cpu/background_load.h"
 #include "machine/cpu/bandwidth.h"
 #include "machine/cpu/bandwidth_curve.h"
-#include "machine/cpu/caches.h"
 #include "machine/cpu/compute_peak.h"
 #include "machine/cpu/environment.h"
 #include "machine/cpu/host.h"
-#include "machine/cpu/rounds.h"
-#include "machine/cpu/torch_threads.h"
 
 namespace roofprof {
 namespace {

@@ -1,6 +1,8 @@
 #pragma once
 // Measuring the roofs of a GPU: measure_ceilings("cuda:0").
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,11 +11,26 @@
 #include <vector>
 
 #include "device/nvidia/driver.h"
-#include "machine/common/measured_ceilings.h"
+#include "machine/common/measurement.h"
 #include "machine/gpu/peaks.h"
-#include "machine/gpu/timer.h"
+#include "machine/gpu/target.h"
 
 namespace roofprof {
+
+// Moving bytes on a device and to it, with the bytes that count: those that the program asks for.
+
+// Returns the trials over three arrays of that many bytes each: copy (a = b, 2N bytes), triad (a = b + s * c, 3N) and
+// read (a sum, N).
+std::vector<Trial> dram_trials(std::int64_t array_bytes, c10::Device device);
+
+// Returns the trials over a working set of that many bytes, which each call goes through many times, so that starting
+// kernels does not count: read (sums of overlapping rows) and copy (one half into the other, over and over).
+std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device device);
+
+// Returns the trials between the host and the device, N bytes each way: "pinned to device", "device to pinned",
+// "pageable to device", "device to pageable"; only those of pageable memory where `device` is the CPU. Pinned memory
+// that torch caches stays.
+std::vector<Trial> link_trials(std::int64_t bytes, c10::Device device);
 
 // Takes about fifteen seconds. Memory, settings and random numbers are as before afterwards. Throws
 // std::invalid_argument where the GPU does not exist or torch cannot use it. Call it under DispatchDefaults.

@@ -1,16 +1,192 @@
 #include "machine/gpu/peaks.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/_convolution.h>
+#include <ATen/ops/_int_mm.h>
+#include <ATen/ops/_scaled_mm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "machine/common/measurement.h"
-#include "machine/gpu/settings.h"
 
 namespace roofprof {
+
+namespace {
+
+using at::Float32Backend;
+using at::Float32Op;
+using at::Float32Precision;
+
+// Ordered from general to special: an entry with the precision NONE inherits from the entry before.
+using Settings = std::array<std::pair<Float32Backend, Float32Op>, 3>;
+
+constexpr Settings settings_of(Float32Backend backend) {
+  return {{{Float32Backend::GENERIC, Float32Op::ALL}, {backend, Float32Op::ALL}, {backend, Float32Op::MATMUL}}};
+}
+
+Float32Precision get(const Settings& settings, std::size_t index) {
+  return at::globalContext().float32Precision(settings[index].first, settings[index].second);
+}
+
+void set(const Settings& settings, std::size_t index, Float32Precision precision) {
+  at::globalContext().setFloat32Precision(settings[index].first, settings[index].second, precision);
+}
+
+// Returns what was set in the entry itself. torch reports the precision that applies, which may be inherited: then it
+// follows the entry before.
+Float32Precision own(const Settings& settings, std::size_t index) {
+  const Float32Precision here = get(settings, index);
+  if (index == 0) return here;
+  const Float32Precision before = own(settings, index - 1);
+  set(settings, index - 1, here == Float32Precision::IEEE ? Float32Precision::TF32 : Float32Precision::IEEE);
+  const bool inherited = get(settings, index) != here;
+  set(settings, index - 1, before);
+  return inherited ? Float32Precision::NONE : here;
+}
+
+constexpr Settings kCuda = settings_of(Float32Backend::CUDA);
+constexpr Settings kMkldnn = settings_of(Float32Backend::MKLDNN);
+constexpr std::size_t kMatmul = 2;
+
+const char* name_of_legacy(at::Float32MatmulPrecision precision) {
+  switch (precision) {
+    case at::Float32MatmulPrecision::HIGH:
+      return "high";
+    case at::Float32MatmulPrecision::MEDIUM:
+      return "medium";
+    default:
+      return "highest";
+  }
+}
+
+}  // namespace
+
+Fp32Products::Fp32Products(bool allow_tf32) : cuda_(own(kCuda, kMatmul)), mkldnn_(own(kMkldnn, kMatmul)) {
+  // torch tells its old flag only where the new precisions do not speak against it.
+  set(kCuda, kMatmul, Float32Precision::IEEE);
+  set(kMkldnn, kMatmul, Float32Precision::IEEE);
+  legacy_ = at::globalContext().float32MatmulPrecision();
+  set(kMkldnn, kMatmul, mkldnn_);
+  at::globalContext().setAllowTF32CuBLAS(allow_tf32);
+  // Without tf32 that inherits; what it inherits may be tf32.
+  set(kCuda, kMatmul, allow_tf32 ? Float32Precision::TF32 : Float32Precision::IEEE);
+}
+
+Fp32Products::~Fp32Products() {
+  at::globalContext().setFloat32MatmulPrecision(name_of_legacy(legacy_));  // sets the new precisions as well
+  set(kCuda, kMatmul, cuda_);
+  set(kMkldnn, kMatmul, mkldnn_);
+}
+
+AnyAlgorithm::AnyAlgorithm()
+    : deterministic_(at::globalContext().deterministicAlgorithms()),
+      warn_only_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+  at::globalContext().setDeterministicAlgorithms(false, false);
+}
+
+AnyAlgorithm::~AnyAlgorithm() { at::globalContext().setDeterministicAlgorithms(deterministic_, warn_only_); }
+
+namespace {
+
+constexpr std::uint64_t kSeed = 20240229;
+
+at::ScalarType operand_type(DType dtype) {
+  switch (dtype) {
+    case DType::fp64:
+      return at::kDouble;
+    case DType::fp32:
+    case DType::tf32:
+      return at::kFloat;
+    case DType::fp16:
+      return at::kHalf;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::fp8:
+      return at::kFloat8_e4m3fn;
+    case DType::int8:
+      return at::kChar;
+    default:
+      TORCH_CHECK(false, "no contraction in ", name_of(dtype), " is measured");
+  }
+}
+
+at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, c10::Device device, at::Generator& generator) {
+  const double limit = type == at::kChar ? 127 : 1;
+  const auto options = at::TensorOptions().device(device);
+  const at::Tensor values = at::empty(sizes, options.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  return type == at::kFloat ? values : at::empty(sizes, options.dtype(type)).copy_(values);
+}
+
+std::string size_text(const ProductShape& shape) {
+  return std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n) + " (MxKxN)" +
+         (shape.transposed ? " transposed" : "");
+}
+
+}  // namespace
+
+at::Generator own_generator(c10::Device device) {
+  if (device.is_cpu()) return at::detail::createCPUGenerator(kSeed);
+  at::Generator generator = at::detail::getCUDAHooks().getNewGenerator(device.index());
+  generator.set_current_seed(kSeed);
+  return generator;
+}
+
+// Products go into memory that is there, so that allocations are not timed.
+Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator) {
+  ProductShape shape = asked;
+  shape.transposed = shape.transposed || dtype == DType::fp8;  // the only layout that tensor cores take it in
+  const at::ScalarType type = operand_type(dtype);
+  const at::Tensor left = random_tensor({shape.m, shape.k}, type, device, generator);
+  const at::Tensor right = shape.transposed ? random_tensor({shape.n, shape.k}, type, device, generator).t()
+                                            : random_tensor({shape.k, shape.n}, type, device, generator);
+  const at::ScalarType result_type = dtype == DType::int8 ? at::kInt : dtype == DType::fp8 ? at::kBFloat16 : type;
+  at::Tensor result = at::empty({shape.m, shape.n}, left.options().dtype(result_type));
+  const double work = shape.operations();
+
+  if (dtype == DType::int8) {
+    return {"at::_int_mm " + size_text(shape), work, [=]() mutable { at::_int_mm_out(result, left, right); }};
+  }
+  if (dtype == DType::fp8) {
+    const at::Tensor scale = at::ones({}, left.options().dtype(at::kFloat));
+    return {"at::_scaled_mm e4m3 " + size_text(shape), work, [=]() mutable {
+              at::_scaled_mm_out(result, left, right, scale, scale, /*bias=*/{}, /*scale_result=*/{}, result_type,
+                                 /*use_fast_accum=*/true);
+            }};
+  }
+  return {"at::mm " + size_text(shape), work, [=]() mutable { at::mm_out(result, left, right); }};
+}
+
+Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator) {
+  const at::ScalarType type = operand_type(dtype);
+  const auto format = dtype == DType::fp32 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
+  const at::Tensor image =
+      random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator).contiguous(format);
+  const at::Tensor weight =
+      random_tensor({shape.channels, shape.channels, shape.kernel, shape.kernel}, type, device, generator)
+          .contiguous(format);
+  const std::string kernel = std::to_string(shape.kernel);
+  const std::string channels = std::to_string(shape.channels);
+  const std::string side = std::to_string(shape.side);
+  return {"convolution " + channels + "->" + channels + " " + kernel + "x" + kernel + " over " + side + "x" + side,
+          shape.operations(), [=] {
+            at::_convolution(image, weight, /*bias=*/{}, /*stride=*/{1, 1}, {shape.kernel / 2, shape.kernel / 2},
+                             /*dilation=*/{1, 1}, /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1,
+                             /*benchmark=*/true, /*deterministic=*/false, /*cudnn_enabled=*/true,
+                             /*allow_tf32=*/dtype == DType::tf32);
+          }};
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;

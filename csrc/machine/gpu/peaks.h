@@ -1,20 +1,103 @@
 #pragma once
 // The peak of one dtype on a GPU: the best of large products and, where there is one, of a convolution.
 
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
 #include <c10/core/Device.h>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "machine/gpu/compute_peak.h"
-#include "machine/gpu/contractions.h"
-#include "machine/gpu/timer.h"
+#include "machine/gpu/target.h"
 #include "roofprof/dtype.h"
 
 namespace roofprof {
+
+// Settings of torch's that decide what a matrix product on a GPU computes with, set for a measurement and put back.
+
+// Decides for as long as this lives whether fp32 products on a GPU may use tf32. Afterwards all that torch keeps of it
+// is as it was: the old flags, the new precisions, and whether a precision was set or is inherited.
+class Fp32Products {
+ public:
+  explicit Fp32Products(bool allow_tf32);
+  ~Fp32Products();
+  Fp32Products(const Fp32Products&) = delete;
+  Fp32Products& operator=(const Fp32Products&) = delete;
+
+ private:
+  at::Float32Precision cuda_;
+  at::Float32Precision mkldnn_;
+  at::Float32MatmulPrecision legacy_ = at::Float32MatmulPrecision::HIGHEST;
+};
+
+// Lets torch use algorithms whose results vary, which it otherwise refuses for some products.
+class AnyAlgorithm {
+ public:
+  AnyAlgorithm();
+  ~AnyAlgorithm();
+  AnyAlgorithm(const AnyAlgorithm&) = delete;
+  AnyAlgorithm& operator=(const AnyAlgorithm&) = delete;
+
+ private:
+  bool deterministic_;
+  bool warn_only_;
+};
+
+// The result of the measurement of one dtype's peak on a GPU.
+
+struct ComputePeak {
+  double operations_per_second = 0;  // two for each multiply-accumulate; 0 where the dtype was left out
+  double spread = 0;                 // (max - min) / max over the repeats of the best shape
+  std::string method;                // "at::mm 1024x1024x1024 (MxKxN), 2 threads, best of 7"
+  std::string left_out;              // why the figure is missing, as half a sentence; else empty
+
+  static ComputePeak none(std::string why) {
+    ComputePeak peak;
+    peak.left_out = std::move(why);
+    return peak;
+  }
+};
+
+// Large matrix products and convolutions on a device, with the operations that they are counted for.
+
+struct ProductShape {
+  std::int64_t m = 0;
+  std::int64_t k = 0;
+  std::int64_t n = 0;
+  bool transposed = false;  // the second matrix is stored as its transpose, as the weights of a linear layer are
+
+  double operations() const { return 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n); }
+};
+
+// The convolution of one square image, as many channels out as in, stride 1, padded to the same size.
+struct ConvolutionShape {
+  std::int64_t channels = 512;
+  std::int64_t side = 256;
+  std::int64_t kernel = 5;  // odd
+
+  // 2 x Cin x Hout x Wout x Cout x K^2: 858,993,459,200 with the values above.
+  double operations() const {
+    return 2.0 * static_cast<double>(channels * channels) * static_cast<double>(side * side) *
+           static_cast<double>(kernel * kernel);
+  }
+};
+
+// at::mm of fp64, fp32, tf32, fp16 and bf16, at::_int_mm of int8, at::_scaled_mm of fp8 (e4m3, into bf16, transposed
+// always). tf32 works on fp32 tensors: the caller allows or forbids it (Fp32Products).
+Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator);
+
+// Runs at::_convolution of fp32, tf32, fp16 and bf16. Tensors are channels last, as tensor cores take them, except
+// those of fp32. cuDNN tries its kernels and takes the quickest; a flag of the call's says whether it may use tf32.
+Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator);
+
+// Random values, as zeros would let hardware save power, from a generator that is not the program's. The caller's to
+// choose: one for a device, "cpu" included.
+at::Generator own_generator(c10::Device device);
 
 struct PeakOptions {
   c10::Device device = c10::kCPU;

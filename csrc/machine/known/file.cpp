@@ -1,6 +1,8 @@
 #include "machine/known/file.h"
 
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "core/json/file.h"
@@ -79,5 +81,17 @@ void write_ceilings_file(const CeilingsFile& file, const std::string& path) {
 Ceilings Ceilings::load(const std::string& path) { return read_ceilings_file(path).roofs.ceilings; }
 
 void Ceilings::save(const std::string& path) const { write_ceilings_file({{}, {*this, {}}}, path); }
+
+std::optional<MeasuredCeilings> given_ceilings() {
+  const char* set = std::getenv("ROOFPROF_CEILINGS");
+  const std::string given = set != nullptr ? set : "";
+  if (given.empty()) return std::nullopt;
+  if (given == "off") return MeasuredCeilings{};
+  try {
+    return read_ceilings_file(given).roofs;
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string("ROOFPROF_CEILINGS must name a file of roofs or be \"off\": ") + error.what());
+  }
+}
 
 }  // namespace roofprof

@@ -2,9 +2,10 @@
 // Roofs in a file: {"schema_version": 2, "ceilings": {device, compute, memory, curve}, "notes": [...]}. In the cache
 // the file also holds the key of the machine that was measured.
 
+#include <optional>
 #include <string>
 
-#include "machine/common/measured_ceilings.h"
+#include "machine/common/measurement.h"
 
 namespace roofprof {
 
@@ -21,5 +22,11 @@ CeilingsFile read_ceilings_file(const std::string& path);
 
 // Writes the file whole or not at all. Throws std::runtime_error naming the path.
 void write_ceilings_file(const CeilingsFile& file, const std::string& path);
+
+// Roofs that the user gives to a program in place of measured ones.
+
+// Returns the roofs that the environment variable ROOFPROF_CEILINGS names: those of a file, or none for "off". Empty
+// where it is not set. Throws std::runtime_error, naming the variable and what is wrong with the file.
+std::optional<MeasuredCeilings> given_ceilings();
 
 }  // namespace roofprof

@@ -9,7 +9,6 @@
 #include "core/json/members.h"
 #include "core/roofs.h"
 #include "machine/known/file.h"
-#include "machine/known/given.h"
 #include "machine/known/published.h"
 #include "python/report/bindings.h"
 #include "report/ceilings_table.h"

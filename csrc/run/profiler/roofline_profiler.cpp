@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "core/roofs.h"
-#include "machine/known/given.h"
+#include "machine/known/file.h"
 #include "observe/module_calls.h"
 #include "run/profiler/profiler_run.h"
 

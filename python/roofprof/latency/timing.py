@@ -20,7 +20,6 @@ from roofprof.models.tree import KnownModel, Location, location_of
 from roofprof.render.progress import Progress
 from roofprof.state.snapshot import StateSnapshot
 
-COMPILING_CALLS = 16  # a call that compiles is for warm-up, but a model that compiles in each call is timed after these
 QUEUED_CALLS = 50  # at most
 
 
@@ -47,7 +46,8 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
         progress.say("timing: the first call")
         clock.call(lambda *_, **__: first_call(target, location), (args, kwargs))
         target.progress = progress
-        calls = _Calls(target, clock, plan)
+        run = _C.Run(target.session, "count", device, location.untimed, "off")
+        calls = _Calls(run, target, clock, plan)
         lost = target.undoing(calls.make)
     notes = calls.notes
     if lost:
@@ -119,7 +119,7 @@ def _require_further_calls(target: Target, advice: str = "") -> None:
 class _Calls:
     """The further calls, and their measurements. An exception of a call comes through."""
 
-    def __init__(self, target: Target, clock: Clock, plan: Plan) -> None:
+    def __init__(self, run: _C.Run, target: Target, clock: Clock, plan: Plan) -> None:
         self.times: list[int] = []
         self.walls: list[int] = []
         self.warmup = 0
@@ -127,64 +127,49 @@ class _Calls:
         self.collections = 0
         self.queued_calls = self.queued_ns = 0
         self.notes: list[_C.Note] = []
+        self._latest = 0, 0, 0.0, 0.0, 0  # of the latest call: latency, wall time, user and system time, collections
+        self._run = run
         self._target = target
         self._clock = clock
         self._plan = plan
         self._arguments: Arguments = (target.args, target.kwargs)
 
     def make(self) -> None:
-        """Warm up, and time."""
-        self._began = time.perf_counter()
-        self._warm_up()
-        background = _C.BackgroundLoad()
-        collections = _collections()
-        self._time()
-        self.collections = _collections() - collections
-        busy = background.note("the calls were timed") if self._clock.name == "perf_counter" else None
-        self.notes += [busy] if busy else []
-        planned = self._plan.repeat
-        if len(self.times) < planned:
+        """Warm up, and time, as the run loop (csrc/run/run_loop.h) decides."""
+        plan = self._plan
+        self.warmup, busy = self._run.time(
+            self._target, self, time.perf_counter, plan.warmup, plan.repeat, plan.seconds
+        )
+        if busy and self._clock.name == "perf_counter":
+            self.notes.append(busy)
+        if len(self.times) < plan.repeat:
             self.notes.append(
                 _C.Note(
                     "timing-stopped",
-                    f"{self._plan.seconds:g} seconds were over after {self.warmup + 1} calls for warm-up and "
-                    f"{len(self.times)} of {planned} timed ones: seconds= (--seconds) gives it more time",
+                    f"{plan.seconds:g} seconds were over after {self.warmup + 1} calls for warm-up and "
+                    f"{len(self.times)} of {plan.repeat} timed ones: seconds= (--seconds) gives it more time",
                 )
             )
         self._queue()
 
-    def _spent(self, share: float, more: float = 0.0) -> bool:
-        """Return True when that share of the time limit is over, or will be in ``more`` seconds; compilations aside."""
-        if self._plan.seconds is None:
-            return False
-        spent = time.perf_counter() - self._began - self._target.compilations.seconds
-        return spent + more > share * self._plan.seconds
+    def bare(self) -> int:
+        """Make one call, and return its wall time in ns."""
+        collections = _collections()
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        latency, wall = self._clock.call(self._target.model, self._arguments)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        self._latest = latency, wall, user, system, _collections() - collections
+        return wall
 
-    def _warm_up(self) -> None:
-        share = self._plan.warmup / (self._plan.warmup + self._plan.repeat)
-        latest = 0.0  # how long the last call took
-        while self.warmup < self._plan.warmup and not self._spent(share, latest):
-            self._target.prepare()
-            _, wall = self._clock.call(self._target.model, self._arguments)
-            latest = wall * 1e-9
-            self.warmup += 1
-
-    def _time(self) -> None:
-        compiling = 0
-        while len(self.times) < self._plan.repeat and not (self.times and self._spent(1)):
-            compiled = self._target.compilations.count
-            self._target.prepare()
-            before = resource.getrusage(resource.RUSAGE_SELF)
-            latency, wall = self._clock.call(self._target.model, self._arguments)
-            after = resource.getrusage(resource.RUSAGE_SELF)
-            if self._target.compilations.count > compiled and compiling < COMPILING_CALLS:
-                compiling += 1
-                self.warmup += 1
-                continue
-            self.times.append(latency)
-            self.walls.append(wall)
-            self.user += after.ru_utime - before.ru_utime
-            self.system += after.ru_stime - before.ru_stime
+    def keep(self) -> None:
+        """Add the latest call to those that are timed."""
+        latency, wall, user, system, collections = self._latest
+        self.times.append(latency)
+        self.walls.append(wall)
+        self.user += user
+        self.system += system
+        self.collections += collections
 
     def _queue(self) -> None:
         planned = min(len(self.times), QUEUED_CALLS)

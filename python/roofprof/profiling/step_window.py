@@ -1,4 +1,4 @@
-"""Which steps of a loop are profiled: a `with` block of the profiler that is opened and closed between steps."""
+"""A window of steps: a `with` block of the profiler, which is opened before a step and closed after a later one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "device/interface/collector.h"
-#include "device/nvidia/other_profilers.h"
+#include "device/nvidia/driver.h"
 
 namespace roofprof::cuda {
 namespace {

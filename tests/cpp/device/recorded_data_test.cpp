@@ -1,4 +1,4 @@
-#include "device/replay/recorded_data.h"
+#include "device/replay/replay.h"
 
 #include <gtest/gtest.h>
 

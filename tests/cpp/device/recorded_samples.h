@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "device/replay/recorded_data.h"
+#include "device/replay/replay.h"
 
 namespace roofprof {
 

@@ -1,4 +1,4 @@
-#include "machine/cache.h"
+#include "machine/roofs.h"
 
 #include <ATen/Parallel.h>
 #include <fcntl.h>

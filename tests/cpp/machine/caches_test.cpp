@@ -1,4 +1,4 @@
-#include "machine/cpu/caches.h"
+#include "machine/cpu/host.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "machine/cpu/host.h"
 
 namespace roofprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "machine/gpu/settings.h"
+#include "machine/gpu/peaks.h"
 
 #include <ATen/Context.h>
 #include <gtest/gtest.h>

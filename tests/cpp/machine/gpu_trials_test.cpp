@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "machine/common/dispatch_defaults.h"
-#include "machine/gpu/contractions.h"
 #include "machine/gpu/measure_gpu.h"
 #include "machine/gpu/peaks.h"
-#include "machine/gpu/transfers.h"
 #include "support/one_thread.h"
 
 namespace roofprof {

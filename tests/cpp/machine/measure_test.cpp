@@ -1,4 +1,4 @@
-#include "machine/measure.h"
+#include "machine/roofs.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>

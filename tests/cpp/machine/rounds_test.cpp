@@ -1,4 +1,4 @@
-#include "machine/cpu/rounds.h"
+#include "machine/cpu/measure_cpu.h"
 
 #include <gtest/gtest.h>
 

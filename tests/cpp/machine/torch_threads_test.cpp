@@ -1,4 +1,4 @@
-#include "machine/cpu/torch_threads.h"
+#include "machine/cpu/environment.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

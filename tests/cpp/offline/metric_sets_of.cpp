@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/cupti/counter_plan.h"
+#include "device/cupti/metric_sets.h"
 
 namespace roofprof::cupti {
 namespace {

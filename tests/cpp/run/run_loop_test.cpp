@@ -46,6 +46,7 @@ class ScriptedTarget final : public RunTarget {
   std::int64_t prepared = 0;
   std::int64_t undone = 0;
   std::int64_t counter_runs = 0;
+  std::vector<std::int64_t> kept;  // the bare calls that were timed, by number
 
   void count(std::optional<Pass>& pass) override {
     counting_ = true;
@@ -66,6 +67,7 @@ class ScriptedTarget final : public RunTarget {
     call();
     return 7;
   }
+  void keep() override { kept.push_back(calls); }
   Pass observed() override {
     std::optional<Pass> pass;
     observe(pass);
@@ -304,6 +306,56 @@ TEST(Compiled, CodeIsComparedWithItsFirstTimedCall) {
   const auto ran = run_all(changes, {.warmup = 0, .repeat = 3});
   EXPECT_EQ(ran.result.timed.size(), 1U);
   EXPECT_EQ(texts(ran.result).size(), 1U);
+}
+
+// ---- bare calls alone
+
+RunResult time_all(ScriptedTarget& target, const RunLimits& limits) {
+  RunResult result;
+  time_calls(target, by_test_clock(limits), result);
+  return result;
+}
+
+TEST(BareCalls, AreThoseForWarmUpAndTheTimedOnes) {
+  ScriptedTarget target;
+  const auto result = time_all(target, {.warmup = 2, .repeat = 3});
+  EXPECT_EQ(result.warmup, 2);
+  EXPECT_EQ(target.kept, (std::vector<std::int64_t>{3, 4, 5}));
+  EXPECT_EQ(result.bare_ns, std::vector<std::int64_t>(3, 7));
+  EXPECT_EQ(target.prepared, 5);
+  EXPECT_TRUE(result.timed.empty());
+  EXPECT_EQ(target.undone, 0) << "the caller undoes them";
+}
+
+TEST(BareCalls, HaveALimitOfTime) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { clock_now += 10h; };
+  const auto result = time_all(target, {.warmup = 50, .repeat = 200, .time = 55h, .warmup_share = 0.2});
+  EXPECT_EQ(result.warmup, 2) << "those that begin within 11 hours";
+  EXPECT_EQ(target.kept.size(), 4U) << "those that begin after 20, 30, 40 and 50 hours";
+  ScriptedTarget slow;
+  slow.script = target.script;
+  EXPECT_EQ(time_all(slow, {.warmup = 0, .repeat = 5, .time = 1h}).bare_ns.size(), 1U);
+}
+
+TEST(BareCalls, ThatCompileAreWarmUp) {
+  ScriptedTarget target;
+  target.compiles = [](std::int64_t call) { return call == 2; };
+  const auto result = time_all(target, {.warmup = 0, .repeat = 2, .time = 1min});
+  EXPECT_EQ(result.warmup, 1);
+  EXPECT_EQ(target.kept, (std::vector<std::int64_t>{1, 3}));
+
+  ScriptedTarget always;
+  always.compiles = [](std::int64_t) { return true; };
+  EXPECT_EQ(time_all(always, {.warmup = 0, .repeat = 2}).warmup, 16);
+}
+
+TEST(BareCalls, ThrowWhatACallThrows) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t call) {
+    if (call == 2) throw std::runtime_error("no");
+  };
+  EXPECT_THROW(time_all(target, {.warmup = 1, .repeat = 2}), std::runtime_error);
 }
 
 // ---- TorchScript's executor

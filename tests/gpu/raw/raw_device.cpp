@@ -19,11 +19,11 @@
 
 #include "device/cupti/api.h"
 #include "device/cupti/host_profiler.h"
-#include "device/cupti/range_profiler.h"
+#include "device/cupti/range_counting.h"
 #include "device/cupti/range_session.h"
 #include "device/cupti/tracer.h"
 #include "device/nvidia/driver.h"
-#include "device/replay/recorded_data.h"
+#include "device/replay/replay.h"
 
 namespace {
 
@@ -252,7 +252,7 @@ const char* raw_trace_stop() {
   });
 }
 
-// A trace of one run of the body and the counters of its kernels, as recorded data (collect/replay/recorded_data.h).
+// A trace of one run of the body and the counters of its kernels, as recorded data (device/replay/replay.h).
 // The trace is written before counters are tried.
 const char* raw_record(const char* path, void (*body)()) {
   return answered([&] {

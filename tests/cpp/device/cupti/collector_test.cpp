@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "device/cupti/traced.h"
-#include "device/replay/recorded_data.h"
+#include "device/replay/replay.h"
 
 namespace roofprof::cupti {
 namespace {

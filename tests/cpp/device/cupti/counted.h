@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "device/cupti/range_profiler.h"
+#include "device/cupti/range_counting.h"
 #include "device/nvidia/driver.h"
 #include "support/fake_libraries.h"
 

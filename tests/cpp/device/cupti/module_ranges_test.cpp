@@ -1,5 +1,5 @@
 // Counters module by module, on the simulated device, which takes one flat range at a time and no name twice.
-#include "device/cupti/module_ranges.h"
+#include "device/cupti/range_session.h"
 
 #include <future>
 #include <map>

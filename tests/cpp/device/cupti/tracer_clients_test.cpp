@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "device/cupti/torchs_profiler.h"
-#include "device/cupti/trace_clock.h"
 #include "device/cupti/traced.h"
+#include "device/cupti/tracer.h"
 
 namespace roofprof::cupti {
 namespace {

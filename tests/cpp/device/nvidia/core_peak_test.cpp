@@ -1,4 +1,4 @@
-#include "device/nvidia/core_peak.h"
+#include "device/nvidia/driver.h"
 
 #include <gtest/gtest.h>
 

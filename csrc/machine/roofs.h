@@ -5,11 +5,21 @@
 #include <functional>
 #include <string>
 
-#include "machine/common/measured_ceilings.h"
+#include "machine/common/measurement.h"
 #include "machine/gpu/environment.h"
-#include "machine/measure.h"
 
 namespace roofprof {
+
+// Measuring the roofs of this machine.
+
+// Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes at most twenty
+// seconds. Calls `progress` with what is being measured, a line at a time. Neither the random number generators nor any
+// mode of torch change, and no observer of torch's ops sees what runs. Throws std::invalid_argument for a device that
+// cannot be measured.
+MeasuredCeilings measure_ceilings(const std::string& device, const Progress& progress = {});
+
+// Returns the device with its index: without one for the CPU, with the current one's for "cuda".
+std::string named_device(const std::string& device);
 
 // The functions and clock that the cache uses. Tests replace them.
 struct RoofSource {
