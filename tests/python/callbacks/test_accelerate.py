@@ -17,6 +17,8 @@ accelerate = pytest.importorskip("accelerate")
 
 from roofprof.callbacks.accelerate import profile_steps  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 SUPPORT = Path(__file__).parents[1] / "support"
 
 

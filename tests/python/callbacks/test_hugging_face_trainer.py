@@ -14,6 +14,8 @@ pytest.importorskip("accelerate")
 
 from roofprof.callbacks.huggingface import RooflineCallback  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def train(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ lightning = pytest.importorskip("lightning.pytorch")
 
 from roofprof.callbacks.lightning import RooflineCallback  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 
 class Training(lightning.LightningModule):

@@ -16,6 +16,8 @@ import roofprof
 from roofprof.callbacks._scalars import FIGURES, PREFIX, scalars
 from roofprof.callbacks.loggers import log_report
 
+pytestmark = pytest.mark.integration
+
 X = torch.rand(4, 6)
 
 

@@ -20,6 +20,8 @@ pytest.importorskip("IPython")
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+pytestmark = pytest.mark.integration
+
 SETUP = """
 import torch
 from torch import nn

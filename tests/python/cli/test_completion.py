@@ -11,6 +11,8 @@ import pytest
 from roofprof.cli import completion, main
 from roofprof.cli.shared import TABLES
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("shtab")
 
 # As bash does when the tab key is pressed: the function fills COMPREPLY for the word under the cursor.

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from given_roofs import profiler
+from models import named
 from scaled_reports import scaled_report
 from torch import nn
 
@@ -69,10 +70,8 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", named(WRITERS, "migrate"))
 def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbinary):
-    if name == "migrate":
-        pytest.importorskip("libcst")
     options = WRITERS[name]
     assert main([*options, "x"]) == 0
     assert capsysbinary.readouterr().out or name == "trace"  # a table or text

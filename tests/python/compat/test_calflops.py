@@ -21,6 +21,7 @@ from roofprof.compat import calflops as ours
 from roofprof.compat.calflops import calculate_flops, generate_transformer_input
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]

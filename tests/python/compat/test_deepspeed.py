@@ -21,7 +21,7 @@ from roofprof.compat import ConventionWarning, _call
 from roofprof.compat import deepspeed as ours
 from roofprof.compat.deepspeed import FlopsProfiler, get_model_profile
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import roofprof
 from roofprof.compat.flop_counter import FlopCounterMode, register_flop_formula
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 aten = torch.ops.aten
 

@@ -23,7 +23,7 @@ from roofprof.compat.fvcore import (
     parameter_count_table,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+pytestmark = pytest.mark.integration
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 

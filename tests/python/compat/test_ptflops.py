@@ -25,6 +25,7 @@ from roofprof.compat import ptflops as ours
 from roofprof.compat.ptflops import get_model_complexity_info
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]

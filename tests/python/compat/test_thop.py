@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from roofprof.compat.thop import clever_format, profile
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 
 def original(model, *inputs, **options):

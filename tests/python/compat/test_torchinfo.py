@@ -18,6 +18,7 @@ from roofprof.compat import ConventionWarning, _call
 from roofprof.compat import torchinfo as ours
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]

@@ -20,6 +20,7 @@ from roofprof.compat import ConventionWarning, _call
 from roofprof.compat.torchstat import ModelStat, report_format, stat
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]

@@ -17,6 +17,7 @@ from roofprof.compat import ConventionWarning, _call
 from roofprof.compat.torchsummary import summary, summary_string
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]

@@ -15,7 +15,7 @@ from truths import assert_conserved, macs_by
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("uninitialised")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("uninitialised")]
 
 
 def weights_of(module, quick=None):

@@ -12,7 +12,7 @@ from truths import assert_conserved, observe
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 
 def flop_counters_macs(closure):

@@ -29,7 +29,7 @@ from truths import assert_conserved
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 WITH_FAKES = "counted with fake tensors on the CPU"
 ATTENTIONS = [(name, kind) for name in MODELS for kind in (["eager"] if name == "mamba" else ["sdpa", "eager"])]

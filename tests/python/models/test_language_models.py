@@ -9,6 +9,8 @@ from torch.utils.checkpoint import checkpoint
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 LAYERS, WIDTH, HEADS, WORDS = 3, 64, 4, 500
 BATCH, PROMPT, NEW = 2, 16, 5
 

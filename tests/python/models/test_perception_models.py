@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 import roofprof
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.slow,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore"),  # transformers' and torchvision's own

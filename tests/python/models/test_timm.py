@@ -16,6 +16,7 @@ from truths import assert_conserved
 import roofprof
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::torch.jit.TracerWarning"),
 ]

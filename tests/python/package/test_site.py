@@ -14,6 +14,8 @@ import pytest
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 for package in ("sphinx", "myst_parser", "furo"):
     pytest.importorskip(package)
 

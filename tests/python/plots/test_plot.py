@@ -21,6 +21,8 @@ from roofprof import cli
 from roofprof.render.plots.labels import box_around, overlap
 from roofprof.render.views.roofline import roofline_view
 
+pytestmark = pytest.mark.integration
+
 matplotlib = pytest.importorskip("matplotlib")
 
 TFLOPS, GB = 1e12, 1e9

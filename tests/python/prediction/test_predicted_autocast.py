@@ -8,6 +8,8 @@ from on_meta import counted, mlp
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 timm = pytest.importorskip("timm")
 
 DEVICE = "RTX 4090"
