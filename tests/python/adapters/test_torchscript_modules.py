@@ -1,7 +1,5 @@
 """TorchScript, module by module: what the eager model has, from every way to make and to call it."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

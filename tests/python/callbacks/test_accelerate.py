@@ -1,7 +1,5 @@
 """Steps of a loop with a real Accelerator: what is counted, what its trackers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The callback in a real Trainer: what it counts, what the trainer's loggers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from given_roofs import roofs

@@ -1,7 +1,5 @@
 """The callback in a real Trainer of Lightning's: what it counts, what loggers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

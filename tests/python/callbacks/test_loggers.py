@@ -1,7 +1,5 @@
 """Reports in experiment trackers, read back with the trackers' own packages."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

@@ -1,7 +1,5 @@
 """The magics in a real shell of IPython's: what they count, show and keep, and that nothing is left."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The script of ``roofprof completion``, read by the shells themselves."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What ``--json FILE`` of commands whose result is no report has, beside the report itself."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

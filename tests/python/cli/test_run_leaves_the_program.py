@@ -1,7 +1,5 @@
 """``roofprof run`` and compiled code: as many compilations as in the plain program, and nothing is left in it."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

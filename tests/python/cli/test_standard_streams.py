@@ -1,7 +1,5 @@
 """``-`` in place of a file: what it prints is what the file has, what it reads is what the file says."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """``roofprof time``: results on stdout, files, one clear sentence where something is wrong."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -4,8 +4,6 @@ What is expected was picked by hand from the names that the library lists for ea
 program of ours opens it, as torch has another one loaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """calflops' replacement beside calflops itself, the figures of its manual, and what it misses or breaks."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """DeepSpeed's replacement beside DeepSpeed's own profiler, and what that one refuses, misses or leaves behind."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The replacement of torch's FlopCounterMode beside torch's own, closed forms, and what torch's misses."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 

@@ -1,7 +1,5 @@
 """`benchmarks/peers.py`: how it judges, with tools made for it; and that no cell of ours is wrong beside real ones."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ptflops' replacement beside ptflops itself, and what that one counts twice, misses or breaks."""
 
-from __future__ import annotations
-
 import io
 import warnings
 

@@ -1,7 +1,5 @@
 """thop's replacement beside thop itself, and what thop refuses, misses or breaks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -3,8 +3,6 @@
 torchstat 0.0.7 itself runs with no NumPy and pandas of today, so its functions are asked layer by layer.
 """
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections import defaultdict

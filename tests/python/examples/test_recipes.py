@@ -1,8 +1,6 @@
 """The recipes of docs/recipes.md: what their models count, against closed forms and torch's own counter, and that the
 scripts run as they stand. Those whose package is not installed are left out."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import os

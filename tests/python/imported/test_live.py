@@ -1,7 +1,5 @@
 """A call profiled live and its trace imported give the same work by module: traces recorded by the installed torch."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

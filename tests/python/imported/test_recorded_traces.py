@@ -3,8 +3,6 @@
 Its README states the sums of kernel times; the tables of TraceLens (MIT) beside the traces state FLOPs and bytes.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import functools

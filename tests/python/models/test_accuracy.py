@@ -4,8 +4,6 @@ torchvision states for each of its weights the GMACs at the weights' own input s
 number of parameters (`num_params`).
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision

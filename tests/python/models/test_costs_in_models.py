@@ -1,7 +1,5 @@
 """Every op of real models has a cost, forward and backward; the MACs of the forward are those that torch counts."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision

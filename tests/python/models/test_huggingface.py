@@ -1,7 +1,5 @@
 """Hugging Face models, built from configurations, against the closed forms of their architectures."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Laws that hold for any model: they need no reference figure."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

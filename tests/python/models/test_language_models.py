@@ -1,7 +1,5 @@
 """Language models: prefill and decode told apart, against closed forms of their work; MFU and HFU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import transformers

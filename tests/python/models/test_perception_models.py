@@ -1,7 +1,5 @@
 """Detectors and other models of vision against torch's own counter: nothing uncosted, and as many MACs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision

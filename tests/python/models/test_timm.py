@@ -1,8 +1,6 @@
 """timm's models against closed forms, against what torchvision publishes for the same architectures, and all kinds
 of them against torch's own counter."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -4,8 +4,6 @@ A layer's backward has two products, the gradients of its input and of its weigh
 groups or not. A layer whose input is the data has only the second.
 """
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Files beside the README on the version, the commands and what a report has: they agree with the package."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

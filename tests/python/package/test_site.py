@@ -1,7 +1,5 @@
 """The documentation site: built without warnings, all pages in it, every public name, no dead link."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The file, without a browser: what is in it, and how it is written."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import re

@@ -1,7 +1,5 @@
 """What a notebook shows of a report."""
 
-from __future__ import annotations
-
 import base64
 import re
 import sys

@@ -1,7 +1,5 @@
 """Pictures of reports: where dots, roofs and labels are, what is written, and what is said where there is nothing."""
 
-from __future__ import annotations
-
 import copy
 import io
 import itertools

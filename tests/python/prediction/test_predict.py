@@ -1,7 +1,5 @@
 """Report.predict: identities and closed forms of times, and what is refused. No time that it gives is written here."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What autocast adds, against torch itself: models under real autocast on fake CUDA tensors, which need no GPU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from on_meta import counted, mlp

@@ -1,7 +1,5 @@
 """Reports of real ranks (gloo), brought to rank 0 and merged, and ranks that do not come."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

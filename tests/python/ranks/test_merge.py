@@ -1,7 +1,5 @@
 """Files of ranks merged into one report, in Python and in the shell."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from given_roofs import profiler

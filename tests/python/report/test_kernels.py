@@ -1,7 +1,5 @@
 """Kernels in a report. There is no GPU here: what a device did is written into a JSON by hand (simulated)."""
 
-from __future__ import annotations
-
 import copy
 import json
 

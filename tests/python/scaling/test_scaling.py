@@ -1,7 +1,5 @@
 """Reports of several numbers of ranks beside each other: figures, kinds, what is refused, text, page, picture, JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

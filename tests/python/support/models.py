@@ -1,7 +1,5 @@
 """Small models that several tests share, in plain torch."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
