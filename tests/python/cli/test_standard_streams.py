@@ -92,7 +92,7 @@ def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbin
         (["compare", "r.json", "r.json"], ["compare", "r.json", "-"]),
         (["check", "r.json", "--budget", "b.toml"], ["check", "-", "--budget", "b.toml"]),
         (["predict", "r.json", "--all"], ["predict", "-", "--all"]),
-        (["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"]),
+        pytest.param(["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"], marks=pytest.mark.integration),
         (["trace", "r.json", "-o", "x.svg"], ["trace", "-", "-o", "y.svg"]),
         (["merge", "rank0.json", "rank1.json"], ["merge", "-", "rank1.json"]),
         (["merge", "rank1.json", "rank0.json", "--by", "rank"], ["merge", "rank1.json", "-", "--by", "rank"]),
