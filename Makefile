@@ -85,8 +85,8 @@ test: cpp-tests  ## the core: GoogleTest, then pytest (SLOW=1: the slow ones too
 	$(say) "C++ tests"
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 	$(say) "Python tests"
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not measuring $(SLOWNESS)" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m "measuring and not integration $(SLOWNESS)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not integration and not measuring $(SLOWNESS)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "measuring and not integration $(SLOWNESS)" $(PYTEST_ARGS) || test $$? = 5  # none was picked
 	@awk '/\[  PASSED  \]/ { n += $$4 } END { print "and of the C++ tests: " n " passed" }' $(BUILD)/Testing/Temporary/LastTest.log
 
 test-integrations: cpp-tests $(VENV)/.has-integrations  ## pytest with trackers, trainers, other tools, models, a browser
@@ -116,8 +116,8 @@ FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarc
 
 # The rooms whose tests are run; the thread sanitizer has nothing to see where there is one thread.
 # make sanitize-asan SANITIZED="core ops" takes those alone.
-SANITIZED_asan = values ops join figures json kineto report rule observe nvidia collect cupti run profiler
-SANITIZED_tsan = observe nvidia collect cupti run profiler
+SANITIZED_asan = core ops join analysis json kineto report rule observe nvidia device cupti run profiler
+SANITIZED_tsan = observe nvidia device cupti run profiler
 sanitized = $(or $(SANITIZED),$(SANITIZED_$*))
 space = $(subst ,, )
 
