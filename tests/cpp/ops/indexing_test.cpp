@@ -7,8 +7,7 @@ namespace {
 
 using namespace testing;
 
-// A table of 100 rows of 8 floats: 32 bytes a row, 3200 in all.
-const Sizes kTable = {100, 8};
+// Tables have 100 rows of 8 floats: 32 bytes a row, 3200 in all.
 
 CostCase lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
   return {Call(op, "(weight fp32 100x8)").in("indices", int64, {indices}).out(fp32, {indices, 8}),
