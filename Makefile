@@ -19,7 +19,7 @@ unexport CUDA_HOME
 say = @printf '\n==> %s\n'
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- environment: a stamp in .venv says what is installed; a change of pyproject.toml asks pip again
 
@@ -38,7 +38,7 @@ compiler:
 	  { echo 'Python.h is missing: install python3-dev'; exit 1; }
 
 # $(VENV)/.has-<list>: a list of requirements in pyproject.toml is installed, within the build's own limits on torch.
-$(VENV)/.has-demo $(VENV)/.has-test $(VENV)/.has-docs $(VENV)/.has-bench $(VENV)/.has-lint: $(VENV)/.has-requires
+$(VENV)/.has-demo $(VENV)/.has-test $(VENV)/.has-integrations $(VENV)/.has-docs $(VENV)/.has-bench $(VENV)/.has-lint: $(VENV)/.has-requires
 $(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
 	$(say) "installing what pyproject.toml lists under $* $(if $(filter requires,$*),(with torch: some gigabytes the first time))"
 	@sed -n '/^$* = \[/,/^\]/s/^ *"\(.*\)",.*/\1/p' pyproject.toml > $@.txt
@@ -49,7 +49,7 @@ $(VENV)/.has-%: pyproject.toml | compiler $(VENV)/.created
 
 # ---- build
 
-.PHONY: help venv compiler build demo docs test sanitize clang lint format bench bench-cpp clean
+.PHONY: help venv compiler build demo docs test test-integrations sanitize clang lint format bench bench-cpp clean
 
 build: $(VENV)/.has-requires  ## the extension, installed into .venv in editable form
 	$(say) "building the extension in $(BUILD)"
@@ -71,54 +71,53 @@ docs: build $(VENV)/.has-docs  ## the documentation site, in build/docs
 	$(say) "the documentation site in build/docs"
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
 
-test: build $(VENV)/.has-test  ## GoogleTest, then pytest (SLOW=1: the slow ones too; PYTEST_ARGS=...)
+.PHONY: cpp-tests
+cpp-tests: build $(VENV)/.has-test
 	$(say) "building the C++ tests"
 	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
 	$(BIN)/cmake --build $(BUILD)
-	@test ! -x $(BUILD)/tests/cpp/metric_sets_of || $(MAKE) --no-print-directory --silent $(CUPTI_13_0)/.fetched
-	@$(MAKE) --no-print-directory --silent $(TORCHDRIVE)/.fetched
+
+# How many processes share the Python tests of the core.
+WORKERS ?= 2
+# Of the Python tests those that measure this machine come last, one after the other.
+SLOWNESS = $(if $(SLOW),,and not slow)
+test: cpp-tests  ## the core: GoogleTest, then pytest (SLOW=1: the slow ones too; PYTEST_ARGS=...)
 	$(say) "C++ tests"
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 	$(say) "Python tests"
-	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not integration and not measuring $(SLOWNESS)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "measuring and not integration $(SLOWNESS)" $(PYTEST_ARGS) || test $$? = 5  # none was picked
 	@awk '/\[  PASSED  \]/ { n += $$4 } END { print "and of the C++ tests: " n " passed" }' $(BUILD)/Testing/Temporary/LastTest.log
 
+test-integrations: cpp-tests $(VENV)/.has-integrations  ## pytest with trackers, trainers, other tools, models, a browser
+	@test ! -x $(BUILD)/tests/cpp/metric_sets_of || $(MAKE) --no-print-directory --silent build/cupti-13.0/.fetched
+	@$(MAKE) --no-print-directory --silent build/torchdrive/.fetched
+	$(say) "integrations"
+	$(BIN)/python -m pytest -m "integration $(SLOWNESS)" $(PYTEST_ARGS)
+
 .PHONY: test-measuring
-test-measuring: build $(VENV)/.has-test  ## of the tests, those that measure this machine
-	$(say) "building the C++ tests"
-	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
-	$(BIN)/cmake --build $(BUILD)
+test-measuring: cpp-tests  # of the tests, those that measure this machine
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure -L '^measuring$$'
-	$(BIN)/python -m pytest -m measuring $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "measuring and not integration" $(PYTEST_ARGS)
 
-# CUPTI 13.0, whose host half works without a device, for tests/python/collect/test_metric_sets.py. In a folder of its
-# own: in the environment it would take the place of the one that torch loads. Where it cannot be fetched, that test
-# skips itself.
-CUPTI_13_0 = build/cupti-13.0
-
-$(CUPTI_13_0)/.fetched: | $(VENV)/.created
-	$(say) "fetching CUPTI 13.0 for a test"
+# Packages in folders of their own, without what they ask for. CUPTI 13.0, whose host half works without a device: in
+# the environment it would take the place of torch's. The model of examples/perception.py: its package asks for
+# pytorch3d, which has to be compiled and which the model does without. Where one cannot be fetched, its tests skip.
+build/cupti-13.0/.fetched: BESIDE = nvidia-cuda-cupti==13.0.*
+build/torchdrive/.fetched: BESIDE = torchdrive==0.0.1
+build/cupti-13.0/.fetched build/torchdrive/.fetched: | $(VENV)/.created
+	$(say) "fetching $(BESIDE) for a test"
 	@rm -rf $(@D)
-	@$(BIN)/python -m pip install --quiet --no-deps --only-binary :all: --target $(@D) 'nvidia-cuda-cupti==13.0.*' && touch $@ || \
-	  echo 'CUPTI 13.0 cannot be fetched: its test is skipped'
-
-# The model of examples/perception.py. In a folder of its own: what its package asks for besides (pytorch3d) has to be
-# compiled, and the model does without. Where it cannot be fetched, its tests skip themselves.
-TORCHDRIVE = build/torchdrive
-
-$(TORCHDRIVE)/.fetched: | $(VENV)/.created
-	$(say) "fetching torchdrive for a test"
-	@rm -rf $(@D)
-	@$(BIN)/python -m pip install --quiet --no-deps --only-binary :all: --target $(@D) 'torchdrive==0.0.1' && touch $@ || \
-	  echo 'torchdrive cannot be fetched: its tests are skipped'
+	@$(BIN)/python -m pip install --quiet --no-deps --only-binary :all: --target $(@D) '$(BESIDE)' && touch $@ || \
+	  echo '$(BESIDE) cannot be fetched: its tests are skipped'
 
 # gcc's thread sanitizer stops where the system spreads addresses more widely than it knows; setarch switches that off.
 FIXED_ADDRESSES = $(if $(shell setarch -R true 2>/dev/null && echo works),setarch -R)
 
 # The rooms whose tests are run; the thread sanitizer has nothing to see where there is one thread.
 # make sanitize-asan SANITIZED="core ops" takes those alone.
-SANITIZED_asan = values ops join figures json kineto report rule observe nvidia collect cupti run profiler
-SANITIZED_tsan = observe nvidia collect cupti run profiler
+SANITIZED_asan = core ops join analysis json kineto report rule observe nvidia device cupti run profiler
+SANITIZED_tsan = observe nvidia device cupti run profiler
 sanitized = $(or $(SANITIZED),$(SANITIZED_$*))
 space = $(subst ,, )
 
@@ -152,9 +151,9 @@ bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tool
 	$(BIN)/python benchmarks/memory.py
 	@$(MAKE) --no-print-directory bench-cpp
 
-# docs/peers.md anew, with the originals that the test requirements have and whichever else is installed.
+# docs/peers.md anew, with the originals that the integrations' requirements have and whichever else is installed.
 .PHONY: peers
-peers: build $(VENV)/.has-test  ## other tools beside roofprof.compat, written to docs/peers.md
+peers: build $(VENV)/.has-integrations  ## other tools beside roofprof.compat, written to docs/peers.md
 	$(say) "other tools beside what roofprof has in their place"
 	$(BIN)/python benchmarks/peers.py --write docs/peers.md
 

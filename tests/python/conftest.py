@@ -1,9 +1,10 @@
 """Fixtures that all tests share."""
 
-from __future__ import annotations
-
 import inspect
 import os
+import re
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,45 @@ from models import LeNet
 
 # Exact lists of notes must not depend on what else runs here; processes that tests start inherit it.
 os.environ["ROOFPROF_SHARED_MACHINE"] = "1"
+
+# ---- integrations: tests that need a package of pyproject.toml's list of that name have the mark `integration`
+
+# Where a package is not imported by the name that pip knows.
+IMPORTED_AS = {"ipython": "IPython", "mlflow-skinny": "mlflow", "myst-parser": "myst_parser", "pyyaml": "yaml"}
+
+
+def only_the_core(config):
+    """Return whether `make test` runs, which installs none of these packages."""
+    return "not integration" in config.option.markexpr
+
+
+def pytest_configure(config):
+    """Make the core the same where the packages are installed: importing one fails, so that no mark is forgotten."""
+    if not only_the_core(config):
+        return
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    listed = re.search(r"^integrations = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)[1]
+    packages = {IMPORTED_AS.get(name, name) for name in re.findall(r'^  "([\w-]+)', listed, re.MULTILINE)}
+    sys.modules.update(dict.fromkeys(packages))
+    skip_without = pytest.importorskip
+
+    def fail_without(name, *args, **kwargs):
+        if name.partition(".")[0] in packages:
+            pytest.fail(f"this test asks for {name}: it needs the mark `integration`")
+        return skip_without(name, *args, **kwargs)
+
+    pytest.importorskip = fail_without
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave files of integrations out before they import what may be absent."""
+    if only_the_core(config) and collection_path.suffix == ".py":
+        text = collection_path.read_text()
+        return bool(re.search(r"^pytestmark = (\[\s*)?pytest\.mark\.integration\b", text, re.MULTILINE)) or None
+    return None
+
+
+# ---- fixtures
 
 
 @pytest.fixture(autouse=True)

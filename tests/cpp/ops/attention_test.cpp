@@ -18,10 +18,7 @@ constexpr std::int64_t kBackwardMacs = kScores * (3 * 16 + 2 * 4);
 constexpr std::int64_t kBackwardFlops = 2 * kBackwardMacs + 6 * kScores + 2 * 384;
 
 Call forward(std::string name, bool causal = false, double dropout = 0) {
-  return Call(std::move(name))
-      .in("query", fp16, {2, 8, 6, 16})
-      .in("key", fp16, {2, 2, 10, 16})
-      .in("value", fp16, {2, 2, 10, 4})
+  return Call(std::move(name), "(query fp16 2x8x6x16, key fp16 2x2x10x16, value fp16 2x2x10x4)")
       .scalar("dropout_p", dropout)
       .scalar("is_causal", causal)
       .out(fp16, {2, 8, 6, 4});
@@ -36,18 +33,11 @@ constexpr Expected kFusedCausal = {
 Call fused(std::string name, bool causal = false) { return forward(std::move(name), causal).out(fp32, {2, 8, 6}); }
 
 Call backward(std::string name, bool causal = false) {
-  return Call(std::move(name))
-      .in("grad_out", fp16, {2, 8, 6, 4})
-      .in("query", fp16, {2, 8, 6, 16})
-      .in("key", fp16, {2, 2, 10, 16})
-      .in("value", fp16, {2, 2, 10, 4})
-      .in("out", fp16, {2, 8, 6, 4})
-      .in("logsumexp", fp32, {2, 8, 6})
-      .scalar("dropout_p", 0.0)
+  return Call(std::move(name),
+              "(grad_out fp16 2x8x6x4, query fp16 2x8x6x16, key fp16 2x2x10x16, value fp16 2x2x10x4, out fp16 2x8x6x4, "
+              "logsumexp fp32 2x8x6, dropout_p=0.0)")
       .scalar("is_causal", causal)
-      .out(fp16, {2, 8, 6, 16})
-      .out(fp16, {2, 2, 10, 16})
-      .out(fp16, {2, 2, 10, 4});
+      .with("-> fp16 2x8x6x16, fp16 2x2x10x16, fp16 2x2x10x4");
 }
 
 constexpr Expected kBackward = {
@@ -62,25 +52,23 @@ constexpr Expected kBackwardCausal = {.macs = kBackwardMacs,
 Call tokens_first(std::string name, bool ragged) {
   Call call(std::move(name));
   if (ragged) {
-    call.in("query", fp16, {12, 8, 16}).in("key", fp16, {20, 2, 16}).in("value", fp16, {20, 2, 4});
+    call.in("query", fp16, {12, 8, 16}).with("(key fp16 20x2x16, value fp16 20x2x4)");
   } else {
-    call.in("query", fp16, {2, 6, 8, 16}).in("key", fp16, {2, 10, 2, 16}).in("value", fp16, {2, 10, 2, 4});
+    call.in("query", fp16, {2, 6, 8, 16}).with("(key fp16 2x10x2x16, value fp16 2x10x2x4)");
   }
   return call.scalar("dropout_p", 0.0);
 }
 
 Call flash(std::string name, bool ragged, bool causal) {
   return tokens_first(std::move(name), ragged)
-      .scalar("max_q", 6)
-      .scalar("max_k", 10)
+      .with("(max_q=6, max_k=10)")
       .scalar("is_causal", causal)
       .out(fp16, ragged ? Sizes{12, 8, 4} : Sizes{2, 6, 8, 4});
 }
 
 Call efficient(std::string name, std::int64_t mask_type) {
   return tokens_first(std::move(name), false)
-      .none("max_seqlen_q")
-      .none("max_seqlen_k")
+      .with("(max_seqlen_q none, max_seqlen_k none)")
       .scalar("custom_mask_type", mask_type)
       .out(fp16, {2, 6, 8, 4});
 }
@@ -100,40 +88,22 @@ constexpr std::int64_t kHeadMacs = 4 * 10 * 64 + 100 * 2 * 4;
 constexpr std::int64_t kHeadOthers = 320 + 80;
 
 Call multi_head(bool weights, bool average) {
-  return Call("aten::_native_multi_head_attention")
-      .in("query", fp32, {2, 5, 8})
-      .in("key", fp32, {2, 5, 8})
-      .repeated()
-      .in("value", fp32, {2, 5, 8})
-      .repeated()
-      .scalar("num_head", 2)
-      .in("qkv_weight", fp32, {24, 8})
-      .in("qkv_bias", fp32, {24})
-      .in("proj_weight", fp32, {8, 8})
-      .in("proj_bias", fp32, {8})
+  return Call(
+             "aten::_native_multi_head_attention(query fp32 2x5x8, key fp32 2x5x8 repeated, value fp32 2x5x8 repeated, "
+             "num_head=2, qkv_weight fp32 24x8, qkv_bias fp32 24, proj_weight fp32 8x8, proj_bias fp32 8)")
       .scalar("need_weights", weights)
       .scalar("average_attn_weights", average)
       .out(fp32, {2, 5, 8});
 }
 
 Call encoder_layer(bool gelu) {
-  return Call("aten::_transformer_encoder_layer_fwd")
-      .in("src", fp32, {2, 5, 8})
-      .scalar("num_heads", 2)
-      .in("qkv_weight", fp32, {24, 8})
-      .in("qkv_bias", fp32, {24})
-      .in("proj_weight", fp32, {8, 8})
-      .in("proj_bias", fp32, {8})
+  return Call(
+             "aten::_transformer_encoder_layer_fwd(src fp32 2x5x8, num_heads=2, qkv_weight fp32 24x8, qkv_bias fp32 "
+             "24, proj_weight fp32 8x8, proj_bias fp32 8)")
       .scalar("use_gelu", gelu)
-      .in("norm_weight_1", fp32, {8})
-      .in("norm_bias_1", fp32, {8})
-      .in("norm_weight_2", fp32, {8})
-      .in("norm_bias_2", fp32, {8})
-      .in("ffn_weight_1", fp32, {16, 8})
-      .in("ffn_bias_1", fp32, {16})
-      .in("ffn_weight_2", fp32, {8, 16})
-      .in("ffn_bias_2", fp32, {8})
-      .out(fp32, {2, 5, 8});
+      .with(
+          "(norm_weight_1 fp32 8, norm_bias_1 fp32 8, norm_weight_2 fp32 8, norm_bias_2 fp32 8, ffn_weight_1 fp32 "
+          "16x8, ffn_bias_1 fp32 16, ffn_weight_2 fp32 8x16, ffn_bias_2 fp32 8) -> fp32 2x5x8");
 }
 
 // Two linears 8 -> 16 -> 8 for 10 tokens; bias, two residuals, two norms of 8 for 80 elements; 160 hidden ones.
@@ -152,12 +122,8 @@ std::vector<CostCase> cases() {
       {forward("aten::scaled_dot_product_attention").in("attn_mask", fp16, {6, 10}),
        {.macs = kMacs, .flops = kFlops + kScores, .read_bytes = kRead + 120, .write_bytes = 768}},
       // No heads, and more queries than keys: 1 + 2 + 3, then 3 each for two more queries.
-      {Call("aten::scaled_dot_product_attention")
-           .in("query", fp32, {5, 4})
-           .in("key", fp32, {3, 4})
-           .in("value", fp32, {3, 4})
-           .scalar("is_causal", true)
-           .out(fp32, {5, 4}),
+      {Call("aten::scaled_dot_product_attention(query fp32 5x4, key fp32 3x4, value fp32 3x4, is_causal=true) -> fp32 "
+            "5x4"),
        {.macs = 15 * 8, .flops = 240 + 90, .read_bytes = 176, .write_bytes = 80, .causal_macs = 12 * 8}},
       // Its second result, the scores, is never counted as written.
       {forward("aten::_scaled_dot_product_attention_math").out(fp16, {2, 8, 6, 10}), kForward},
@@ -195,7 +161,7 @@ std::vector<CostCase> cases() {
         .flops = 2 * kHeadMacs + kHeadOthers + 5 * 100,
         .read_bytes = kHeadRead,
         .write_bytes = 320}},
-      {multi_head(true, true).in("mask", boolean, {5, 5}).out(fp32, {2, 5, 5}),
+      {multi_head(true, true).with("(mask boolean 5x5) -> fp32 2x5x5"),
        {.macs = kHeadMacs,
         .flops = 2 * kHeadMacs + kHeadOthers + 7 * 100,
         .read_bytes = kHeadRead + 25,
@@ -210,12 +176,8 @@ std::vector<CostCase> cases() {
         .flops = 2 * kLayerMacs + kLayerOthers + 5 * 160,
         .read_bytes = kLayerRead,
         .write_bytes = 320}},
-      {Call("aten::_transform_bias_rescale_qkv")
-           .in("qkv", fp32, {2, 5, 24})
-           .in("qkv_bias", fp32, {24})
-           .out(fp32, {2, 2, 5, 4})
-           .out(fp32, {2, 2, 5, 4})
-           .out(fp32, {2, 2, 5, 4}),
+      {Call("aten::_transform_bias_rescale_qkv(qkv fp32 2x5x24, qkv_bias fp32 24) -> fp32 2x2x5x4, fp32 2x2x5x4, fp32 "
+            "2x2x5x4"),
        {.flops = 240 + 80, .read_bytes = 1056, .write_bytes = 960}},
   };
 }

@@ -23,11 +23,7 @@ Call conv(std::string name, int dims, std::string input = "input") {
 
 // The same without groups, whose schemas know none: 36 MACs for each of the 300 outputs of a 2-d one.
 Call plain_conv2d(std::string name) {
-  return Call(std::move(name))
-      .in("self", fp32, {2, 4, 5, 5})
-      .in("weight", fp32, {6, 4, 3, 3})
-      .in("bias", fp32, {6})
-      .out(fp32, {2, 6, 5, 5});
+  return Call(std::move(name), "(self fp32 2x4x5x5, weight fp32 6x4x3x3, bias fp32 6) -> fp32 2x6x5x5");
 }
 
 // 4 -> 6 channels in 2 groups, kernel 2, stride 2: every input element is spread over 3 * 2^dims outputs.
@@ -63,10 +59,7 @@ Expected with_fused(Expected expected, std::int64_t operations, std::int64_t mor
 }
 
 Call backward(std::string name, Sizes mask, bool is_transposed = false) {
-  return Call(std::move(name))
-      .in("grad_output", fp32, {2, 6, 5, 5})
-      .in("input", fp32, {2, 4, 5, 5})
-      .in("weight", fp32, {6, 2, 3, 3})
+  return Call(std::move(name), "(grad_output fp32 2x6x5x5, input fp32 2x4x5x5, weight fp32 6x2x3x3)")
       .scalar("transposed", is_transposed)
       .scalar("output_mask", mask);
 }
@@ -77,43 +70,20 @@ std::vector<CostCase> cases() {
       {conv("aten::conv2d", 2), kConv2d},
       {conv("aten::conv3d", 3), kConv3d},
       // Without bias, depthwise, without a batch, complex.
-      {Call("aten::conv2d")
-           .in("input", bf16, {2, 4, 5, 5})
-           .in("weight", bf16, {4, 1, 3, 3})
-           .none("bias")
-           .out(bf16, {2, 4, 5, 5}),
+      {Call("aten::conv2d(input bf16 2x4x5x5, weight bf16 4x1x3x3, bias none) -> bf16 2x4x5x5"),
        {.macs = 200 * 9, .flops = 3600, .read_bytes = 2 * (200 + 36), .write_bytes = 400}},
-      {Call("aten::conv2d")
-           .in("input", fp32, {4, 5, 5})
-           .in("weight", fp32, {6, 4, 3, 3})
-           .none("bias")
-           .out(fp32, {6, 5, 5}),
+      {Call("aten::conv2d(input fp32 4x5x5, weight fp32 6x4x3x3, bias none) -> fp32 6x5x5"),
        {.macs = 150 * 36, .flops = 10800, .read_bytes = 4 * (100 + 216), .write_bytes = 600}},
-      {Call("aten::conv1d")
-           .in("input", fp32, {2, 4, 5})
-           .complex()
-           .in("weight", fp32, {6, 4, 1})
-           .complex()
-           .in("bias", fp32, {6})
-           .complex()
-           .out(fp32, {2, 6, 5})
-           .complex(),
+      {Call("aten::conv1d(input fp32 2x4x5 complex, weight fp32 6x4x1 complex, bias fp32 6 complex) -> fp32 2x6x5 "
+            "complex"),
        {.macs = 4 * 60 * 4, .flops = 1920 + 120, .read_bytes = 8 * (40 + 24 + 6), .write_bytes = 480}},
       {transposed("aten::conv_transpose1d", 1), kTransposed1d},
       {transposed("aten::conv_transpose2d", 2), kTransposed2d},
       {transposed("aten::conv_transpose3d", 3), kTransposed3d},
-      {Call("aten::conv_transpose1d")
-           .in("input", fp32, {4, 5})
-           .in("weight", fp32, {4, 6, 2})
-           .none("bias")
-           .out(fp32, {6, 10}),
+      {Call("aten::conv_transpose1d(input fp32 4x5, weight fp32 4x6x2, bias none) -> fp32 6x10"),
        {.macs = 20 * 12, .flops = 480, .read_bytes = 4 * (20 + 48), .write_bytes = 240}},
       // Time 7, batch 2, 4 -> 6 channels, kernel 3.
-      {Call("aten::conv_tbc")
-           .in("self", fp32, {7, 2, 4})
-           .in("weight", fp32, {3, 4, 6})
-           .in("bias", fp32, {6})
-           .out(fp32, {5, 2, 6}),
+      {Call("aten::conv_tbc(self fp32 7x2x4, weight fp32 3x4x6, bias fp32 6) -> fp32 5x2x6"),
        {.macs = 60 * 12, .flops = 1440 + 60, .read_bytes = 4 * (56 + 72 + 6), .write_bytes = 240}},
 
       {conv("aten::convolution", 2).scalar("transposed", false), kConv2d},
@@ -145,71 +115,33 @@ std::vector<CostCase> cases() {
       {conv("aten::miopen_convolution_add_relu", 2, "self").in("z", fp32, {2, 6, 5, 5}),
        with_fused(kConv2d, 600, 1200)},
       // Grouped weights come as (groups, Cout/groups, Cin/groups, kernel).
-      {Call("mkldnn::_convolution_pointwise")
-           .in("X", fp32, {2, 4, 5, 5})
-           .in("W", fp32, {2, 3, 2, 3, 3})
-           .in("B", fp32, {6})
-           .out(fp32, {2, 6, 5, 5}),
+      {Call("mkldnn::_convolution_pointwise(X fp32 2x4x5x5, W fp32 2x3x2x3x3, B fp32 6) -> fp32 2x6x5x5"),
        with_fused(kConv2d, 300)},
-      {Call("mkldnn::_convolution_pointwise_")
-           .overload("binary")
-           .in("other", fp32, {2, 6, 5, 5})
-           .written()
-           .in("X", fp32, {2, 4, 5, 5})
-           .in("W", fp32, {2, 3, 2, 3, 3})
-           .in("B", fp32, {6})
-           .out(fp32, {2, 6, 5, 5})
-           .written(),
+      {Call("mkldnn::_convolution_pointwise_.binary(other fp32 2x6x5x5 written, X fp32 2x4x5x5, W fp32 2x3x2x3x3, B "
+            "fp32 6) -> fp32 2x6x5x5 written"),
        with_fused(kConv2d, 300, 1200)},
-      {Call("mkldnn::_convolution_transpose_pointwise")
-           .in("X", fp32, {2, 4, 5, 5})
-           .in("W", fp32, {2, 2, 3, 2, 2})
-           .in("B", fp32, {6})
-           .out(fp32, {2, 6, 10, 10}),
+      {Call("mkldnn::_convolution_transpose_pointwise(X fp32 2x4x5x5, W fp32 2x2x3x2x2, B fp32 6) -> fp32 2x6x10x10"),
        with_fused(kTransposed2d, 1200)},
 
       // Grouped: each gradient has the forward's 5,400 MACs, no more. Elements: gradient 300, input 200, weight 108.
-      {backward("aten::convolution_backward", {1, 1, 1}).out(fp32, {2, 4, 5, 5}).out(fp32, {6, 2, 3, 3}).out(fp32, {6}),
+      {backward("aten::convolution_backward", {1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
        {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
-      {backward("aten::convolution_backward", {1, 0, 0}).out(fp32, {2, 4, 5, 5}).out_none().out_none(),
+      {backward("aten::convolution_backward", {1, 0, 0}).with("-> fp32 2x4x5x5, none, none"),
        {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 108), .write_bytes = 4 * 200}},
-      {backward("aten::convolution_backward", {0, 1, 0}).out_none().out(fp32, {6, 2, 3, 3}).out_none(),
+      {backward("aten::convolution_backward", {0, 1, 0}).with("-> none, fp32 6x2x3x3, none"),
        {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 200), .write_bytes = 4 * 108}},
-      {backward("aten::convolution_backward", {0, 0, 1}).out_none().out_none().out(fp32, {6}),
+      {backward("aten::convolution_backward", {0, 0, 1}).with("-> none, none, fp32 6"),
        {.flops = 300, .read_bytes = 4 * 300, .write_bytes = 4 * 6}},
-      {Call("aten::convolution_backward")
-           .in("grad_output", fp32, {2, 6, 10, 10})
-           .in("input", fp32, {2, 4, 5, 5})
-           .in("weight", fp32, {4, 3, 2, 2})
-           .scalar("transposed", true)
-           .scalar("output_mask", {1, 1, 0})
-           .out(fp32, {2, 4, 5, 5})
-           .out(fp32, {4, 3, 2, 2})
-           .out_none(),
+      {Call("aten::convolution_backward(grad_output fp32 2x6x10x10, input fp32 2x4x5x5, weight fp32 4x3x2x2, "
+            "transposed=true, output_mask=[1,1,0]) -> fp32 2x4x5x5, fp32 4x3x2x2, none"),
        {.macs = 4800, .flops = 9600, .read_bytes = 4 * (1200 + 200 + 48), .write_bytes = 4 * (200 + 48)}},
-      {backward("aten::convolution_backward_overrideable", {1, 1, 1})
-           .out(fp32, {2, 4, 5, 5})
-           .out(fp32, {6, 2, 3, 3})
-           .out(fp32, {6}),
+      {backward("aten::convolution_backward_overrideable", {1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
        {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
-      {Call("aten::_slow_conv2d_backward")
-           .overload("output_mask")
-           .in("grad_output", fp32, {2, 6, 5, 5})
-           .in("self", fp32, {2, 4, 5, 5})
-           .in("weight", fp32, {6, 4, 3, 3})
-           .scalar("output_mask", {1, 1, 1})
-           .out(fp32, {2, 4, 5, 5})
-           .out(fp32, {6, 4, 3, 3})
-           .out(fp32, {6}),
+      {Call("aten::_slow_conv2d_backward.output_mask(grad_output fp32 2x6x5x5, self fp32 2x4x5x5, weight fp32 6x4x3x3, "
+            "output_mask=[1,1,1]) -> fp32 2x4x5x5, fp32 6x4x3x3, fp32 6"),
        {.macs = 21600, .flops = 43200 + 300, .read_bytes = 4 * (300 + 200 + 216), .write_bytes = 4 * (200 + 216 + 6)}},
-      {Call("aten::conv_tbc_backward")
-           .in("self", fp32, {5, 2, 6})
-           .in("input", fp32, {7, 2, 4})
-           .in("weight", fp32, {3, 4, 6})
-           .in("bias", fp32, {6})
-           .out(fp32, {7, 2, 4})
-           .out(fp32, {3, 4, 6})
-           .out(fp32, {6}),
+      {Call("aten::conv_tbc_backward(self fp32 5x2x6, input fp32 7x2x4, weight fp32 3x4x6, bias fp32 6) -> fp32 7x2x4, "
+            "fp32 3x4x6, fp32 6"),
        {.macs = 1440, .flops = 2880 + 60, .read_bytes = 4 * (60 + 56 + 72 + 6), .write_bytes = 4 * (56 + 72 + 6)}},
   };
 }
@@ -238,11 +170,8 @@ TEST(Convolution, PublishedFlopsOfAFiveByFive) {
 
 // torchstat's row for 3 -> 48, kernel 6, stride 2, padding 2, bias: its MAdd is 2 x MACs, without the bias.
 TEST(Convolution, PublishedRowOfTorchstat) {
-  const Work work = *cost_of(Call("aten::conv2d")
-                                 .in("input", fp32, {1, 3, 384, 1280})
-                                 .in("weight", fp32, {48, 3, 6, 6})
-                                 .in("bias", fp32, {48})
-                                 .out(fp32, {1, 48, 192, 640}));
+  const Work work =
+      *cost_of(Call("aten::conv2d(input fp32 1x3x384x1280, weight fp32 48x3x6x6, bias fp32 48) -> fp32 1x48x192x640"));
   EXPECT_EQ(2 * work.macs, 1'274'019'840);
   EXPECT_EQ(work.flops(), 1'274'019'840 + 5'898'240);
   EXPECT_EQ(work.read_bytes, 5'919'168);

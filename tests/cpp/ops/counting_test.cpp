@@ -44,11 +44,7 @@ TEST(TensorDesc, HugeSizesSaturate) {
 }
 
 TEST(OpCall, TensorsByPositionAndName) {
-  const OpCall call = Call("aten::cat")
-                          .list("tensors", {tensor(fp32, {2}), tensor(fp32, {3})})
-                          .in("self", fp32, {5})
-                          .none("bias")
-                          .out(fp32, {5});
+  const OpCall call = Call("aten::cat(tensors [fp32 2; fp32 3], self fp32 5, bias none) -> fp32 5");
   EXPECT_EQ(call.tensors("tensors").size(), 2U);
   EXPECT_EQ(call.tensor("self").numel(), 5);
   EXPECT_EQ(call.tensor(1).numel(), 5);
@@ -63,7 +59,7 @@ TEST(OpCall, TensorsByPositionAndName) {
 }
 
 TEST(OpCall, OutOfRangeNamesOpAndArgument) {
-  const OpCall call = Call("aten::linear").none("bias");
+  const OpCall call = Call("aten::linear(bias none)");
   try {
     call.tensor("bias");
     FAIL();
@@ -74,14 +70,7 @@ TEST(OpCall, OutOfRangeNamesOpAndArgument) {
 }
 
 TEST(OpCall, DeclaredScalars) {
-  OpCall call = Call("x::y")
-                    .scalar("kernel", {3, 2})
-                    .scalar("one", {7})
-                    .scalar("dim", -1)
-                    .scalar("keep", true)
-                    .scalar("p", 0.5)
-                    .scalar("mode", "tanh")
-                    .none("absent");
+  OpCall call = Call("x::y(kernel=[3,2], one=[7], dim=-1, keep=true, p=0.5, mode=tanh, absent none)");
   call.declared_scalars = "kernel, one,dim,keep,p,mode,absent,elsewhere";
   EXPECT_EQ(call.integers("kernel"), (Sizes{3, 2}));
   EXPECT_EQ(call.integer("one", 0), 7);
@@ -101,7 +90,7 @@ TEST(OpCall, DeclaredScalars) {
 
 // What is not declared is not in the key of the bucket: reading it would mix calls of different cost.
 TEST(OpCall, UndeclaredScalarsThrow) {
-  OpCall call = Call("x::y").scalar("dim", 1).scalar("dims", 1);
+  OpCall call = Call("x::y(dim=1, dims=1)");
   call.declared_scalars = "dims";
   EXPECT_NO_THROW(call.integer("dims", 0));
   EXPECT_THROW(call.integer("dim", 0), std::logic_error);
@@ -112,62 +101,39 @@ TEST(OpCall, UndeclaredScalarsThrow) {
 }
 
 TEST(OpCall, ComputeDtype) {
-  EXPECT_EQ(
-      static_cast<OpCall>(Call("x::y").in("indices", int64, {2}).in("self", bf16, {2}).out(fp32, {2})).compute_dtype(),
-      bf16);
-  EXPECT_EQ(static_cast<OpCall>(Call("x::y").in("a", int8, {2}).in("b", int32, {2}).out(fp32, {2})).compute_dtype(),
-            int8);
-  EXPECT_EQ(static_cast<OpCall>(Call("aten::randn").out(fp32, {2})).compute_dtype(), fp32);
+  EXPECT_EQ(static_cast<OpCall>(Call("x::y(indices int64 2, self bf16 2) -> fp32 2")).compute_dtype(), bf16);
+  EXPECT_EQ(static_cast<OpCall>(Call("x::y(a int8 2, b int32 2) -> fp32 2")).compute_dtype(), int8);
+  EXPECT_EQ(static_cast<OpCall>(Call("aten::randn -> fp32 2")).compute_dtype(), fp32);
   EXPECT_EQ(static_cast<OpCall>(Call("x::y")).compute_dtype(), other);
 }
 
 TEST(CompulsoryBytes, InputsAndResultsOnce) {
-  const Work work = bytes_of(
-      Call("aten::add").in("self", fp32, {4, 8}).in("other", fp32, {4, 8}).expanded({true, false}).out(fp32, {4, 8}));
+  const Work work = bytes_of(Call("aten::add(self fp32 4x8, other fp32 4x8 expanded 10) -> fp32 4x8"));
   EXPECT_EQ(work.read_bytes, 128 + 32);
   EXPECT_EQ(work.write_bytes, 128);
 }
 
 TEST(CompulsoryBytes, ARepeatedViewIsReadOnce) {
-  EXPECT_EQ(
-      bytes_of(Call("aten::mul").in("self", fp32, {8}).in("other", fp32, {8}).repeated().out(fp32, {8})).read_bytes,
-      32);
+  EXPECT_EQ(bytes_of(Call("aten::mul(self fp32 8, other fp32 8 repeated) -> fp32 8")).read_bytes, 32);
 }
 
 TEST(CompulsoryBytes, InPlaceReadsAndWritesSelf) {
-  const Work work = bytes_of(Call("aten::add_")
-                                 .overload("Tensor")
-                                 .in("self", fp32, {8})
-                                 .written()
-                                 .in("other", fp32, {8})
-                                 .out(fp32, {8})
-                                 .written());
+  const Work work = bytes_of(Call("aten::add_.Tensor(self fp32 8 written, other fp32 8) -> fp32 8 written"));
   EXPECT_EQ(work.read_bytes, 64);
   EXPECT_EQ(work.write_bytes, 32);
   EXPECT_EQ(work.updated_bytes, 32);
 }
 
 TEST(CompulsoryBytes, OutIsWrittenAsLargeAsItComesBack) {
-  const Work work = bytes_of(Call("aten::native_batch_norm")
-                                 .overload("out")
-                                 .in("input", fp32, {8})
-                                 .in("running_mean", fp32, {2})
-                                 .written()
-                                 .in("out", fp32, {0})
-                                 .written()
-                                 .in("save_mean", fp32, {0})
-                                 .written()
-                                 .out(fp32, {8})
-                                 .written()
-                                 .out(fp32, {3})
-                                 .written());
+  const Work work =
+      bytes_of(Call("aten::native_batch_norm.out(input fp32 8, running_mean fp32 2 written, out fp32 0 written, "
+                    "save_mean fp32 0 written) -> fp32 8 written, fp32 3 written"));
   EXPECT_EQ(work.read_bytes, 32);
   EXPECT_EQ(work.write_bytes, 8 + 32 + 12);
 }
 
 TEST(CompulsoryBytes, InPlaceListsReturnNothing) {
-  const Work work =
-      bytes_of(Call("aten::_foreach_add_").list("self", {tensor(fp32, {8}), tensor(fp32, {4})}).written());
+  const Work work = bytes_of(Call("aten::_foreach_add_(self [fp32 8; fp32 4] written)"));
   EXPECT_EQ(work.read_bytes, 48);
   EXPECT_EQ(work.write_bytes, 48);
   EXPECT_EQ(work.updated_bytes, 48);
@@ -176,13 +142,8 @@ TEST(CompulsoryBytes, InPlaceListsReturnNothing) {
 // The overload's name tells an out= form, and where it does not (max.dim_max), the returned argument does.
 TEST(CompulsoryBytes, OutIsWrittenOnly) {
   for (const char* overload : {"out", "Tensor_out", "dim_max"}) {
-    const Work work = bytes_of(Call("aten::max")
-                                   .overload(overload)
-                                   .in("self", fp32, {8, 4})
-                                   .in("out", fp32, {8})
-                                   .written()
-                                   .out(fp32, {8})
-                                   .written());
+    const Work work =
+        bytes_of(Call("aten::max").overload(overload).with("(self fp32 8x4, out fp32 8 written) -> fp32 8 written"));
     EXPECT_EQ(work.read_bytes, 128) << overload;
     EXPECT_EQ(work.write_bytes, 32) << overload;
     EXPECT_EQ(work.updated_bytes, 0) << overload;
@@ -190,27 +151,22 @@ TEST(CompulsoryBytes, OutIsWrittenOnly) {
 }
 
 TEST(CompulsoryBytes, AWrittenArgumentBesideResultsIsReadToo) {
-  const Work work = bytes_of(Call("aten::_native_batch_norm_legit")
-                                 .in("input", fp32, {8})
-                                 .in("running_mean", fp32, {2})
-                                 .written()
-                                 .out(fp32, {8}));
+  const Work work =
+      bytes_of(Call("aten::_native_batch_norm_legit(input fp32 8, running_mean fp32 2 written) -> fp32 8"));
   EXPECT_EQ(work.read_bytes, 40);
   EXPECT_EQ(work.write_bytes, 40);
 }
 
 TEST(OverwritingBytes, TheOldValueIsNotRead) {
   Work work;
-  overwriting_bytes(Call("aten::copy_").in("self", fp32, {8}).written().in("src", fp16, {8}).out(fp32, {8}).written(),
-                    work);
+  overwriting_bytes(Call("aten::copy_(self fp32 8 written, src fp16 8) -> fp32 8 written"), work);
   EXPECT_EQ(work.read_bytes, 16);
   EXPECT_EQ(work.write_bytes, 32);
   EXPECT_EQ(work.updated_bytes, 0);
 }
 
 TEST(PerElement, OutputsAndInputs) {
-  const OpCall call =
-      Call("aten::unbind").in("self", fp32, {6}).out_list({tensor(fp32, {2}), tensor(fp32, {4})}).out(fp32, {9});
+  const OpCall call = Call("aten::unbind(self fp32 6) -> [fp32 2; fp32 4], fp32 9");
   Work outputs;
   per_output(call, 3, outputs);
   EXPECT_EQ(outputs.flops(), 3 * 6);  // the second result is not the first
@@ -221,7 +177,7 @@ TEST(PerElement, OutputsAndInputs) {
 
 TEST(PerElement, ListsInPlaceCountWhatTheyWrite) {
   Work work;
-  per_output(Call("aten::_foreach_mul_").list("self", {tensor(fp32, {2}), tensor(fp32, {3})}).written(), 1, work);
+  per_output(Call("aten::_foreach_mul_(self [fp32 2; fp32 3] written)"), 1, work);
   EXPECT_EQ(work.flops(), 5);
 }
 

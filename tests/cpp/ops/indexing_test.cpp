@@ -7,135 +7,88 @@ namespace {
 
 using namespace testing;
 
-// A table of 100 rows of 8 floats: 32 bytes a row, 3200 in all.
-const Sizes kTable = {100, 8};
+// Tables have 100 rows of 8 floats: 32 bytes a row, 3200 in all.
 
 CostCase lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
-  return {Call(op).in("weight", fp32, kTable).in("indices", int64, {indices}).out(fp32, {indices, 8}),
+  return {Call(op, "(weight fp32 100x8)").in("indices", int64, {indices}).out(fp32, {indices, 8}),
           {.read_bytes = rows_read * 32 + indices * 8, .write_bytes = indices * 32}};
 }
 
 CostCase bag(const char* op, int mode, std::int64_t flops) {
-  return {Call(op)
-              .in("weight", fp32, kTable)
-              .in("indices", int64, {6})
-              .in("offsets", int64, {2})
+  return {Call(op, "(weight fp32 100x8, indices int64 6, offsets int64 2)")
               .scalar("mode", mode)
-              .none("per_sample_weights")
-              .out(fp32, {2, 8})
-              .out(int64, {6})
-              .out(int64, {2})
-              .out(int64, {2}),
+              .with("(per_sample_weights none) -> fp32 2x8, int64 6, int64 2, int64 2"),
           {.flops = flops, .read_bytes = 6 * 32 + 48 + 16, .write_bytes = 64 + 48 + 16 + 16}};
 }
 
 // 5 rows put at 5 indices.
 CostCase put_rows(const char* op, bool accumulate, std::int64_t flops, std::int64_t old_rows) {
-  return {Call(op)
-              .in("self", fp32, kTable)
-              .written()
-              .list("indices", {tensor(int64, {5})})
-              .in("values", fp32, {5, 8})
+  return {Call(op, "(self fp32 100x8 written, indices [int64 5], values fp32 5x8)")
               .scalar("accumulate", accumulate)
-              .out(fp32, kTable)
-              .written(),
+              .with("-> fp32 100x8 written"),
           {.flops = flops, .read_bytes = old_rows * 32 + 40 + 160, .write_bytes = 160}};
 }
 
 // x[indices] = values for x of 2 x 3 x 4 x 5 floats, which writes so many of them.
 CostCase put(const std::vector<TensorDesc>& indices, const std::vector<std::size_t>& places, const Sizes& values,
              std::int64_t read_bytes, std::int64_t elements) {
-  return {Call("aten::index_put_")
-              .in("self", fp32, {2, 3, 4, 5})
-              .written()
+  return {Call("aten::index_put_(self fp32 2x3x4x5 written)")
               .list("indices", indices)
               .at(places)
               .in("values", fp32, values)
-              .scalar("accumulate", false)
-              .out(fp32, {2, 3, 4, 5})
-              .written(),
+              .with("(accumulate=false) -> fp32 2x3x4x5 written"),
           {.read_bytes = read_bytes, .write_bytes = elements * 4}};
 }
 
 // 5 rows at 5 indices along dimension 0, with the op's name for the rows.
 Call rows_along_dim(const char* op, const char* rows) {
-  return Call(op).in("self", fp32, kTable).written().scalar("dim", 0).in("index", int64, {5}).in(rows, fp32, {5, 8});
+  return Call(op, "(self fp32 100x8 written, dim=0, index int64 5)").in(rows, fp32, {5, 8});
 }
 
 // An index for each of 5 x 8 elements.
 Call elements_along_dim(const char* op) {
-  return Call(op)
-      .in("self", fp32, kTable)
-      .written()
-      .scalar("dim", 0)
-      .in("index", int64, {5, 8})
-      .in("src", fp32, {5, 8});
+  return Call(op, "(self fp32 100x8 written, dim=0, index int64 5x8, src fp32 5x8)");
 }
 
 CostCase copied_with_patch(const char* op) {
-  return {Call(op).in("self", fp32, kTable).in("src", fp32, {5, 8}).out(fp32, kTable),
-          {.read_bytes = 3200, .write_bytes = 3200}};
+  return {Call(op, "(self fp32 100x8, src fp32 5x8) -> fp32 100x8"), {.read_bytes = 3200, .write_bytes = 3200}};
 }
 
 CostCase gradient_into_zeros(const char* op) {
-  return {Call(op).in("grad_output", fp32, {5, 8}).out(fp32, kTable), {.read_bytes = 160, .write_bytes = 3200}};
+  return {Call(op, "(grad_output fp32 5x8) -> fp32 100x8"), {.read_bytes = 160, .write_bytes = 3200}};
 }
 
 const std::vector<CostCase> kGathers = {
     lookup("aten::embedding", 5, 5),
     // More indices than rows: no row counts twice.
     lookup("aten::embedding", 1000, 100),
-    {Call("aten::index_select").in("self", fp32, kTable).scalar("dim", 1).in("index", int64, {2}).out(fp32, {100, 2}),
+    {Call("aten::index_select(self fp32 100x8, dim=1, index int64 2) -> fp32 100x2"),
      {.read_bytes = 800 + 16, .write_bytes = 800}},
-    {Call("aten::gather").in("self", fp32, kTable).scalar("dim", 1).in("index", int64, {100, 3}).out(fp32, {100, 3}),
+    {Call("aten::gather(self fp32 100x8, dim=1, index int64 100x3) -> fp32 100x3"),
      {.read_bytes = 1200 + 2400, .write_bytes = 1200}},
-    {Call("aten::take").in("self", fp32, kTable).in("index", int64, {7}).out(fp32, {7}),
-     {.read_bytes = 28 + 56, .write_bytes = 28}},
-    {Call("aten::index").in("self", fp32, kTable).list("indices", {tensor(int64, {5})}).out(fp32, {5, 8}),
-     {.read_bytes = 160 + 40, .write_bytes = 160}},
+    {Call("aten::take(self fp32 100x8, index int64 7) -> fp32 7"), {.read_bytes = 28 + 56, .write_bytes = 28}},
+    {Call("aten::index(self fp32 100x8, indices [int64 5]) -> fp32 5x8"), {.read_bytes = 160 + 40, .write_bytes = 160}},
     // A mask with 9 true elements.
-    {Call("aten::index").in("self", fp32, kTable).list("indices", {tensor(boolean, {100, 8})}).out(fp32, {9}),
+    {Call("aten::index(self fp32 100x8, indices [boolean 100x8]) -> fp32 9"),
      {.read_bytes = 36 + 800, .write_bytes = 36}},
-    {Call("aten::_unsafe_index")
-         .in("self", fp32, {2, 4, 4})
-         .list("indices", {tensor(int64, {8, 1}), tensor(int64, {8})})
-         .out(fp32, {2, 8, 8}),
+    {Call("aten::_unsafe_index(self fp32 2x4x4, indices [int64 8x1; int64 8]) -> fp32 2x8x8"),
      {.read_bytes = 128 + 128, .write_bytes = 512}},
-    {Call("aten::embedding_dense_backward").in("grad_output", fp32, {5, 8}).in("indices", int64, {5}).out(fp32, kTable),
+    {Call("aten::embedding_dense_backward(grad_output fp32 5x8, indices int64 5) -> fp32 100x8"),
      {.flops = 40, .read_bytes = 160 + 40, .write_bytes = 3200}},
-    {Call("aten::embedding_renorm_")
-         .in("self", fp32, kTable)
-         .written()
-         .in("indices", int64, {5})
-         .out(fp32, kTable)
-         .written(),
+    {Call("aten::embedding_renorm_(self fp32 100x8 written, indices int64 5) -> fp32 100x8 written"),
      {.flops = 3 * 40, .read_bytes = 160 + 40, .write_bytes = 160}},
     bag("aten::_embedding_bag", 0, 48),
     bag("aten::_embedding_bag", 1, 48 + 16),
     bag("aten::_embedding_bag_forward_only", 2, 48),
     // A weight for each of the 6 rows: one multiplication more.
-    {Call("aten::_embedding_bag")
-         .in("weight", fp32, kTable)
-         .in("indices", int64, {6})
-         .in("offsets", int64, {2})
-         .scalar("mode", 0)
-         .in("per_sample_weights", fp32, {6})
-         .out(fp32, {2, 8}),
+    {Call("aten::_embedding_bag(weight fp32 100x8, indices int64 6, offsets int64 2, mode=0, per_sample_weights fp32 "
+          "6) -> fp32 2x8"),
      {.flops = 2 * 48, .read_bytes = 6 * 32 + 48 + 16 + 24, .write_bytes = 64}},
-    {Call("aten::_embedding_bag_dense_backward")
-         .in("grad", fp32, {2, 8})
-         .in("indices", int64, {6})
-         .in("offset2bag", int64, {6})
-         .none("per_sample_weights")
-         .out(fp32, kTable),
+    {Call("aten::_embedding_bag_dense_backward(grad fp32 2x8, indices int64 6, offset2bag int64 6, per_sample_weights "
+          "none) -> fp32 100x8"),
      {.flops = 48, .read_bytes = 64 + 48 + 48, .write_bytes = 3200}},
-    {Call("aten::_embedding_bag_per_sample_weights_backward")
-         .in("grad", fp32, {2, 8})
-         .in("weight", fp32, kTable)
-         .in("indices", int64, {6})
-         .in("offsets", int64, {2})
-         .in("offset2bag", int64, {6})
-         .out(fp32, {6}),
+    {Call("aten::_embedding_bag_per_sample_weights_backward(grad fp32 2x8, weight fp32 100x8, indices int64 6, offsets "
+          "int64 2, offset2bag int64 6) -> fp32 6"),
      {.flops = 2 * 48, .read_bytes = 64 + 6 * 32 + 48 + 16 + 48, .write_bytes = 24}},
 };
 
@@ -144,29 +97,14 @@ const std::vector<CostCase> kScatters = {
     put_rows("aten::index_put_", true, 40, 5),
     put_rows("aten::_index_put_impl_", true, 40, 5),
     // The form that returns a new tensor copies the table.
-    {Call("aten::index_put")
-         .in("self", fp32, kTable)
-         .list("indices", {tensor(int64, {5})})
-         .in("values", fp32, {5, 8})
-         .scalar("accumulate", false)
-         .out(fp32, kTable),
+    {Call("aten::index_put(self fp32 100x8, indices [int64 5], values fp32 5x8, accumulate=false) -> fp32 100x8"),
      {.read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
-    {Call("aten::_unsafe_index_put")
-         .in("self", fp32, kTable)
-         .list("indices", {tensor(int64, {5})})
-         .in("values", fp32, {5, 8})
-         .scalar("accumulate", true)
-         .out(fp32, kTable),
+    {Call(
+         "aten::_unsafe_index_put(self fp32 100x8, indices [int64 5], values fp32 5x8, accumulate=true) -> fp32 100x8"),
      {.flops = 40, .read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
     // x[mask] = 0: as many elements as the mask has, at most.
-    {Call("aten::index_put_")
-         .in("self", fp32, kTable)
-         .written()
-         .list("indices", {tensor(boolean, {100, 8})})
-         .in("values", fp32, {})
-         .scalar("accumulate", false)
-         .out(fp32, kTable)
-         .written(),
+    {Call("aten::index_put_(self fp32 100x8 written, indices [boolean 100x8], values fp32, accumulate=false) -> fp32 "
+          "100x8 written"),
      {.read_bytes = 800 + 4, .write_bytes = 3200}},
     // x[idx] = 0: each index puts 3 x 4 x 5.
     put({tensor(int64, {2})}, {0}, {}, 16 + 4, 2 * 60),
@@ -189,57 +127,31 @@ const std::vector<CostCase> kScatters = {
     // x[mask, :, idx] = v: one index for each element of the mask that is let through; these dimensions come first.
     put({tensor(boolean, {2}), tensor(int64, {2})}, {0, 2}, {2, 3, 5}, 2 + 16 + 120, 2 * 15),
     put({tensor(boolean, {3}), tensor(int64, {1})}, {1, 3}, {3, 2, 4}, 3 + 8 + 96, 3 * 8),
-    {Call("aten::put_")
-         .in("self", fp32, kTable)
-         .written()
-         .in("index", int64, {5})
-         .in("source", fp32, {5})
-         .scalar("accumulate", false)
-         .out(fp32, kTable)
-         .written(),
+    {Call("aten::put_(self fp32 100x8 written, index int64 5, source fp32 5, accumulate=false) -> fp32 100x8 written"),
      {.read_bytes = 40 + 20, .write_bytes = 20}},
-    {elements_along_dim("aten::scatter_").none("reduce").out(fp32, kTable).written(),
+    {elements_along_dim("aten::scatter_").with("(reduce none) -> fp32 100x8 written"),
      {.read_bytes = 320 + 160, .write_bytes = 160}},
-    {elements_along_dim("aten::scatter_").scalar("reduce", "add").out(fp32, kTable).written(),
+    {elements_along_dim("aten::scatter_").with("(reduce=add) -> fp32 100x8 written"),
      {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
     // scatter(dim, index, value)
-    {Call("aten::scatter").in("self", fp32, kTable).scalar("dim", 0).in("index", int64, {5, 8}).out(fp32, kTable),
+    {Call("aten::scatter(self fp32 100x8, dim=0, index int64 5x8) -> fp32 100x8"),
      {.read_bytes = 3200 + 320, .write_bytes = 3200}},
-    {elements_along_dim("aten::scatter_add_").out(fp32, kTable).written(),
+    {elements_along_dim("aten::scatter_add_").with("-> fp32 100x8 written"),
      {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
     // Of a larger src as much is added as there are indices.
-    {Call("aten::scatter_add_")
-         .in("self", fp32, {6, 16})
-         .written()
-         .scalar("dim", 1)
-         .in("index", int64, {6, 1})
-         .in("src", fp32, {6, 16})
-         .out(fp32, {6, 16})
-         .written(),
+    {Call("aten::scatter_add_(self fp32 6x16 written, dim=1, index int64 6x1, src fp32 6x16) -> fp32 6x16 written"),
      {.flops = 6, .read_bytes = 6 * 4 + 6 * 8 + 96 * 4, .write_bytes = 6 * 4}},
-    {elements_along_dim("aten::scatter_reduce_").scalar("reduce", "amax").out(fp32, kTable).written(),
+    {elements_along_dim("aten::scatter_reduce_").with("(reduce=amax) -> fp32 100x8 written"),
      {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
-    {rows_along_dim("aten::index_add_", "source").out(fp32, kTable).written(),
+    {rows_along_dim("aten::index_add_", "source").with("-> fp32 100x8 written"),
      {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
-    {rows_along_dim("aten::index_reduce_", "source").out(fp32, kTable).written(),
+    {rows_along_dim("aten::index_reduce_", "source").with("-> fp32 100x8 written"),
      {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
     // A key/value cache of 2 x 4 x 512 x 64 takes one more position.
-    {Call("aten::index_copy_")
-         .in("self", bf16, {2, 4, 512, 64})
-         .written()
-         .scalar("dim", 2)
-         .in("index", int64, {1})
-         .in("source", bf16, {2, 4, 1, 64})
-         .out(bf16, {2, 4, 512, 64})
-         .written(),
+    {Call("aten::index_copy_(self bf16 2x4x512x64 written, dim=2, index int64 1, source bf16 2x4x1x64) -> bf16 "
+          "2x4x512x64 written"),
      {.read_bytes = 8 + 1024, .write_bytes = 1024}},
-    {Call("aten::index_fill_")
-         .in("self", fp32, kTable)
-         .written()
-         .scalar("dim", 0)
-         .in("index", int64, {5})
-         .out(fp32, kTable)
-         .written(),
+    {Call("aten::index_fill_(self fp32 100x8 written, dim=0, index int64 5) -> fp32 100x8 written"),
      {.read_bytes = 40, .write_bytes = 160}},
     copied_with_patch("aten::slice_scatter"),
     copied_with_patch("aten::select_scatter"),
@@ -248,42 +160,22 @@ const std::vector<CostCase> kScatters = {
     gradient_into_zeros("aten::slice_backward"),
     gradient_into_zeros("aten::select_backward"),
     gradient_into_zeros("aten::diagonal_backward"),
-    {Call("aten::unfold_backward").in("grad_in", fp32, {4, 3}).out(fp32, {6}),
-     {.flops = 12, .read_bytes = 48, .write_bytes = 24}},
+    {Call("aten::unfold_backward(grad_in fp32 4x3) -> fp32 6"), {.flops = 12, .read_bytes = 48, .write_bytes = 24}},
 };
 
 const std::vector<CostCase> kMasks = {
     // A causal mask over 2 x 4 heads: one mask for all.
-    {Call("aten::masked_fill")
-         .in("self", fp32, {2, 4, 16, 16})
-         .in("mask", boolean, {2, 4, 16, 16})
-         .expanded({true, true, false, false})
-         .out(fp32, {2, 4, 16, 16}),
+    {Call("aten::masked_fill(self fp32 2x4x16x16, mask boolean 2x4x16x16 expanded 1100) -> fp32 2x4x16x16"),
      {.flops = 2048, .read_bytes = 8192 + 256, .write_bytes = 8192}},
-    {Call("aten::masked_select").in("self", fp32, kTable).in("mask", boolean, kTable).out(fp32, {9}),
+    {Call("aten::masked_select(self fp32 100x8, mask boolean 100x8) -> fp32 9"),
      {.flops = 800, .read_bytes = 36 + 800, .write_bytes = 36}},
-    {Call("aten::masked_scatter")
-         .in("self", fp32, kTable)
-         .in("mask", boolean, kTable)
-         .in("source", fp32, {9})
-         .out(fp32, kTable),
+    {Call("aten::masked_scatter(self fp32 100x8, mask boolean 100x8, source fp32 9) -> fp32 100x8"),
      {.flops = 800, .read_bytes = 3200 + 800 + 36, .write_bytes = 3200}},
-    {Call("aten::masked_scatter_backward").in("grad_output", fp32, kTable).in("mask", boolean, kTable).out(fp32, {9}),
+    {Call("aten::masked_scatter_backward(grad_output fp32 100x8, mask boolean 100x8) -> fp32 9"),
      {.flops = 800, .read_bytes = 3200 + 800, .write_bytes = 36}},
 };
 
-TEST(Indexing, CostsAreAsWrittenOut) {
-  expect_costs(kGathers);
-  expect_costs(kScatters);
-  expect_costs(kMasks);
-}
-
-TEST(Indexing, EveryLineHasACaseAndEveryCaseALine) {
-  std::vector<CostCase> all = kGathers;
-  all.insert(all.end(), kScatters.begin(), kScatters.end());
-  all.insert(all.end(), kMasks.begin(), kMasks.end());
-  expect_same_ops(indexing_costs(), all);
-}
+TEST(Indexing, CostsAreAsWrittenOut) { check_family(indexing_costs(), together({kGathers, kScatters, kMasks})); }
 
 }  // namespace
 }  // namespace roofprof::ops

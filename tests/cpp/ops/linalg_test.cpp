@@ -9,8 +9,8 @@ namespace {
 // reciprocals, 2 + 1 scalings, 4 + 1 products subtracted, that is 16; Cholesky 3 roots, 3 divisions, 4 products
 // subtracted, that is 14.
 
-Call square(std::string name) { return Call(std::move(name)).in("A", fp32, {3, 3}); }
-Call tall(std::string name) { return Call(std::move(name)).in("A", fp32, {4, 3}); }
+Call square(std::string name) { return Call(std::move(name), "(A fp32 3x3)"); }
+Call tall(std::string name) { return Call(std::move(name), "(A fp32 4x3)"); }
 
 Call solved(std::string name, std::string matrix, std::string other) {
   return Call(std::move(name)).in(std::move(matrix), fp32, {3, 3}).in(std::move(other), fp32, {3, 2});
@@ -21,23 +21,16 @@ Call qr(std::string mode, Sizes q, Sizes r) {
 }
 
 Call reflected(bool left, Sizes other) {
-  return Call("aten::ormqr")
-      .in("self", fp32, {4, 3})
-      .in("input2", fp32, {3})
+  return Call("aten::ormqr(self fp32 4x3, input2 fp32 3)")
       .in("input3", fp32, other)
       .scalar("left", left)
       .out(fp32, other);
 }
 
 Call least_squares(std::string driver) {
-  return Call("aten::linalg_lstsq")
-      .in("self", fp32, {4, 3})
-      .in("b", fp32, {4, 2})
+  return Call("aten::linalg_lstsq(self fp32 4x3, b fp32 4x2)")
       .scalar("driver", std::move(driver))
-      .out(fp32, {3, 2})
-      .out(fp32, {2})
-      .out(int64, {})
-      .out(fp32, {0});
+      .with("-> fp32 3x2, fp32 2, int64, fp32 0");
 }
 
 Call svd(Sizes sizes, bool vectors, bool full) {
@@ -53,100 +46,73 @@ Call svd(Sizes sizes, bool vectors, bool full) {
 
 const std::vector<CostCase> kCases = {
     {square("aten::cholesky").out(fp32, {3, 3}), {.flops = 14, .read_bytes = 36, .write_bytes = 36}},
-    {Call("aten::linalg_cholesky_ex").in("self", fp64, {2, 3, 3}).out(fp64, {2, 3, 3}).out(int32, {2}),
+    {Call("aten::linalg_cholesky_ex(self fp64 2x3x3) -> fp64 2x3x3, int32 2"),
      {.flops = 2 * 14, .read_bytes = 144, .write_bytes = 144 + 8}},
     // 10 multiplications of 6, 4 additions of 2.
-    {Call("aten::linalg_cholesky_ex").in("self", fp32, {3, 3}).complex().out(fp32, {3, 3}).complex().out(int32, {}),
+    {Call("aten::linalg_cholesky_ex(self fp32 3x3 complex) -> fp32 3x3 complex, int32"),
      {.flops = 68, .read_bytes = 72, .write_bytes = 72 + 4}},
     // Two right-hand sides, each forwards and backwards: 3 divisions, 3 multiplications, 3 subtractions.
-    {Call("aten::cholesky_solve").in("self", fp32, {3, 2}).in("input2", fp32, {3, 3}).out(fp32, {3, 2}),
+    {Call("aten::cholesky_solve(self fp32 3x2, input2 fp32 3x3) -> fp32 3x2"),
      {.flops = 2 * 18, .read_bytes = 24 + 36, .write_bytes = 24}},
-    {Call("aten::_cholesky_solve_helper").in("self", fp32, {3, 2}).in("A", fp32, {3, 3}).out(fp32, {3, 2}),
+    {Call("aten::_cholesky_solve_helper(self fp32 3x2, A fp32 3x3) -> fp32 3x2"),
      {.flops = 2 * 18, .read_bytes = 24 + 36, .write_bytes = 24}},
     {square("aten::cholesky_inverse").out(fp32, {3, 3}), {.flops = 25, .read_bytes = 36, .write_bytes = 36}},
-    {square("aten::linalg_ldl_factor_ex").out(fp32, {3, 3}).out(int32, {3}).out(int32, {}),
+    {square("aten::linalg_ldl_factor_ex").with("-> fp32 3x3, int32 3, int32"),
      {.flops = 23, .read_bytes = 36, .write_bytes = 36 + 12 + 4}},
-    {Call("aten::linalg_ldl_solve")
-         .in("LD", fp32, {3, 3})
-         .in("pivots", int32, {3})
-         .in("B", fp32, {3, 2})
-         .out(fp32, {3, 2}),
+    {Call("aten::linalg_ldl_solve(LD fp32 3x3, pivots int32 3, B fp32 3x2) -> fp32 3x2"),
      {.flops = 2 * 18, .read_bytes = 36 + 12 + 24, .write_bytes = 24}},
 
-    {square("aten::linalg_lu_factor_ex").out(fp32, {3, 3}).out(int32, {3}).out(int32, {}),
+    {square("aten::linalg_lu_factor_ex").with("-> fp32 3x3, int32 3, int32"),
      {.flops = 16, .read_bytes = 36, .write_bytes = 36 + 12 + 4}},
     // Tall: 3 reciprocals, 3 + 2 + 1 scalings, 3 * 2 + 2 products subtracted; wide: 3, 2 + 1, and as many.
-    {tall("aten::linalg_lu").out(fp32, {4, 4}).out(fp32, {4, 3}).out(fp32, {3, 3}),
+    {tall("aten::linalg_lu").with("-> fp32 4x4, fp32 4x3, fp32 3x3"),
      {.flops = 25, .read_bytes = 48, .write_bytes = 64 + 48 + 36}},
-    {Call("aten::linalg_lu").in("A", fp32, {3, 4}).out(fp32, {3, 3}).out(fp32, {3, 3}).out(fp32, {3, 4}),
+    {Call("aten::linalg_lu(A fp32 3x4) -> fp32 3x3, fp32 3x3, fp32 3x4"),
      {.flops = 22, .read_bytes = 48, .write_bytes = 36 + 36 + 48}},
     // Per right-hand side 3 products subtracted, then 3 products subtracted and 3 divisions.
-    {Call("aten::linalg_lu_solve")
-         .in("LU", fp32, {3, 3})
-         .in("pivots", int32, {3})
-         .in("B", fp32, {3, 2})
-         .out(fp32, {3, 2}),
+    {Call("aten::linalg_lu_solve(LU fp32 3x3, pivots int32 3, B fp32 3x2) -> fp32 3x2"),
      {.flops = 2 * 15, .read_bytes = 36 + 12 + 24, .write_bytes = 24}},
-    {solved("aten::_linalg_solve_ex", "A", "B").out(fp32, {3, 2}).out(fp32, {3, 3}).out(int32, {3}).out(int32, {}),
+    {solved("aten::_linalg_solve_ex", "A", "B").with("-> fp32 3x2, fp32 3x3, int32 3, int32"),
      {.flops = 16 + 2 * 15, .read_bytes = 60, .write_bytes = 24 + 36 + 12 + 4}},
     // A vector for each of two matrices.
-    {Call("aten::_linalg_solve_ex")
-         .in("A", fp32, {2, 3, 3})
-         .in("B", fp32, {2, 3})
-         .out(fp32, {2, 3})
-         .out(fp32, {2, 3, 3})
-         .out(int32, {2, 3})
-         .out(int32, {2}),
+    {Call("aten::_linalg_solve_ex(A fp32 2x3x3, B fp32 2x3) -> fp32 2x3, fp32 2x3x3, int32 2x3, int32 2"),
      {.flops = 2 * (16 + 15), .read_bytes = 72 + 24, .write_bytes = 24 + 72 + 24 + 8}},
-    {square("aten::linalg_inv_ex").out(fp32, {3, 3}).out(int32, {}),
-     {.flops = 48, .read_bytes = 36, .write_bytes = 36 + 4}},
-    {square("aten::_linalg_det").out(fp32, {}).out(fp32, {3, 3}).out(int32, {3}),
+    {square("aten::linalg_inv_ex").with("-> fp32 3x3, int32"), {.flops = 48, .read_bytes = 36, .write_bytes = 36 + 4}},
+    {square("aten::_linalg_det").with("-> fp32, fp32 3x3, int32 3"),
      {.flops = 16 + 3, .read_bytes = 36, .write_bytes = 4 + 36 + 12}},
-    {square("aten::_linalg_slogdet").out(fp32, {}).out(fp32, {}).out(fp32, {3, 3}).out(int32, {3}),
+    {square("aten::_linalg_slogdet").with("-> fp32, fp32, fp32 3x3, int32 3"),
      {.flops = 16 + 15, .read_bytes = 36, .write_bytes = 8 + 36 + 12}},
-    {solved("aten::linalg_solve_triangular", "self", "B").scalar("unitriangular", false).out(fp32, {3, 2}),
+    {solved("aten::linalg_solve_triangular", "self", "B").with("(unitriangular=false) -> fp32 3x2"),
      {.flops = 2 * 9, .read_bytes = 60, .write_bytes = 24}},
-    {solved("aten::linalg_solve_triangular", "self", "B").scalar("unitriangular", true).out(fp32, {3, 2}),
+    {solved("aten::linalg_solve_triangular", "self", "B").with("(unitriangular=true) -> fp32 3x2"),
      {.flops = 2 * 6, .read_bytes = 60, .write_bytes = 24}},
-    {Call("aten::triangular_solve")
-         .in("self", fp32, {3, 2})
-         .in("A", fp32, {3, 3})
-         .scalar("unitriangular", false)
-         .out(fp32, {3, 2})
-         .out(fp32, {3, 3}),
+    {Call("aten::triangular_solve(self fp32 3x2, A fp32 3x3, unitriangular=false) -> fp32 3x2, fp32 3x3"),
      {.flops = 2 * 9, .read_bytes = 60, .write_bytes = 60}},
 
-    {tall("aten::geqrf").out(fp32, {4, 3}).out(fp32, {3}),
-     {.flops = 55 + 34, .read_bytes = 48, .write_bytes = 48 + 12}},
-    {square("aten::geqrf").out(fp32, {3, 3}).out(fp32, {3}),
-     {.flops = 43 + 25, .read_bytes = 36, .write_bytes = 36 + 12}},
+    {tall("aten::geqrf").with("-> fp32 4x3, fp32 3"), {.flops = 55 + 34, .read_bytes = 48, .write_bytes = 48 + 12}},
+    {square("aten::geqrf").with("-> fp32 3x3, fp32 3"), {.flops = 43 + 25, .read_bytes = 36, .write_bytes = 36 + 12}},
     {qr("reduced", {4, 3}, {3, 3}), {.flops = 89 + 56, .read_bytes = 48, .write_bytes = 48 + 36}},
     {qr("complete", {4, 4}, {4, 3}), {.flops = 89 + 95, .read_bytes = 48, .write_bytes = 64 + 48}},
     {qr("r", {0}, {3, 3}), {.flops = 89, .read_bytes = 48, .write_bytes = 36}},
-    {Call("aten::linalg_householder_product").in("input", fp32, {4, 3}).in("tau", fp32, {3}).out(fp32, {4, 3}),
+    {Call("aten::linalg_householder_product(input fp32 4x3, tau fp32 3) -> fp32 4x3"),
      {.flops = 56, .read_bytes = 48 + 12, .write_bytes = 48}},
     {reflected(true, {4, 2}), {.flops = 42 + 36, .read_bytes = 48 + 12 + 32, .write_bytes = 32}},
     {reflected(false, {2, 4}), {.flops = 45 + 36, .read_bytes = 48 + 12 + 32, .write_bytes = 32}},
     {least_squares("gelsy"), {.flops = 89 + 78 + 2 * 9, .read_bytes = 80, .write_bytes = 24 + 8 + 8}},
     {least_squares("gelsd"), {.flops = 4 * 4 * 9 + 8 * 27, .read_bytes = 80, .write_bytes = 24 + 8 + 8}},
 
-    {square("aten::linalg_eig").out(fp32, {3}).complex().out(fp32, {3, 3}).complex(),
+    {square("aten::linalg_eig").with("-> fp32 3 complex, fp32 3x3 complex"),
      {.flops = 25 * 27, .read_bytes = 36, .write_bytes = 24 + 72}},
-    {square("aten::_linalg_eigvals").out(fp32, {3}).complex(), {.flops = 10 * 27, .read_bytes = 36, .write_bytes = 24}},
-    {square("aten::_linalg_eigh").scalar("compute_v", true).out(fp32, {3}).out(fp32, {3, 3}),
+    {square("aten::_linalg_eigvals").with("-> fp32 3 complex"),
+     {.flops = 10 * 27, .read_bytes = 36, .write_bytes = 24}},
+    {square("aten::_linalg_eigh").with("(compute_v=true) -> fp32 3, fp32 3x3"),
      {.flops = 9 * 27, .read_bytes = 36, .write_bytes = 12 + 36}},
-    {square("aten::_linalg_eigh").scalar("compute_v", false).out(fp32, {3}).out(fp32, {0}),
+    {square("aten::_linalg_eigh").with("(compute_v=false) -> fp32 3, fp32 0"),
      {.flops = 36, .read_bytes = 36, .write_bytes = 12}},
     {svd({4, 3}, true, false), {.flops = 14 * 36 + 8 * 27, .read_bytes = 48, .write_bytes = 48 + 12 + 36}},
     {svd({3, 4}, true, false), {.flops = 14 * 36 + 8 * 27, .read_bytes = 48, .write_bytes = 36 + 12 + 48}},
     {svd({4, 3}, true, true), {.flops = 4 * 48 + 8 * 36 + 9 * 27, .read_bytes = 48, .write_bytes = 64 + 12 + 36}},
-    {Call("aten::_linalg_svd")
-         .in("A", fp32, {4, 3})
-         .scalar("full_matrices", false)
-         .scalar("compute_uv", false)
-         .out(fp32, {0})
-         .out(fp32, {3})
-         .out(fp32, {0}),
+    {Call("aten::_linalg_svd(A fp32 4x3, full_matrices=false, compute_uv=false) -> fp32 0, fp32 3, fp32 0"),
      {.flops = 4 * 36 - 36, .read_bytes = 48, .write_bytes = 12}},
 };
 
@@ -154,19 +120,9 @@ TEST(Linalg, CostsAreAsWrittenOut) { check_family(linalg_costs(), kCases); }
 
 TEST(Linalg, EmptyMatricesCostNothing) {
   expect_costs(std::vector<CostCase>{
-      {Call("aten::linalg_cholesky_ex").in("self", fp32, {0, 0}).out(fp32, {0, 0}), {}},
-      {Call("aten::linalg_lu_solve")
-           .in("LU", fp32, {0, 0})
-           .in("pivots", int32, {0})
-           .in("B", fp32, {0, 2})
-           .out(fp32, {0, 2}),
-       {}},
-      {Call("aten::linalg_qr")
-           .in("A", fp32, {5, 0, 3})
-           .scalar("mode", "reduced")
-           .out(fp32, {5, 0, 0})
-           .out(fp32, {5, 0, 3}),
-       {}},
+      {Call("aten::linalg_cholesky_ex(self fp32 0x0) -> fp32 0x0"), {}},
+      {Call("aten::linalg_lu_solve(LU fp32 0x0, pivots int32 0, B fp32 0x2) -> fp32 0x2"), {}},
+      {Call("aten::linalg_qr(A fp32 5x0x3, mode=reduced) -> fp32 5x0x0, fp32 5x0x3"), {}},
   });
 }
 

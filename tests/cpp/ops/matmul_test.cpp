@@ -12,19 +12,12 @@ Call product_of_two(std::string name, DType dtype = fp32) {
 
 // 4 rows of 16 features to 8, with bias: 512 MACs, 64 + 128 + 8 elements read, 32 written.
 Call linear(std::string name) {
-  return Call(std::move(name))
-      .in("input", fp32, {4, 16})
-      .in("weight", fp32, {8, 16})
-      .in("bias", fp32, {8})
-      .out(fp32, {4, 8});
+  return Call(std::move(name), "(input fp32 4x16, weight fp32 8x16, bias fp32 8) -> fp32 4x8");
 }
 
 // self (4, 8) + (4, 16) x (16, 8)
 Call blended(std::string name, double beta, double alpha) {
-  return Call(std::move(name))
-      .in("self", fp32, {4, 8})
-      .in("mat1", fp32, {4, 16})
-      .in("mat2", fp32, {16, 8})
+  return Call(std::move(name), "(self fp32 4x8, mat1 fp32 4x16, mat2 fp32 16x8)")
       .scalar("beta", beta)
       .scalar("alpha", alpha)
       .out(fp32, {4, 8});
@@ -39,17 +32,12 @@ Call grouped(std::string name, Sizes left, Sizes right, Sizes out) {
   return Call(std::move(name))
       .in("self", bf16, left)
       .in("mat2", bf16, right)
-      .in("offs", int32, {2})
-      .none("bias")
+      .with("(offs int32 2, bias none)")
       .out(bf16, out);
 }
 
 Call backward_of_linear(std::string name, Sizes mask) {
-  return Call(std::move(name))
-      .in("self", fp32, {4, 16})
-      .in("grad_output", fp32, {4, 8})
-      .in("weight", fp32, {8, 16})
-      .scalar("output_mask", mask);
+  return Call(std::move(name), "(self fp32 4x16, grad_output fp32 4x8, weight fp32 8x16)").scalar("output_mask", mask);
 }
 
 constexpr Expected kProduct = {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128};
@@ -59,170 +47,87 @@ std::vector<CostCase> cases() {
   return {
       {product_of_two("aten::mm").out(fp32, {4, 8}), kProduct},
       // Complex: four real MACs for each, twice the bytes.
-      {Call("aten::mm")
-           .in("self", fp32, {4, 16})
-           .complex()
-           .in("mat2", fp32, {16, 8})
-           .complex()
-           .out(fp32, {4, 8})
-           .complex(),
+      {Call("aten::mm(self fp32 4x16 complex, mat2 fp32 16x8 complex) -> fp32 4x8 complex"),
        {.macs = 2048, .flops = 4096, .read_bytes = 1536, .write_bytes = 256}},
-      {Call("aten::mm").in("self", int64, {4, 16}).in("mat2", int64, {16, 8}).out(int64, {4, 8}),
+      {Call("aten::mm(self int64 4x16, mat2 int64 16x8) -> int64 4x8"),
        {.macs = 512, .int_ops = 1024, .read_bytes = 1536, .write_bytes = 256}},
       // The same matrix twice is read once.
-      {Call("aten::mm").in("self", fp32, {8, 8}).in("mat2", fp32, {8, 8}).repeated().out(fp32, {8, 8}),
+      {Call("aten::mm(self fp32 8x8, mat2 fp32 8x8 repeated) -> fp32 8x8"),
        {.macs = 512, .flops = 1024, .read_bytes = 256, .write_bytes = 256}},
-      {product_of_two("aten::mm").overload("out").in("out", fp32, {4, 8}).written().out(fp32, {4, 8}).written(),
-       kProduct},
+      {product_of_two("aten::mm").overload("out").with("(out fp32 4x8 written) -> fp32 4x8 written"), kProduct},
       {product_of_two("aten::_int_mm", int8).out(int32, {4, 8}),
        {.macs = 512, .int_ops = 1024, .read_bytes = 192, .write_bytes = 128}},
-      {Call("aten::_sparse_sparse_matmul")
-           .in("self", fp32, {6, 8})
-           .sparse(11, 176)
-           .in("other", fp32, {8, 6})
-           .sparse(11, 176)
-           .out(fp32, {6, 6})
-           .sparse(9, 144),
+      {Call("aten::_sparse_sparse_matmul(self fp32 6x8 sparse 11/176, other fp32 8x6 sparse 11/176) -> fp32 6x6 sparse "
+            "9/144"),
        {.not_known = true}},
-      {Call("aten::bmm").in("self", fp16, {3, 4, 16}).in("mat2", fp16, {3, 16, 8}).out(fp16, {3, 4, 8}),
+      {Call("aten::bmm(self fp16 3x4x16, mat2 fp16 3x16x8) -> fp16 3x4x8"),
        {.macs = 1536, .flops = 3072, .read_bytes = 1152, .write_bytes = 192}},
       // 1-d and 1-d, 2-d and 1-d, 1-d and 2-d, 2-d and 3-d.
-      {Call("aten::matmul").in("self", fp32, {16}).in("other", fp32, {16}).out(fp32, {}),
+      {Call("aten::matmul(self fp32 16, other fp32 16) -> fp32"),
        {.macs = 16, .flops = 32, .read_bytes = 128, .write_bytes = 4}},
-      {Call("aten::matmul").in("self", fp32, {4, 16}).in("other", fp32, {16}).out(fp32, {4}),
+      {Call("aten::matmul(self fp32 4x16, other fp32 16) -> fp32 4"),
        {.macs = 64, .flops = 128, .read_bytes = 320, .write_bytes = 16}},
-      {Call("aten::matmul").in("self", fp32, {16}).in("other", fp32, {16, 8}).out(fp32, {8}),
+      {Call("aten::matmul(self fp32 16, other fp32 16x8) -> fp32 8"),
        {.macs = 128, .flops = 256, .read_bytes = 576, .write_bytes = 32}},
-      {Call("aten::matmul").in("self", fp32, {4, 16}).in("other", fp32, {5, 16, 8}).out(fp32, {5, 4, 8}),
+      {Call("aten::matmul(self fp32 4x16, other fp32 5x16x8) -> fp32 5x4x8"),
        {.macs = 2560, .flops = 5120, .read_bytes = 2816, .write_bytes = 640}},
       // Broadcast over 200: a published case, 250,828,800 bytes in all.
-      {Call("aten::matmul")
-           .in("self", fp32, {600, 200, 8, 1, 64})
-           .in("other", fp32, {600, 1, 8, 64, 1})
-           .out(fp32, {600, 200, 8, 1, 1}),
+      {Call("aten::matmul(self fp32 600x200x8x1x64, other fp32 600x1x8x64x1) -> fp32 600x200x8x1x1"),
        {.macs = 61'440'000, .flops = 122'880'000, .read_bytes = 246'988'800, .write_bytes = 3'840'000}},
-      {Call("aten::matmul").in("self", fp32, {0, 16}).in("other", fp32, {16, 8}).out(fp32, {0, 8}),
-       {.read_bytes = 512}},
-      {Call("aten::mv").in("self", fp32, {4, 16}).in("vec", fp32, {16}).out(fp32, {4}),
+      {Call("aten::matmul(self fp32 0x16, other fp32 16x8) -> fp32 0x8"), {.read_bytes = 512}},
+      {Call("aten::mv(self fp32 4x16, vec fp32 16) -> fp32 4"),
        {.macs = 64, .flops = 128, .read_bytes = 320, .write_bytes = 16}},
-      {Call("aten::dot").in("self", fp32, {16}).in("tensor", fp32, {16}).out(fp32, {}),
+      {Call("aten::dot(self fp32 16, tensor fp32 16) -> fp32"),
        {.macs = 16, .flops = 32, .read_bytes = 128, .write_bytes = 4}},
-      {Call("aten::vdot").in("self", fp32, {16}).complex().in("other", fp32, {16}).complex().out(fp32, {}).complex(),
+      {Call("aten::vdot(self fp32 16 complex, other fp32 16 complex) -> fp32 complex"),
        {.macs = 64, .flops = 128, .read_bytes = 256, .write_bytes = 8}},
-      {Call("aten::inner").in("self", fp32, {4, 16}).in("other", fp32, {8, 16}).out(fp32, {4, 8}), kProduct},
+      {Call("aten::inner(self fp32 4x16, other fp32 8x16) -> fp32 4x8"), kProduct},
       // With a number it only multiplies.
-      {Call("aten::inner").in("self", fp32, {1024}).in("other", fp32, {}).out(fp32, {1024}),
+      {Call("aten::inner(self fp32 1024, other fp32) -> fp32 1024"),
        {.flops = 1024, .read_bytes = 4100, .write_bytes = 4096}},
-      {Call("aten::inner").in("self", fp32, {}).in("other", fp32, {64, 1024}).out(fp32, {64, 1024}),
+      {Call("aten::inner(self fp32, other fp32 64x1024) -> fp32 64x1024"),
        {.flops = 65536, .read_bytes = 262148, .write_bytes = 262144}},
 
       {linear("aten::linear"), kLinear},
-      {Call("aten::linear").in("input", fp32, {2, 3, 16}).in("weight", fp32, {8, 16}).none("bias").out(fp32, {2, 3, 8}),
+      {Call("aten::linear(input fp32 2x3x16, weight fp32 8x16, bias none) -> fp32 2x3x8"),
        {.macs = 768, .flops = 1536, .read_bytes = 896, .write_bytes = 192}},
       {linear("aten::mkldnn_linear"), kLinear},
-      {Call("mkl::_mkl_linear")
-           .in("X", fp32, {4, 16})
-           .in("MKL_W", fp32, {8, 16})
-           .in("ORI_W", fp32, {8, 16})
-           .in("B", fp32, {8})
-           .out(fp32, {4, 8}),
-       kLinear},
-      {Call("mkldnn::_linear_pointwise")
-           .in("X", fp32, {4, 16})
-           .in("W", fp32, {8, 16})
-           .in("B", fp32, {8})
-           .out(fp32, {4, 8}),
+      {Call("mkl::_mkl_linear(X fp32 4x16, MKL_W fp32 8x16, ORI_W fp32 8x16, B fp32 8) -> fp32 4x8"), kLinear},
+      {Call("mkldnn::_linear_pointwise(X fp32 4x16, W fp32 8x16, B fp32 8) -> fp32 4x8"),
        {.macs = 512, .flops = 1024 + 32 + 32, .read_bytes = 800, .write_bytes = 128}},
 
       {blended("aten::addmm", 1, 1), {.macs = 512, .flops = 1056, .read_bytes = 896, .write_bytes = 128}},
       {blended("aten::addmm", 0.5, 2), {.macs = 512, .flops = 1120, .read_bytes = 896, .write_bytes = 128}},
       {blended("aten::addmm", 0, 1), {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128}},
       // A bias of 8 expanded to (4, 8) is held once.
-      {Call("aten::addmm")
-           .in("self", fp32, {4, 8})
-           .expanded({true, false})
-           .in("mat1", fp32, {4, 16})
-           .in("mat2", fp32, {16, 8})
-           .none("beta")
-           .none("alpha")
-           .out(fp32, {4, 8}),
+      {Call(
+           "aten::addmm(self fp32 4x8 expanded 10, mat1 fp32 4x16, mat2 fp32 16x8, beta none, alpha none) -> fp32 4x8"),
        {.macs = 512, .flops = 1056, .read_bytes = 800, .write_bytes = 128}},
-      {Call("aten::addmm_")
-           .in("self", fp32, {4, 8})
-           .written()
-           .in("mat1", fp32, {4, 16})
-           .in("mat2", fp32, {16, 8})
-           .out(fp32, {4, 8})
-           .written(),
+      {Call("aten::addmm_(self fp32 4x8 written, mat1 fp32 4x16, mat2 fp32 16x8) -> fp32 4x8 written"),
        {.macs = 512, .flops = 1056, .read_bytes = 896, .write_bytes = 128}},
-      {Call("aten::addmm_")
-           .in("self", fp32, {4, 8})
-           .written()
-           .in("mat1", fp32, {4, 16})
-           .in("mat2", fp32, {16, 8})
-           .scalar("beta", 0)
-           .out(fp32, {4, 8})
-           .written(),
+      {Call("aten::addmm_(self fp32 4x8 written, mat1 fp32 4x16, mat2 fp32 16x8, beta=0) -> fp32 4x8 written"),
        {.macs = 512, .flops = 1024, .read_bytes = 768, .write_bytes = 128}},
-      {Call("aten::addmv")
-           .in("self", fp32, {4})
-           .in("mat", fp32, {4, 16})
-           .in("vec", fp32, {16})
-           .scalar("beta", 1)
-           .scalar("alpha", 1)
-           .out(fp32, {4}),
+      {Call("aten::addmv(self fp32 4, mat fp32 4x16, vec fp32 16, beta=1, alpha=1) -> fp32 4"),
        {.macs = 64, .flops = 132, .read_bytes = 336, .write_bytes = 16}},
-      {Call("aten::baddbmm")
-           .in("self", fp32, {3, 4, 8})
-           .in("batch1", fp32, {3, 4, 16})
-           .in("batch2", fp32, {3, 16, 8})
-           .scalar("beta", 1)
-           .scalar("alpha", 1)
-           .out(fp32, {3, 4, 8}),
+      {Call("aten::baddbmm(self fp32 3x4x8, batch1 fp32 3x4x16, batch2 fp32 3x16x8, beta=1, alpha=1) -> fp32 3x4x8"),
        {.macs = 1536, .flops = 3072 + 96, .read_bytes = 2688, .write_bytes = 384}},
-      {Call("aten::addbmm")
-           .in("self", fp32, {4, 8})
-           .in("batch1", fp32, {3, 4, 16})
-           .in("batch2", fp32, {3, 16, 8})
-           .scalar("beta", 1)
-           .scalar("alpha", 1)
-           .out(fp32, {4, 8}),
+      {Call("aten::addbmm(self fp32 4x8, batch1 fp32 3x4x16, batch2 fp32 3x16x8, beta=1, alpha=1) -> fp32 4x8"),
        {.macs = 1536, .flops = 3072 + 32, .read_bytes = 2432, .write_bytes = 128}},
       {blended("aten::_addmm_activation", 1, 1).scalar("use_gelu", false),
        {.macs = 512, .flops = 1024 + 32 + 32, .read_bytes = 896, .write_bytes = 128}},
       {blended("aten::_addmm_activation", 1, 1).scalar("use_gelu", true),
        {.macs = 512, .flops = 1024 + 32 + 160, .read_bytes = 896, .write_bytes = 128}},
-      {Call("aten::addr")
-           .in("self", fp32, {4, 8})
-           .in("vec1", fp32, {4})
-           .in("vec2", fp32, {8})
-           .scalar("beta", 1)
-           .scalar("alpha", 1)
-           .out(fp32, {4, 8}),
+      {Call("aten::addr(self fp32 4x8, vec1 fp32 4, vec2 fp32 8, beta=1, alpha=1) -> fp32 4x8"),
        {.flops = 64, .read_bytes = 176, .write_bytes = 128}},
-      {Call("aten::outer").in("self", fp32, {4}).in("vec2", fp32, {8}).out(fp32, {4, 8}),
-       {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
-      {Call("aten::ger").in("self", fp32, {4}).in("vec2", fp32, {8}).out(fp32, {4, 8}),
-       {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
+      {Call("aten::outer(self fp32 4, vec2 fp32 8) -> fp32 4x8"), {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
+      {Call("aten::ger(self fp32 4, vec2 fp32 8) -> fp32 4x8"), {.flops = 32, .read_bytes = 48, .write_bytes = 128}},
 
       // fp8 operands, two fp32 scales, bf16 out; then fp4, two elements to a byte.
-      {product_of_two("aten::_scaled_mm", fp8)
-           .in("scale_a", fp32, {})
-           .in("scale_b", fp32, {})
-           .none("bias")
-           .out(bf16, {4, 8}),
+      {product_of_two("aten::_scaled_mm", fp8).with("(scale_a fp32, scale_b fp32, bias none) -> bf16 4x8"),
        {.macs = 512, .flops = 1056, .read_bytes = 200, .write_bytes = 64}},
-      {product_of_two("aten::_scaled_mm", fp4)
-           .in("scale_a", fp8, {4, 2})
-           .in("scale_b", fp8, {8, 2})
-           .in("bias", bf16, {8})
-           .out(bf16, {4, 8}),
+      {product_of_two("aten::_scaled_mm", fp4).with("(scale_a fp8 4x2, scale_b fp8 8x2, bias bf16 8) -> bf16 4x8"),
        {.macs = 1024, .flops = 2048 + 32 + 32, .read_bytes = 192 + 8 + 16 + 16, .write_bytes = 64}},
-      {product_of_two("aten::_scaled_mm_v2", fp8)
-           .list("scale_a", {tensor(fp32, {})})
-           .list("scale_b", {tensor(fp32, {})})
-           .none("bias")
-           .out(bf16, {4, 8}),
+      {product_of_two("aten::_scaled_mm_v2", fp8).with("(scale_a [fp32], scale_b [fp32], bias none) -> bf16 4x8"),
        {.macs = 512, .flops = 1056, .read_bytes = 200, .write_bytes = 64}},
       // Rows split over 2 groups, a batch of 2 groups, the contraction split over 2 groups.
       {grouped("aten::_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
@@ -236,95 +141,56 @@ std::vector<CostCase> cases() {
       {grouped("aten::_scaled_grouped_mm_v2", {10, 16}, {2, 16, 8}, {10, 8}),
        {.macs = 1280, .flops = 2640, .read_bytes = 840, .write_bytes = 160}},
 
-      {packed("aten::_weight_int8pack_mm").in("scales", bf16, {8}).out(bf16, {4, 8}),
+      {packed("aten::_weight_int8pack_mm").with("(scales bf16 8) -> bf16 4x8"),
        {.macs = 512, .flops = 1056, .read_bytes = 128 + 128 + 16, .write_bytes = 64}},
-      {packed("aten::_weight_int4pack_mm").in("qScaleAndZeros", bf16, {1, 8, 2}).out(bf16, {4, 8}),
+      {packed("aten::_weight_int4pack_mm").with("(qScaleAndZeros bf16 1x8x2) -> bf16 4x8"),
        {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
-      {packed("aten::_weight_int4pack_mm_for_cpu").in("qScaleAndZeros", bf16, {1, 8, 2}).out(bf16, {4, 8}),
+      {packed("aten::_weight_int4pack_mm_for_cpu").with("(qScaleAndZeros bf16 1x8x2) -> bf16 4x8"),
        {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
-      {packed("aten::_weight_int4pack_mm_with_scales_and_zeros")
-           .in("qScale", bf16, {1, 8})
-           .in("qZeros", bf16, {1, 8})
-           .out(bf16, {4, 8}),
+      {packed("aten::_weight_int4pack_mm_with_scales_and_zeros").with("(qScale bf16 1x8, qZeros bf16 1x8) -> bf16 4x8"),
        {.macs = 512, .flops = 1024 + 256, .read_bytes = 128 + 128 + 32, .write_bytes = 64}},
       {packed("aten::_dyn_quant_matmul_4bit", "inp").out(bf16, {4, 8}),
        {.macs = 512, .flops = 1056, .read_bytes = 256, .write_bytes = 64}},
-      {packed("aten::_mixed_dtypes_linear", "input").in("scale", bf16, {8}).in("bias", bf16, {8}).out(bf16, {4, 8}),
+      {packed("aten::_mixed_dtypes_linear", "input").with("(scale bf16 8, bias bf16 8) -> bf16 4x8"),
        {.macs = 512, .flops = 1024 + 32 + 128, .read_bytes = 256 + 16 + 16, .write_bytes = 64}},
 
       // n 4, in1 16, in2 8, out 5.
-      {Call("aten::bilinear")
-           .in("input1", fp32, {4, 16})
-           .in("input2", fp32, {4, 8})
-           .in("weight", fp32, {5, 16, 8})
-           .in("bias", fp32, {5})
-           .out(fp32, {4, 5}),
+      {Call("aten::bilinear(input1 fp32 4x16, input2 fp32 4x8, weight fp32 5x16x8, bias fp32 5) -> fp32 4x5"),
        {.macs = 2560, .flops = 5140, .read_bytes = 4 * (64 + 32 + 640 + 5), .write_bytes = 80}},
-      {Call("aten::_trilinear")
-           .in("i1", fp32, {4, 16})
-           .in("i2", fp32, {5, 16, 8})
-           .in("i3", fp32, {4, 8})
-           .scalar("expand1", {1, 3})
-           .scalar("expand2", {0})
-           .scalar("expand3", {1, 2})
-           .out(fp32, {4, 5}),
+      {Call("aten::_trilinear(i1 fp32 4x16, i2 fp32 5x16x8, i3 fp32 4x8, expand1=[1,3], expand2=[0], expand3=[1,2]) -> "
+            "fp32 4x5"),
        {.macs = 2560, .flops = 5120, .read_bytes = 4 * (64 + 640 + 32), .write_bytes = 80}},
 
       // (4, 16) x (16, 8) and (2, 3) x (3, 5).
-      {Call("aten::_foreach_mm")
-           .list("self", {tensor(fp32, {4, 16}), tensor(fp32, {2, 3})})
-           .list("mat2", {tensor(fp32, {16, 8}), tensor(fp32, {3, 5})})
-           .out_list({tensor(fp32, {4, 8}), tensor(fp32, {2, 5})}),
+      {Call("aten::_foreach_mm(self [fp32 4x16; fp32 2x3], mat2 [fp32 16x8; fp32 3x5]) -> [fp32 4x8; fp32 2x5]"),
        {.macs = 512 + 30, .flops = 1084, .read_bytes = 768 + 84, .write_bytes = 128 + 40}},
       // 5 sums of 3 tensors with 4 elements each.
-      {Call("aten::_compute_linear_combination")
-           .in("input", fp32, {3, 4})
-           .in("coefficients", fp32, {5, 3})
-           .out(fp32, {5, 4}),
+      {Call("aten::_compute_linear_combination(input fp32 3x4, coefficients fp32 5x3) -> fp32 5x4"),
        {.macs = 60, .flops = 120, .read_bytes = 48 + 60, .write_bytes = 80}},
       // 2 images of 4 x 5 points: 2 coordinates of 3 products each.
-      {Call("aten::cudnn_affine_grid_generator").in("theta", fp32, {2, 2, 3}).out(fp32, {2, 4, 5, 2}),
+      {Call("aten::cudnn_affine_grid_generator(theta fp32 2x2x3) -> fp32 2x4x5x2"),
        {.macs = 240, .flops = 480, .read_bytes = 48, .write_bytes = 320}},
-      {Call("aten::cudnn_affine_grid_generator_backward").in("grad", fp32, {2, 4, 5, 2}).out(fp32, {2, 2, 3}),
+      {Call("aten::cudnn_affine_grid_generator_backward(grad fp32 2x4x5x2) -> fp32 2x2x3"),
        {.macs = 240, .flops = 480, .read_bytes = 320, .write_bytes = 48}},
 
-      {backward_of_linear("aten::linear_backward", {1, 1, 1}).out(fp32, {4, 16}).out(fp32, {8, 16}).out(fp32, {8}),
+      {backward_of_linear("aten::linear_backward", {1, 1, 1}).with("-> fp32 4x16, fp32 8x16, fp32 8"),
        {.macs = 1024, .flops = 2048 + 32, .read_bytes = 896, .write_bytes = 800}},
-      {backward_of_linear("aten::linear_backward", {1, 0, 0}).out(fp32, {4, 16}).out_none().out_none(),
+      {backward_of_linear("aten::linear_backward", {1, 0, 0}).with("-> fp32 4x16, none, none"),
        {.macs = 512, .flops = 1024, .read_bytes = 640, .write_bytes = 256}},
-      {backward_of_linear("aten::linear_backward", {0, 1, 1}).out_none().out(fp32, {8, 16}).out(fp32, {8}),
+      {backward_of_linear("aten::linear_backward", {0, 1, 1}).with("-> none, fp32 8x16, fp32 8"),
        {.macs = 512, .flops = 1024 + 32, .read_bytes = 384, .write_bytes = 544}},
-      {backward_of_linear("aten::mkldnn_linear_backward", {1, 1, 1})
-           .out(fp32, {4, 16})
-           .out(fp32, {8, 16})
-           .out(fp32, {8}),
+      {backward_of_linear("aten::mkldnn_linear_backward", {1, 1, 1}).with("-> fp32 4x16, fp32 8x16, fp32 8"),
        {.macs = 1024, .flops = 2048 + 32, .read_bytes = 896, .write_bytes = 800}},
-      {Call("aten::matmul_backward")
-           .in("grad", fp32, {4, 8})
-           .in("self", fp32, {4, 16})
-           .in("other", fp32, {16, 8})
-           .scalar("mask", {0, 1})
-           .out_none()
-           .out(fp32, {16, 8}),
+      {Call("aten::matmul_backward(grad fp32 4x8, self fp32 4x16, other fp32 16x8, mask=[0,1]) -> none, fp32 16x8"),
        {.macs = 512, .flops = 1024, .read_bytes = 384, .write_bytes = 512}},
 
       // 4 x 5 pairs of points in 3 dimensions; 6 pairs among 4 points.
-      {Call("aten::_cdist_forward").in("x1", fp32, {4, 3}).in("x2", fp32, {5, 3}).out(fp32, {4, 5}),
+      {Call("aten::_cdist_forward(x1 fp32 4x3, x2 fp32 5x3) -> fp32 4x5"),
        {.flops = 20 * (3 * 3 + 1), .read_bytes = 108, .write_bytes = 80}},
-      {Call("aten::_cdist_backward")
-           .in("grad", fp32, {4, 5})
-           .in("x1", fp32, {4, 3})
-           .in("x2", fp32, {5, 3})
-           .in("cdist", fp32, {4, 5})
-           .out(fp32, {4, 3}),
+      {Call("aten::_cdist_backward(grad fp32 4x5, x1 fp32 4x3, x2 fp32 5x3, cdist fp32 4x5) -> fp32 4x3"),
        {.flops = 20 * 3 * 4, .read_bytes = 268, .write_bytes = 48}},
-      {Call("aten::_pdist_forward").in("self", fp32, {4, 3}).out(fp32, {6}),
-       {.flops = 6 * 10, .read_bytes = 48, .write_bytes = 24}},
-      {Call("aten::_pdist_backward")
-           .in("grad", fp32, {6})
-           .in("self", fp32, {4, 3})
-           .in("pdist", fp32, {6})
-           .out(fp32, {4, 3}),
+      {Call("aten::_pdist_forward(self fp32 4x3) -> fp32 6"), {.flops = 6 * 10, .read_bytes = 48, .write_bytes = 24}},
+      {Call("aten::_pdist_backward(grad fp32 6, self fp32 4x3, pdist fp32 6) -> fp32 4x3"),
        {.flops = 6 * 12, .read_bytes = 96, .write_bytes = 48}},
   };
 }
@@ -336,8 +202,7 @@ TEST(Matmul, IntensityOfPublishedLinears) {
   const auto intensity = [](std::int64_t batch) {
     const Work work = *cost_of(Call("aten::linear")
                                    .in("input", fp16, {batch, 1024})
-                                   .in("weight", fp16, {4096, 1024})
-                                   .none("bias")
+                                   .with("(weight fp16 4096x1024, bias none)")
                                    .out(fp16, {batch, 4096}));
     return static_cast<double>(work.flops()) / static_cast<double>(work.bytes());
   };

@@ -15,69 +15,49 @@ const std::vector<Sizes> kTurned = {{8, 3}, {8, 5}, {8, 2}};
 
 CostCase question(const char* op) { return {Call(op).nested("self", fp32, kTokens).out(int64, {3, 2}), {}}; }
 
-const std::vector<CostCase> kCases = {
-    // To 3 x 5 x 8.
-    {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}),
-     {.read_bytes = 320, .write_bytes = 480}},
-    {Call("aten::_nested_tensor_from_tensor_list")
-         .list("list", {tensor(fp32, {3, 8}), tensor(fp32, {5, 8}), tensor(fp32, {2, 8})})
-         .out_nested(fp32, kTokens),
-     {.read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::_nested_tensor_from_mask")
-         .in("t", fp32, {3, 5, 8})
-         .in("mask", boolean, {3, 5})
-         .out_nested(fp32, kTokens),
-     {.read_bytes = 320 + 15, .write_bytes = 320}},
-    {Call("aten::_nested_tensor_from_mask_left_aligned").in("t", fp32, {3, 5, 8}).in("mask", boolean, {3, 5}),
-     {.read_bytes = 15}},
-    {Call("aten::_nested_from_padded").in("padded", fp32, {3, 5, 8}).out_nested(fp32, kTokens),
-     {.read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::_nested_from_padded_and_nested_example")
-         .in("padded", fp32, {3, 5, 8})
-         .nested("nt_example", fp32, kTokens)
-         .out_nested(fp32, kTokens),
-     {.read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::_nested_tensor_softmax_with_shape")
-         .in("self", fp32, {3, 2, 5, 5})
-         .nested("query", fp32, kTokens)
-         .out(fp32, {3, 2, 5, 5}),
-     {.flops = 750, .read_bytes = 600, .write_bytes = 600}},
-    {Call("aten::_nested_select_backward")
-         .in("grad_output", fp32, {5, 8})
-         .nested("self", fp32, kTokens)
-         .out_nested(fp32, kTokens),
-     {.read_bytes = 160, .write_bytes = 320}},
-    {Call("aten::_nested_sum_backward")
-         .nested("grad", fp32, {{3, 1}, {5, 1}, {2, 1}})
-         .nested("self", fp32, kTokens)
-         .out_nested(fp32, kTokens),
-     {.read_bytes = 40, .write_bytes = 320}},
-    // Jagged: values and offsets apart.
-    {Call("aten::_jagged_to_padded_dense_forward")
-         .in("values", fp32, {10, 8})
-         .list("offsets", {tensor(int64, {4})})
-         .out(fp32, {3, 5, 8}),
-     {.read_bytes = 320 + 32, .write_bytes = 480}},
-    {Call("aten::_padded_dense_to_jagged_forward")
-         .in("dense", fp32, {3, 5, 8})
-         .list("offsets", {tensor(int64, {4})})
-         .out(fp32, {10, 8}),
-     {.read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::_nested_from_padded_tensor").in("padded", fp32, {3, 5, 8}).out(fp32, {10, 8}),
-     {.read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::_nested_get_values_copy").in("self", fp32, {10, 8}).out(fp32, {10, 8}),
-     {.read_bytes = 320, .write_bytes = 320}},
-    question("aten::_nested_tensor_size"),
-    question("aten::_nested_tensor_strides"),
-    question("aten::_nested_tensor_storage_offsets"),
-    question("aten::_nested_compute_contiguous_strides_offsets"),
-    question("aten::_nested_get_jagged_dummy"),
-    question("aten::_nested_get_lengths"),
-    question("aten::_nested_get_max_seqlen"),
-    question("aten::_nested_get_min_seqlen"),
-    question("aten::_nested_get_offsets"),
-    question("aten::_nested_get_ragged_idx"),
-};
+const std::vector<CostCase> kCases = together({
+    {
+        // To 3 x 5 x 8.
+        {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}),
+         {.read_bytes = 320, .write_bytes = 480}},
+        {Call("aten::_nested_tensor_from_tensor_list(list [fp32 3x8; fp32 5x8; fp32 2x8])").out_nested(fp32, kTokens),
+         {.read_bytes = 320, .write_bytes = 320}},
+        {Call("aten::_nested_tensor_from_mask(t fp32 3x5x8, mask boolean 3x5)").out_nested(fp32, kTokens),
+         {.read_bytes = 320 + 15, .write_bytes = 320}},
+        {Call("aten::_nested_tensor_from_mask_left_aligned(t fp32 3x5x8, mask boolean 3x5)"), {.read_bytes = 15}},
+        {Call("aten::_nested_from_padded(padded fp32 3x5x8)").out_nested(fp32, kTokens),
+         {.read_bytes = 320, .write_bytes = 320}},
+        {Call("aten::_nested_from_padded_and_nested_example(padded fp32 3x5x8)")
+             .nested("nt_example", fp32, kTokens)
+             .out_nested(fp32, kTokens),
+         {.read_bytes = 320, .write_bytes = 320}},
+        {Call("aten::_nested_tensor_softmax_with_shape(self fp32 3x2x5x5)")
+             .nested("query", fp32, kTokens)
+             .out(fp32, {3, 2, 5, 5}),
+         {.flops = 750, .read_bytes = 600, .write_bytes = 600}},
+        {Call("aten::_nested_select_backward(grad_output fp32 5x8)")
+             .nested("self", fp32, kTokens)
+             .out_nested(fp32, kTokens),
+         {.read_bytes = 160, .write_bytes = 320}},
+        {Call("aten::_nested_sum_backward")
+             .nested("grad", fp32, {{3, 1}, {5, 1}, {2, 1}})
+             .nested("self", fp32, kTokens)
+             .out_nested(fp32, kTokens),
+         {.read_bytes = 40, .write_bytes = 320}},
+        // Jagged: values and offsets apart.
+        {Call("aten::_jagged_to_padded_dense_forward(values fp32 10x8, offsets [int64 4]) -> fp32 3x5x8"),
+         {.read_bytes = 320 + 32, .write_bytes = 480}},
+        {Call("aten::_padded_dense_to_jagged_forward(dense fp32 3x5x8, offsets [int64 4]) -> fp32 10x8"),
+         {.read_bytes = 320, .write_bytes = 320}},
+        {Call("aten::_nested_from_padded_tensor(padded fp32 3x5x8) -> fp32 10x8"),
+         {.read_bytes = 320, .write_bytes = 320}},
+        {Call("aten::_nested_get_values_copy(self fp32 10x8) -> fp32 10x8"), {.read_bytes = 320, .write_bytes = 320}},
+    },
+    each(question, {"aten::_nested_tensor_size", "aten::_nested_tensor_strides", "aten::_nested_tensor_storage_offsets",
+                    "aten::_nested_compute_contiguous_strides_offsets", "aten::_nested_get_jagged_dummy",
+                    "aten::_nested_get_lengths", "aten::_nested_get_max_seqlen", "aten::_nested_get_min_seqlen",
+                    "aten::_nested_get_offsets", "aten::_nested_get_ragged_idx"}),
+});
 
 TEST(Nested, Costs) { check_family(nested_costs(), kCases); }
 
@@ -86,19 +66,16 @@ const std::vector<CostCase> kElsewhere = {
     // 10 tokens of 8 x 4 MACs; weight and bias are read once.
     {Call("aten::linear")
          .nested("input", fp32, kTokens)
-         .in("weight", fp32, {4, 8})
-         .in("bias", fp32, {4})
+         .with("(weight fp32 4x8, bias fp32 4)")
          .out_nested(fp32, kNarrow),
      {.macs = 320, .flops = 640 + 40, .read_bytes = 320 + 128 + 16, .write_bytes = 160}},
     // Gradients of weight and bias are written once.
     {Call("aten::linear_backward")
          .nested("self", fp32, kTokens)
          .nested("grad_output", fp32, kNarrow)
-         .in("weight", fp32, {4, 8})
-         .scalar("output_mask", {1, 1, 1})
+         .with("(weight fp32 4x8, output_mask=[1,1,1])")
          .out_nested(fp32, kTokens)
-         .out(fp32, {4, 8})
-         .out(fp32, {4}),
+         .with("-> fp32 4x8, fp32 4"),
      {.macs = 640, .flops = 1280 + 40, .read_bytes = 320 + 160 + 128, .write_bytes = 320 + 128 + 16}},
     {Call("aten::matmul").nested("self", fp32, kTokens).nested("other", fp32, kTurned).out_nested(fp32, kScores),
      {.macs = 38 * 8, .flops = 38 * 16, .read_bytes = 640, .write_bytes = 152}},

@@ -9,12 +9,8 @@ namespace {
 const Sizes kImage = {2, 4, 5, 5};
 
 Call batch_norm(std::string name, bool training, std::string flag = "training") {
-  return Call(std::move(name))
-      .in("input", fp32, kImage)
-      .in("weight", fp32, {4})
-      .in("bias", fp32, {4})
-      .in("running_mean", fp32, {4})
-      .in("running_var", fp32, {4})
+  return Call(std::move(name),
+              "(input fp32 2x4x5x5, weight fp32 4, bias fp32 4, running_mean fp32 4, running_var fp32 4)")
       .scalar(std::move(flag), training)
       .out(fp32, kImage);
 }
@@ -30,70 +26,45 @@ Call saved(Call call) { return call.out(fp32, {4}).out(fp32, {4}); }
 
 // Two images, weight and the two saved statistics are read.
 Call batch_norm_backward(std::string name, bool training, Sizes mask, std::string flag = "train") {
-  return Call(std::move(name))
-      .in("grad_out", fp32, kImage)
-      .in("input", fp32, kImage)
-      .in("weight", fp32, {4})
-      .none("running_mean")
-      .none("running_var")
-      .in("save_mean", fp32, {4})
-      .in("save_invstd", fp32, {4})
+  return Call(std::move(name),
+              "(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, weight fp32 4, running_mean none, running_var none, "
+              "save_mean fp32 4, save_invstd fp32 4)")
       .scalar(std::move(flag), training)
       .scalar("output_mask", mask);
 }
-Call three_gradients(Call call) { return call.out(fp32, kImage).out(fp32, {4}).out(fp32, {4}); }
+Call three_gradients(Call call) { return call.out(fp32, kImage).with("-> fp32 4, fp32 4"); }
 constexpr Expected kTrainedBackward = {.flops = 7 * 200, .read_bytes = 1600 + 48, .write_bytes = 832};
 
 Call vendor_backward(std::string name) {
-  return Call(std::move(name))
-      .in("input", fp32, kImage)
-      .in("grad_output", fp32, kImage)
-      .in("weight", fp32, {4})
-      .in("save_mean", fp32, {4})
-      .in("save_var", fp32, {4})
-      .out(fp32, kImage)
-      .out(fp32, {4})
-      .out(fp32, {4});
+  return Call(std::move(name),
+              "(input fp32 2x4x5x5, grad_output fp32 2x4x5x5, weight fp32 4, save_mean fp32 4, save_var fp32 4) -> "
+              "fp32 2x4x5x5, fp32 4, fp32 4");
 }
 
 Call group_norm(std::string name) {
-  return Call(std::move(name))
-      .in("input", fp32, kImage)
-      .in("weight", fp32, {4})
-      .in("bias", fp32, {4})
-      .out(fp32, kImage);
+  return Call(std::move(name), "(input fp32 2x4x5x5, weight fp32 4, bias fp32 4) -> fp32 2x4x5x5");
 }
 
 // 6 rows of 8, fp16: 48 elements of 96 bytes, 16 bytes for a weight; statistics are one fp32 figure for each row.
-Call rows(std::string name) { return Call(std::move(name)).in("input", fp16, {6, 8}); }
+Call rows(std::string name) { return Call(std::move(name), "(input fp16 6x8)"); }
 Call rows_backward(std::string name, Sizes mask) {
-  return Call(std::move(name))
-      .in("grad_out", fp16, {6, 8})
-      .in("input", fp16, {6, 8})
-      .in("rstd", fp32, {6, 1})
-      .in("weight", fp16, {8})
+  return Call(std::move(name), "(grad_out fp16 6x8, input fp16 6x8, rstd fp32 6x1, weight fp16 8)")
       .scalar("output_mask", mask);
 }
 
-Call softmax(std::string name) { return Call(std::move(name)).in("self", bf16, {4, 10}).out(bf16, {4, 10}); }
+Call softmax(std::string name) { return Call(std::move(name), "(self bf16 4x10) -> bf16 4x10"); }
 constexpr Expected kSoftmax = {.flops = 5 * 40, .read_bytes = 80, .write_bytes = 80};
 
 Call softmax_backward(std::string name) {
-  return Call(std::move(name)).in("grad_output", bf16, {4, 10}).in("output", bf16, {4, 10}).out(bf16, {4, 10});
+  return Call(std::move(name), "(grad_output bf16 4x10, output bf16 4x10) -> bf16 4x10");
 }
 
 std::vector<CostCase> cases() {
   return {
       {batch_norm("aten::batch_norm", true), kTrained},
       {batch_norm("aten::batch_norm", false), kFolded},
-      {Call("aten::batch_norm")
-           .in("input", bf16, kImage)
-           .none("weight")
-           .none("bias")
-           .none("running_mean")
-           .none("running_var")
-           .scalar("training", true)
-           .out(bf16, kImage),
+      {Call("aten::batch_norm(input bf16 2x4x5x5, weight none, bias none, running_mean none, running_var none, "
+            "training=true) -> bf16 2x4x5x5"),
        {.flops = 1200, .read_bytes = 400, .write_bytes = 400}},
       {saved(batch_norm("aten::_batch_norm_impl_index", true)), with_saved_statistics(kTrained)},
       {saved(batch_norm("aten::native_batch_norm", true)), with_saved_statistics(kTrained)},
@@ -101,16 +72,8 @@ std::vector<CostCase> cases() {
       {saved(batch_norm("aten::cudnn_batch_norm", true)), with_saved_statistics(kTrained)},
       {saved(batch_norm("aten::miopen_batch_norm", true)), with_saved_statistics(kTrained)},
       // Here the schema says that the running statistics are written.
-      {Call("aten::_native_batch_norm_legit")
-           .in("input", fp32, kImage)
-           .in("weight", fp32, {4})
-           .in("bias", fp32, {4})
-           .in("running_mean", fp32, {4})
-           .written()
-           .in("running_var", fp32, {4})
-           .written()
-           .scalar("training", true)
-           .out(fp32, kImage),
+      {Call("aten::_native_batch_norm_legit(input fp32 2x4x5x5, weight fp32 4, bias fp32 4, running_mean fp32 4 "
+            "written, running_var fp32 4 written, training=true) -> fp32 2x4x5x5"),
        kTrained},
       // And here they are results.
       {saved(batch_norm("aten::_native_batch_norm_legit_functional", true)), kTrained},
@@ -131,123 +94,63 @@ std::vector<CostCase> cases() {
       {three_gradients(batch_norm_backward("aten::batch_norm_backward", true, {1, 1, 1}, "update")), kTrainedBackward},
       {vendor_backward("aten::cudnn_batch_norm_backward"), kTrainedBackward},
       {vendor_backward("aten::miopen_batch_norm_backward"), kTrainedBackward},
-      {Call("aten::batch_norm_stats").in("input", fp32, kImage).out(fp32, {4}).out(fp32, {4}),
+      {Call("aten::batch_norm_stats(input fp32 2x4x5x5) -> fp32 4, fp32 4"),
        {.flops = 800, .read_bytes = 800, .write_bytes = 32}},
-      {Call("aten::batch_norm_update_stats")
-           .in("input", fp32, kImage)
-           .in("running_mean", fp32, {4})
-           .in("running_var", fp32, {4})
-           .out(fp32, {4})
-           .out(fp32, {4}),
+      {Call("aten::batch_norm_update_stats(input fp32 2x4x5x5, running_mean fp32 4, running_var fp32 4) -> fp32 4, "
+            "fp32 4"),
        {.flops = 800, .read_bytes = 832, .write_bytes = 64}},
       // Three processes.
-      {Call("aten::batch_norm_gather_stats")
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {3, 4})
-           .in("invstd", fp32, {3, 4})
-           .in("running_mean", fp32, {4})
-           .in("running_var", fp32, {4})
-           .out(fp32, {4})
-           .out(fp32, {4}),
+      {Call("aten::batch_norm_gather_stats(input fp32 2x4x5x5, mean fp32 3x4, invstd fp32 3x4, running_mean fp32 4, "
+            "running_var fp32 4) -> fp32 4, fp32 4"),
        {.read_bytes = 96 + 32, .write_bytes = 64}},
-      {Call("aten::batch_norm_gather_stats_with_counts")
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {3, 4})
-           .in("invstd", fp32, {3, 4})
-           .in("running_mean", fp32, {4})
-           .in("running_var", fp32, {4})
-           .in("counts", fp32, {3})
-           .out(fp32, {4})
-           .out(fp32, {4}),
+      {Call("aten::batch_norm_gather_stats_with_counts(input fp32 2x4x5x5, mean fp32 3x4, invstd fp32 3x4, "
+            "running_mean fp32 4, running_var fp32 4, counts fp32 3) -> fp32 4, fp32 4"),
        {.read_bytes = 96 + 32 + 12, .write_bytes = 64}},
-      {Call("aten::batch_norm_elemt")
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {4})
-           .in("invstd", fp32, {4})
-           .out(fp32, kImage),
+      {Call("aten::batch_norm_elemt(input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) -> fp32 2x4x5x5"),
        {.flops = 400, .read_bytes = 832, .write_bytes = 800}},
-      {Call("aten::batch_norm_backward_reduce")
-           .in("grad_out", fp32, kImage)
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {4})
-           .in("invstd", fp32, {4})
-           .out(fp32, {4})
-           .out(fp32, {4}),
+      {Call("aten::batch_norm_backward_reduce(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) "
+            "-> fp32 4, fp32 4"),
        {.flops = 600, .read_bytes = 1632, .write_bytes = 32}},
-      {Call("aten::batch_norm_backward_elemt")
-           .in("grad_out", fp32, kImage)
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {4})
-           .in("invstd", fp32, {4})
-           .out(fp32, kImage),
+      {Call("aten::batch_norm_backward_elemt(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) -> "
+            "fp32 2x4x5x5"),
        {.flops = 800, .read_bytes = 1632, .write_bytes = 800}},
 
       {batch_norm("aten::instance_norm", true, "use_input_stats"), kTrained},
       {batch_norm("aten::instance_norm", false, "use_input_stats"), kFolded},
       {group_norm("aten::group_norm"), {.flops = 1200, .read_bytes = 832, .write_bytes = 800}},
       // Mean and deviation of 2 groups in 2 images.
-      {group_norm("aten::native_group_norm").out(fp32, {2, 2}).out(fp32, {2, 2}),
+      {group_norm("aten::native_group_norm").with("-> fp32 2x2, fp32 2x2"),
        {.flops = 1200, .read_bytes = 832, .write_bytes = 832}},
-      {Call("aten::native_group_norm_backward")
-           .in("grad_out", fp32, kImage)
-           .in("input", fp32, kImage)
-           .in("mean", fp32, {2, 2})
-           .in("rstd", fp32, {2, 2})
-           .in("weight", fp32, {4})
-           .scalar("output_mask", {1, 1, 1})
-           .out(fp32, kImage)
-           .out(fp32, {4})
-           .out(fp32, {4}),
+      {Call("aten::native_group_norm_backward(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 2x2, rstd fp32 2x2, "
+            "weight fp32 4, output_mask=[1,1,1]) -> fp32 2x4x5x5, fp32 4, fp32 4"),
        {.flops = 1400, .read_bytes = 1648, .write_bytes = 832}},
 
-      {rows("aten::layer_norm").in("weight", fp16, {8}).in("bias", fp16, {8}).out(fp16, {6, 8}),
+      {rows("aten::layer_norm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8"),
        {.flops = 8 * 48, .read_bytes = 128, .write_bytes = 96}},
-      {rows("aten::layer_norm").none("weight").none("bias").out(fp16, {6, 8}),
+      {rows("aten::layer_norm").with("(weight none, bias none) -> fp16 6x8"),
        {.flops = 6 * 48, .read_bytes = 96, .write_bytes = 96}},
-      {rows("prim::MKLDNNLayerNorm").in("weight", fp16, {8}).in("bias", fp16, {8}).out(fp16, {6, 8}),
+      {rows("prim::MKLDNNLayerNorm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8"),
        {.flops = 8 * 48, .read_bytes = 128, .write_bytes = 96}},
-      {rows("aten::native_layer_norm")
-           .in("weight", fp16, {8})
-           .in("bias", fp16, {8})
-           .out(fp16, {6, 8})
-           .out(fp32, {6, 1})
-           .out(fp32, {6, 1}),
+      {rows("aten::native_layer_norm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8, fp32 6x1, fp32 6x1"),
        {.flops = 8 * 48, .read_bytes = 128, .write_bytes = 144}},
-      {rows_backward("aten::native_layer_norm_backward", {1, 1, 1})
-           .in("mean", fp32, {6, 1})
-           .out(fp16, {6, 8})
-           .out(fp16, {8})
-           .out(fp16, {8}),
+      {rows_backward("aten::native_layer_norm_backward", {1, 1, 1}).with("(mean fp32 6x1) -> fp16 6x8, fp16 8, fp16 8"),
        {.flops = (8 + 4 + 1) * 48, .read_bytes = 2 * 96 + 2 * 24 + 16, .write_bytes = 128}},
-      {rows_backward("aten::native_layer_norm_backward", {0, 1, 1})
-           .in("mean", fp32, {6, 1})
-           .out_none()
-           .out(fp16, {8})
-           .out(fp16, {8}),
+      {rows_backward("aten::native_layer_norm_backward", {0, 1, 1}).with("(mean fp32 6x1) -> none, fp16 8, fp16 8"),
        {.flops = 5 * 48, .read_bytes = 2 * 96 + 2 * 24 + 16, .write_bytes = 32}},
-      {rows("aten::rms_norm").in("weight", fp16, {8}).out(fp16, {6, 8}),
+      {rows("aten::rms_norm").with("(weight fp16 8) -> fp16 6x8"),
        {.flops = 4 * 48, .read_bytes = 112, .write_bytes = 96}},
-      {rows("aten::_fused_rms_norm").none("weight").out(fp16, {6, 8}).out(fp32, {6, 1}),
+      {rows("aten::_fused_rms_norm").with("(weight none) -> fp16 6x8, fp32 6x1"),
        {.flops = 3 * 48, .read_bytes = 96, .write_bytes = 120}},
-      {rows_backward("aten::_fused_rms_norm_backward", {1, 1}).out(fp16, {6, 8}).out(fp16, {8}),
+      {rows_backward("aten::_fused_rms_norm_backward", {1, 1}).with("-> fp16 6x8, fp16 8"),
        {.flops = (6 + 3) * 48, .read_bytes = 2 * 96 + 24 + 16, .write_bytes = 112}},
 
       // A weight of 8 x 3, one norm for each row.
-      {Call("aten::_weight_norm").in("v", fp32, {8, 3}).in("g", fp32, {8, 1}).out(fp32, {8, 3}),
+      {Call("aten::_weight_norm(v fp32 8x3, g fp32 8x1) -> fp32 8x3"),
        {.flops = 72, .read_bytes = 128, .write_bytes = 96}},
-      {Call("aten::_weight_norm_interface")
-           .in("v", fp32, {8, 3})
-           .in("g", fp32, {8, 1})
-           .out(fp32, {8, 3})
-           .out(fp32, {8, 1}),
+      {Call("aten::_weight_norm_interface(v fp32 8x3, g fp32 8x1) -> fp32 8x3, fp32 8x1"),
        {.flops = 72, .read_bytes = 128, .write_bytes = 128}},
-      {Call("aten::_weight_norm_interface_backward")
-           .in("grad_w", fp32, {8, 3})
-           .in("saved_v", fp32, {8, 3})
-           .in("saved_g", fp32, {8, 1})
-           .in("saved_norms", fp32, {8, 1})
-           .out(fp32, {8, 3})
-           .out(fp32, {8, 1}),
+      {Call("aten::_weight_norm_interface_backward(grad_w fp32 8x3, saved_v fp32 8x3, saved_g fp32 8x1, saved_norms "
+            "fp32 8x1) -> fp32 8x3, fp32 8x1"),
        {.flops = 120, .read_bytes = 256, .write_bytes = 128}},
 
       {softmax("aten::softmax"), kSoftmax},

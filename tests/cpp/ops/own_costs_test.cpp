@@ -20,7 +20,7 @@ TEST(OwnCosts, GiveTheWorkAndKeepTheCompulsoryBytes) {
   OpCosts::add("own::conv", [](const OpCall& call, Work& work) {
     work.add_macs(call.tensor("x").numel() * call.integer("taps", 1), call.compute_dtype());
   });
-  const auto work = cost_of(Call("own::conv").in("x", fp16, {2, 8}).scalar("taps", 3).out(fp16, {2, 6}));
+  const auto work = cost_of(Call("own::conv(x fp16 2x8, taps=3) -> fp16 2x6"));
   ASSERT_TRUE(work.has_value());
   EXPECT_EQ(work->macs, 48);
   EXPECT_EQ(work->causal_macs, 48);
@@ -33,15 +33,15 @@ TEST(OwnCosts, ANearerNameWins) {
   OpCosts::add("own::some", flops(1));
   OpCosts::add("own::some.inner", flops(2));
   OpCosts::add("own::some.default", flops(3));
-  EXPECT_EQ(flops_of(Call("own::some").overload("outer")), 1);
-  EXPECT_EQ(flops_of(Call("own::some").overload("inner")), 2);
+  EXPECT_EQ(flops_of(Call("own::some.outer")), 1);
+  EXPECT_EQ(flops_of(Call("own::some.inner")), 2);
   EXPECT_EQ(flops_of(Call("own::some")), 3);
-  EXPECT_EQ(flops_of(Call("own::some_").overload("inner")), 2) << "the in-place form";
+  EXPECT_EQ(flops_of(Call("own::some_.inner")), 2) << "the in-place form";
 }
 
 TEST(OwnCosts, TakeTheirPlaceAndGiveItBack) {
-  const OpCall relu = Call("aten::relu").in("self", fp32, {4}).out(fp32, {4});
-  const OpCall relu_ = Call("aten::relu_").in("self", fp32, {4}).written().out(fp32, {4}).written();
+  const OpCall relu = Call("aten::relu(self fp32 4) -> fp32 4");
+  const OpCall relu_ = Call("aten::relu_(self fp32 4 written) -> fp32 4 written");
   const auto* before = find_cost("aten::relu");
   const auto generation = cost_generation();
   OpCosts::add("aten::relu", flops(7));

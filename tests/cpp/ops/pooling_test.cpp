@@ -48,7 +48,7 @@ Call average_backward(std::string name, int dims) {
   return Call(std::move(name))
       .in("grad_output", fp32, sizes(dims, 4))
       .in("self", fp32, sizes(dims, 8))
-      .scalar("kernel_size", {2})
+      .with("(kernel_size=[2])")
       .out(fp32, sizes(dims, 8));
 }
 constexpr Expected kAverageBackward2d = {.flops = 96 * 5, .read_bytes = 384, .write_bytes = 1536};
@@ -92,7 +92,7 @@ Call antialiased(std::string name) {
   return Call(std::move(name)).in("self", fp32, sizes(2, 8)).out(fp32, {2, 3, 4, 6});
 }
 Call antialiased_backward(std::string name) {
-  return Call(std::move(name)).in("grad_output", fp32, {2, 3, 4, 6}).out(fp32, sizes(2, 8));
+  return Call(std::move(name), "(grad_output fp32 2x3x4x6)").out(fp32, sizes(2, 8));
 }
 Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
   return {.flops = 288 * per_column_value + 144 * per_row_value, .read_bytes = 1536, .write_bytes = 576};
@@ -117,8 +117,7 @@ Expected sampled2d(std::int64_t flops_per_output, std::int64_t flops_per_locatio
   return {.flops = 150 * flops_per_output + 50 * flops_per_location, .read_bytes = 1536 + 400, .write_bytes = 600};
 }
 Call sample_backward(std::string name, std::int64_t mode, Sizes mask) {
-  return Call(std::move(name))
-      .in("grad_output", fp32, {2, 3, 5, 5})
+  return Call(std::move(name), "(grad_output fp32 2x3x5x5)")
       .in("input", fp32, sizes(2, 8))
       .in("grid", fp32, {2, 5, 5, 2})
       .scalar("interpolation_mode", mode)
@@ -130,9 +129,9 @@ std::vector<CostCase> cases() {
       {pool("aten::max_pool1d", 1), kPool1d},
       {pool("aten::max_pool2d", 2), kPool2d},
       // One size for both dimensions; the shapes of kernel 2, stride 2, but kernel 3 with padding.
-      {Call("aten::max_pool2d").in("self", fp32, sizes(2, 8)).scalar("kernel_size", {3}).out(fp32, sizes(2, 4)),
+      {Call("aten::max_pool2d").in("self", fp32, sizes(2, 8)).with("(kernel_size=[3])").out(fp32, sizes(2, 4)),
        {.flops = 96 * 9, .read_bytes = 1536, .write_bytes = 384}},
-      {Call("aten::max_pool2d").in("self", fp32, {3, 8, 8}).scalar("kernel_size", {2, 4}).out(fp32, {3, 4, 2}),
+      {Call("aten::max_pool2d(self fp32 3x8x8, kernel_size=[2,4]) -> fp32 3x4x2"),
        {.flops = 24 * 8, .read_bytes = 768, .write_bytes = 96}},
       {pool("aten::max_pool3d", 3), kPool3d},
       {with_indices("aten::max_pool1d_with_indices", 1), and_indices(kPool1d)},
@@ -186,7 +185,7 @@ std::vector<CostCase> cases() {
       {adaptive("aten::adaptive_avg_pool1d", 1), kAdaptive1d},
       {adaptive("aten::adaptive_avg_pool2d", 2), kAdaptive2d},
       // To one position: every element once.
-      {Call("aten::adaptive_avg_pool2d").in("self", fp32, {3, 7, 5}).out(fp32, {3, 1, 1}),
+      {Call("aten::adaptive_avg_pool2d(self fp32 3x7x5) -> fp32 3x1x1"),
        {.flops = 105, .read_bytes = 420, .write_bytes = 12}},
       {adaptive("aten::adaptive_avg_pool3d", 3), kAdaptive3d},
       {adaptive("aten::_adaptive_avg_pool2d", 2), kAdaptive2d},
@@ -243,8 +242,7 @@ std::vector<CostCase> cases() {
       {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7, 26)},
       {Call("aten::cudnn_grid_sampler_backward")
            .in("self", fp32, sizes(2, 8))
-           .in("grid", fp32, {2, 5, 5, 2})
-           .in("grad_output", fp32, {2, 3, 5, 5})
+           .with("(grid fp32 2x5x5x2, grad_output fp32 2x3x5x5)")
            .out(fp32, sizes(2, 8))
            .out(fp32, {2, 5, 5, 2}),
        {.flops = 150 * (8 + 16) + 50 * 26, .read_bytes = 1536 + 400 + 600, .write_bytes = 1536 + 400}},
@@ -257,11 +255,7 @@ std::vector<CostCase> cases() {
       {Call("aten::grid_sampler_3d_backward")
            .in("grad_output", fp32, sizes(3, 5))
            .in("input", fp32, sizes(3, 8))
-           .in("grid", fp32, {2, 5, 5, 5, 3})
-           .scalar("interpolation_mode", 0)
-           .scalar("output_mask", {0, 1})
-           .out_none()
-           .out(fp32, {2, 5, 5, 5, 3}),
+           .with("(grid fp32 2x5x5x5x3, interpolation_mode=0, output_mask=[0,1]) -> none, fp32 2x5x5x5x3"),
        {.flops = 750 * 16 * 3 + 250 * 49, .read_bytes = 3000 + 3000 + 12288, .write_bytes = 3000}},
   };
 }
@@ -270,10 +264,7 @@ TEST(Pooling, Costs) { check_family(pooling_costs(), cases()); }
 
 // NVIDIA's background guide: 3x3 max pooling, stride 1, fp16: 2.25 FLOPs per byte.
 TEST(Pooling, IntensityOfThePublishedMaxPool) {
-  const Work work = *cost_of(Call("aten::max_pool2d")
-                                 .in("self", fp16, {16, 64, 32, 32})
-                                 .scalar("kernel_size", {3, 3})
-                                 .out(fp16, {16, 64, 32, 32}));
+  const Work work = *cost_of(Call("aten::max_pool2d(self fp16 16x64x32x32, kernel_size=[3,3]) -> fp16 16x64x32x32"));
   EXPECT_EQ(static_cast<double>(work.flops()) / static_cast<double>(work.bytes()), 2.25);
 }
 

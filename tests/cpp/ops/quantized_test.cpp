@@ -19,16 +19,11 @@ Expected of_linear(std::int64_t others, std::int64_t input_bytes, std::int64_t o
           .write_bytes = 32 * output_bytes};
 }
 
-Call half(const char* op) {
-  return Call(op)
-      .in("X", fp32, {4, 16})
-      .list("W_prepack", {tensor(fp32, {8, 16}), tensor(fp32, {8})})
-      .out(fp32, {4, 8});
-}
+Call half(const char* op) { return Call(op, "(X fp32 4x16, W_prepack [fp32 8x16; fp32 8]) -> fp32 4x8"); }
 
 // 6 channels to 4 in 2 groups, 3 x 3, 5 x 5 positions: 100 outputs of 27 MACs; weight 108 bytes, no bias.
 Call convolution(const char* op, const char* weight = "packed_weight") {
-  return Call(op).in("qx", uint8, {1, 6, 7, 7}).list(weight, {tensor(int8, {4, 3, 3, 3})}).out(uint8, {1, 4, 5, 5});
+  return Call(op, "(qx uint8 1x6x7x7)").list(weight, {tensor(int8, {4, 3, 3, 3})}).out(uint8, {1, 4, 5, 5});
 }
 
 Expected of_convolution(std::int64_t others) {
@@ -37,59 +32,46 @@ Expected of_convolution(std::int64_t others) {
 
 // 4 channels to 6 in 2 groups, 3 x 3: each of 100 inputs meets 27 weights.
 CostCase transposed(const char* op) {
-  return {Call(op)
-              .in("qx", uint8, {1, 4, 5, 5})
-              .list("packed_weight", {tensor(int8, {4, 3, 3, 3})})
-              .out(uint8, {1, 6, 7, 7}),
+  return {Call(op, "(qx uint8 1x4x5x5, packed_weight [int8 4x3x3x3]) -> uint8 1x6x7x7"),
           {.macs = 2700, .int_ops = 5400 + 294, .read_bytes = 100 + 108, .write_bytes = 294}};
 }
 
 Call with_options(Call call, const char* fused) {
   call.scalar("post_op_name", fused).scalar("attr", "none");
-  return call.none("unary_post_op").none("binary_post_op").none("unary_attr").none("binary_attr");
+  return call.none("unary_post_op").with("(binary_post_op none, unary_attr none, binary_attr none)");
 }
 
 CostCase onednn_convolution(const char* op) {
-  return {with_options(Call(op)
-                           .in("qx", uint8, {1, 6, 7, 7})
-                           .in("qw", int8, {4, 3, 3, 3})
-                           .in("bias", fp32, {4})
-                           .out(uint8, {1, 4, 5, 5}),
-                       "relu"),
+  return {with_options(Call(op, "(qx uint8 1x6x7x7, qw int8 4x3x3x3, bias fp32 4) -> uint8 1x4x5x5"), "relu"),
           {.macs = 2700, .int_ops = 5400 + 300, .read_bytes = 294 + 108 + 16, .write_bytes = 100}};
 }
 
 CostCase per_element(const char* op, std::int64_t each) {
-  return {Call(op).in("qa", uint8, {4, 8}).out(uint8, {4, 8}),
-          {.int_ops = each * 32, .read_bytes = 32, .write_bytes = 32}};
+  return {Call(op, "(qa uint8 4x8) -> uint8 4x8"), {.int_ops = each * 32, .read_bytes = 32, .write_bytes = 32}};
 }
 
 CostCase quantize(const char* op, std::int64_t each) {
-  return {Call(op).in("self", fp32, {4, 8}).out(int8, {4, 8}),
-          {.flops = each * 32, .read_bytes = 128, .write_bytes = 32}};
+  return {Call(op, "(self fp32 4x8) -> int8 4x8"), {.flops = each * 32, .read_bytes = 128, .write_bytes = 32}};
 }
 
 // The mask says, in a byte each, what was clamped.
 CostCase fake(const char* op, std::int64_t each) {
-  return {Call(op).in("self", fp32, {4, 8}).out(fp32, {4, 8}).out(boolean, {4, 8}),
+  return {Call(op, "(self fp32 4x8) -> fp32 4x8, boolean 4x8"),
           {.flops = each * 32, .read_bytes = 128, .write_bytes = 128 + 32}};
 }
 
 CostCase copied(const char* op) {
-  return {Call(op).in("self", int8, {4, 8}).out(uint8, {4, 8}), {.read_bytes = 32, .write_bytes = 32}};
+  return {Call(op, "(self int8 4x8) -> uint8 4x8"), {.read_bytes = 32, .write_bytes = 32}};
 }
 
-CostCase free_of_cost(const char* op) { return {Call(op).in("self", uint8, {4, 8}).out(fp64, {4}), {}}; }
+CostCase free_of_cost(const char* op) { return {Call(op, "(self uint8 4x8) -> fp64 4"), {}}; }
 
 // 5 steps of 2 sequences, 4 features to 8 in two directions and two layers: the second takes 16.
 CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std::int64_t each) {
   const std::int64_t weights = 2 * gates * 8 * ((4 + 8) + (16 + 8));
-  return {Call(op)
-              .in("input", fp32, {5, 2, 4})
+  return {Call(op, "(input fp32 5x2x4)")
               .list("hx", std::vector<TensorDesc>(static_cast<std::size_t>(states), tensor(fp32, {4, 2, 8})))
-              .scalar("num_layers", 2)
-              .scalar("bidirectional", true)
-              .out(fp32, {5, 2, 16}),
+              .with("(num_layers=2, bidirectional=true) -> fp32 5x2x16"),
           {.macs = 10 * weights,
            .flops = each * 10 * 32,
            .int_ops = 20 * weights,
@@ -100,12 +82,12 @@ CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std:
 // 12 indices into 100 rows of 16, in 4 bags where there are any: 192 elements. A row has 16 or 8 bytes, and its scale
 // and offset in 8 or 4.
 CostCase lookup(const char* op, std::int64_t each, std::int64_t row) {
-  return {Call(op).list("weight", {tensor(uint8, {100, 16})}).in("indices", int64, {12}).out(fp32, {12, 16}),
+  return {Call(op, "(weight [uint8 100x16], indices int64 12) -> fp32 12x16"),
           {.flops = each * 192, .read_bytes = 12 * row + 96, .write_bytes = 768}};
 }
 
 CostCase bags(const char* op, std::int64_t row, bool weights) {
-  Call call = Call(op).list("weight", {tensor(uint8, {100, 16})}).in("indices", int64, {12}).in("offsets", int64, {4});
+  Call call = Call(op, "(weight [uint8 100x16], indices int64 12, offsets int64 4)");
   if (weights) call = call.in("per_sample_weights", fp32, {12});
   return {
       call.out(fp32, {4, 16}),
@@ -121,10 +103,7 @@ const std::vector<CostCase> kCases = {
     bags("quantized::embedding_bag_byte_rowwise_offsets", 24, true),
     bags("quantized::embedding_bag_4bit_rowwise_offsets", 12, false),
     // No row is read twice.
-    {Call("quantized::embedding_byte")
-         .list("weight", {tensor(uint8, {5, 16})})
-         .in("indices", int64, {12})
-         .out(fp32, {12, 16}),
+    {Call("quantized::embedding_byte(weight [uint8 5x16], indices int64 12) -> fp32 12x16"),
      {.flops = 384, .read_bytes = 5 * 24 + 96, .write_bytes = 768}},
 
     {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
@@ -161,19 +140,15 @@ const std::vector<CostCase> kCases = {
     transposed("quantized::conv_transpose2d"),
     transposed("quantized::conv_transpose3d"),
 
-    {with_options(Call("onednn::qlinear_pointwise")
-                      .in("qx", uint8, {4, 16})
-                      .in("qw", int8, {16, 8})
-                      .in("w_scale", fp32, {8})
-                      .none("bias")
-                      .out(uint8, {4, 8}),
-                  "none"),
+    {with_options(
+         Call("onednn::qlinear_pointwise(qx uint8 4x16, qw int8 16x8, w_scale fp32 8, bias none) -> uint8 4x8"),
+         "none"),
      {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128 + 32, .write_bytes = 32}},
     onednn_convolution("onednn::qconv_pointwise"),
     onednn_convolution("onednn::qconv1d_pointwise"),
     onednn_convolution("onednn::qconv2d_pointwise"),
     onednn_convolution("onednn::qconv3d_pointwise"),
-    {Call("quantized::matmul").in("qa", uint8, {4, 16}).in("qb", uint8, {16, 8}).out(uint8, {4, 8}),
+    {Call("quantized::matmul(qa uint8 4x16, qb uint8 16x8) -> uint8 4x8"),
      {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128, .write_bytes = 32}},
     recurrent("aten::quantized_lstm", 4, 2, 30),
     recurrent("aten::quantized_gru", 3, 1, 23),
@@ -197,8 +172,7 @@ const std::vector<CostCase> kCases = {
     quantize("aten::quantize_per_tensor", 2),
     quantize("aten::quantize_per_channel", 2),
     quantize("aten::quantize_per_tensor_dynamic", 4),
-    {Call("aten::dequantize").in("self", uint8, {4, 8}).out(fp32, {4, 8}),
-     {.int_ops = 64, .read_bytes = 32, .write_bytes = 128}},
+    {Call("aten::dequantize(self uint8 4x8) -> fp32 4x8"), {.int_ops = 64, .read_bytes = 32, .write_bytes = 128}},
     copied("aten::int_repr"),
     copied("aten::_make_per_tensor_quantized_tensor"),
     copied("aten::_make_per_channel_quantized_tensor"),

@@ -21,11 +21,9 @@ CostCase gru_or_rnn(const char* op, std::int64_t gates, std::int64_t each) {
   const std::int64_t parameters = gates * 8 * (4 + 8 + 2);
   return {Call(op)
               .overload("input")
-              .in("input", fp32, {5, 2, 4})
-              .in("hx", fp32, {1, 2, 8})
+              .with("(input fp32 5x2x4, hx fp32 1x2x8)")
               .list("params", weights(gates, true))
-              .out(fp32, {5, 2, 8})
-              .out(fp32, {1, 2, 8}),
+              .with("-> fp32 5x2x8, fp32 1x2x8"),
           {.macs = kSteps * gates * 8 * (4 + 8),
            .flops = 2 * kSteps * gates * 8 * (4 + 8) + each * kSteps * 8,
            .read_bytes = 160 + 64 + parameters * 4,
@@ -50,17 +48,12 @@ CostCase cell(const char* op, std::int64_t gates, std::int64_t states, std::int6
 
 CostCase cudnn(int mode, std::int64_t gates, std::int64_t each) {
   const std::int64_t parameters = gates * 8 * (4 + 8 + 2);
-  return {Call("aten::_cudnn_rnn")
-              .in("input", fp32, {5, 2, 4})
+  return {Call("aten::_cudnn_rnn(input fp32 5x2x4)")
               .list("weight", weights(gates, true))
               .in("weight_buf", fp32, {parameters})
-              .in("hx", fp32, {1, 2, 8})
-              .none("cx")
+              .with("(hx fp32 1x2x8, cx none)")
               .scalar("mode", mode)
-              .out(fp32, {5, 2, 8})
-              .out(fp32, {1, 2, 8})
-              .out(fp32, {0})
-              .out(uint8, {1000})
+              .with("-> fp32 5x2x8, fp32 1x2x8, fp32 0, uint8 1000")
               .out(fp32, {parameters}),
           {.macs = kSteps * gates * 8 * (4 + 8),
            .flops = 2 * kSteps * gates * 8 * (4 + 8) + each * kSteps * 8,
@@ -70,42 +63,23 @@ CostCase cudnn(int mode, std::int64_t gates, std::int64_t each) {
 
 const std::vector<CostCase> kCases = {
     // Two layers in two directions, without biases: the second layer takes 16 features.
-    {Call("aten::lstm")
-         .overload("input")
-         .in("input", fp32, {5, 2, 4})
-         .list("hx", {tensor(fp32, {4, 2, 8}), tensor(fp32, {4, 2, 8})})
-         .list("params", {tensor(fp32, {32, 4}), tensor(fp32, {32, 8}), tensor(fp32, {32, 4}), tensor(fp32, {32, 8}),
-                          tensor(fp32, {32, 16}), tensor(fp32, {32, 8}), tensor(fp32, {32, 16}), tensor(fp32, {32, 8})})
-         .out(fp32, {5, 2, 16})
-         .out(fp32, {4, 2, 8})
-         .out(fp32, {4, 2, 8}),
+    {Call("aten::lstm.input(input fp32 5x2x4, hx [fp32 4x2x8; fp32 4x2x8], params [fp32 32x4; fp32 32x8; fp32 32x4; "
+          "fp32 32x8; fp32 32x16; fp32 32x8; fp32 32x16; fp32 32x8]) -> fp32 5x2x16, fp32 4x2x8, fp32 4x2x8"),
      {.macs = kSteps * 32 * 2 * ((4 + 8) + (16 + 8)),
       .flops = 2 * kSteps * 32 * 2 * ((4 + 8) + (16 + 8)) + 22 * kSteps * 4 * 8,
       .read_bytes = 160 + 512 + 32 * 72 * 4,
       .write_bytes = 640 + 512}},
     // Packed: 8 rows are left of the 5 x 2. With biases 8 more for each unit.
-    {Call("aten::lstm")
-         .overload("data")
-         .in("data", fp32, {8, 4})
-         .in("batch_sizes", int64, {5})
-         .list("hx", {tensor(fp32, {1, 2, 8}), tensor(fp32, {1, 2, 8})})
+    {Call("aten::lstm.data(data fp32 8x4, batch_sizes int64 5, hx [fp32 1x2x8; fp32 1x2x8])")
          .list("params", weights(4, true))
-         .out(fp32, {8, 8})
-         .out(fp32, {1, 2, 8})
-         .out(fp32, {1, 2, 8}),
+         .with("-> fp32 8x8, fp32 1x2x8, fp32 1x2x8"),
      {.macs = 8 * 32 * 12,
       .flops = 2 * 8 * 32 * 12 + 30 * 8 * 8,
       .read_bytes = 128 + 40 + 128 + 32 * 14 * 4,
       .write_bytes = 256 + 128}},
     // Projected to 3 outputs: the hidden state is 3 wide, the cell state 8.
-    {Call("aten::lstm")
-         .overload("input")
-         .in("input", fp32, {5, 2, 4})
-         .list("hx", {tensor(fp32, {1, 2, 3}), tensor(fp32, {1, 2, 8})})
-         .list("params", {tensor(fp32, {32, 4}), tensor(fp32, {32, 3}), tensor(fp32, {3, 8})})
-         .out(fp32, {5, 2, 3})
-         .out(fp32, {1, 2, 3})
-         .out(fp32, {1, 2, 8}),
+    {Call("aten::lstm.input(input fp32 5x2x4, hx [fp32 1x2x3; fp32 1x2x8], params [fp32 32x4; fp32 32x3; fp32 3x8]) -> "
+          "fp32 5x2x3, fp32 1x2x3, fp32 1x2x8"),
      {.macs = kSteps * (32 * 4 + 32 * 3 + 3 * 8),
       .flops = 2 * kSteps * (32 * 4 + 32 * 3 + 3 * 8) + 22 * kSteps * 8,
       .read_bytes = 160 + 24 + 64 + (128 + 96 + 24) * 4,
@@ -118,35 +92,15 @@ const std::vector<CostCase> kCases = {
     cell("aten::rnn_tanh_cell", 1, 1, 2 + 2),
     cell("aten::rnn_relu_cell", 1, 1, 2 + 2),
 
-    {Call("aten::mkldnn_rnn_layer")
-         .in("input", fp32, {5, 2, 4})
-         .in("weight0", fp32, {32, 4})
-         .in("weight1", fp32, {32, 8})
-         .in("weight2", fp32, {32})
-         .in("weight3", fp32, {32})
-         .in("hx_", fp32, {2, 8})
-         .in("cx_", fp32, {2, 8})
-         .scalar("mode", 2)
-         .scalar("has_biases", true)
-         .out(fp32, {5, 2, 8})
-         .out(fp32, {2, 8})
-         .out(fp32, {2, 8})
-         .out(fp32, {0}),
+    {Call("aten::mkldnn_rnn_layer(input fp32 5x2x4, weight0 fp32 32x4, weight1 fp32 32x8, weight2 fp32 32, weight3 "
+          "fp32 32, hx_ fp32 2x8, cx_ fp32 2x8, mode=2, has_biases=true) -> fp32 5x2x8, fp32 2x8, fp32 2x8, fp32 0"),
      {.macs = kSteps * 32 * 12,
       .flops = 2 * kSteps * 32 * 12 + 30 * kSteps * 8,
       .read_bytes = 160 + 32 * 14 * 4 + 128,
       .write_bytes = 320 + 128}},
     // Gradients of inputs and of weights.
-    {Call("aten::mkldnn_rnn_layer_backward")
-         .in("input", fp32, {5, 2, 4})
-         .in("weight1", fp32, {32, 4})
-         .in("weight2", fp32, {32, 8})
-         .in("hx_", fp32, {2, 8})
-         .in("grad_output", fp32, {5, 2, 8})
-         .scalar("mode", 2)
-         .out(fp32, {5, 2, 4})
-         .out(fp32, {32, 4})
-         .out(fp32, {32, 8}),
+    {Call("aten::mkldnn_rnn_layer_backward(input fp32 5x2x4, weight1 fp32 32x4, weight2 fp32 32x8, hx_ fp32 2x8, "
+          "grad_output fp32 5x2x8, mode=2) -> fp32 5x2x4, fp32 32x4, fp32 32x8"),
      {.macs = 2 * kSteps * 32 * 12,
       .flops = 4 * kSteps * 32 * 12 + 23 * kSteps * 8,
       .read_bytes = 160 + 32 * 12 * 4 + 64 + 320,
@@ -154,59 +108,27 @@ const std::vector<CostCase> kCases = {
     cudnn(0, 1, 2 + 2),
     cudnn(1, 1, 2 + 2),
     cudnn(3, 3, 17 + 6),
-    {Call("aten::_cudnn_rnn_backward")
-         .in("input", fp32, {5, 2, 4})
+    {Call("aten::_cudnn_rnn_backward(input fp32 5x2x4)")
          .list("weight", weights(4, false))
-         .in("weight_buf", fp32, {384})
-         .in("hx", fp32, {1, 2, 8})
-         .in("cx", fp32, {1, 2, 8})
-         .in("output", fp32, {5, 2, 8})
-         .in("grad_output", fp32, {5, 2, 8})
-         .scalar("mode", 2)
-         .in("reserve", uint8, {1000})
-         .out(fp32, {5, 2, 4})
-         .out(fp32, {1, 2, 8})
-         .out(fp32, {1, 2, 8})
+         .with("(weight_buf fp32 384, hx fp32 1x2x8, cx fp32 1x2x8, output fp32 5x2x8, grad_output fp32 5x2x8, mode=2, "
+               "reserve uint8 1000) -> fp32 5x2x4, fp32 1x2x8, fp32 1x2x8")
          .out_list(weights(4, false)),
      {.macs = 2 * kSteps * 32 * 12,
       .flops = 4 * kSteps * 32 * 12 + 23 * kSteps * 8,
       .read_bytes = 160 + 384 * 4 + 128 + 640 + 1000,
       .write_bytes = 160 + 128 + 384 * 4}},
 
-    {Call("aten::_thnn_fused_lstm_cell")
-         .in("input_gates", fp32, {2, 32})
-         .in("hidden_gates", fp32, {2, 32})
-         .in("cx", fp32, {2, 8})
-         .in("input_bias", fp32, {32})
-         .in("hidden_bias", fp32, {32})
-         .out(fp32, {2, 8})
-         .out(fp32, {2, 8})
-         .out(fp32, {2, 32}),
+    {Call("aten::_thnn_fused_lstm_cell(input_gates fp32 2x32, hidden_gates fp32 2x32, cx fp32 2x8, input_bias fp32 32, "
+          "hidden_bias fp32 32) -> fp32 2x8, fp32 2x8, fp32 2x32"),
      {.flops = 30 * 16, .read_bytes = 512 + 64 + 256, .write_bytes = 128 + 256}},
-    {Call("aten::_thnn_fused_lstm_cell_backward_impl")
-         .in("grad_hy", fp32, {2, 8})
-         .none("grad_cy")
-         .in("cx", fp32, {2, 8})
-         .in("cy", fp32, {2, 8})
-         .in("workspace", fp32, {2, 32})
-         .out(fp32, {2, 32})
-         .out(fp32, {2, 8}),
+    {Call("aten::_thnn_fused_lstm_cell_backward_impl(grad_hy fp32 2x8, grad_cy none, cx fp32 2x8, cy fp32 2x8, "
+          "workspace fp32 2x32) -> fp32 2x32, fp32 2x8"),
      {.flops = 23 * 16, .read_bytes = 192 + 256, .write_bytes = 256 + 64}},
-    {Call("aten::_thnn_fused_gru_cell")
-         .in("input_gates", fp32, {2, 24})
-         .in("hidden_gates", fp32, {2, 24})
-         .in("hx", fp32, {2, 8})
-         .none("input_bias")
-         .none("hidden_bias")
-         .out(fp32, {2, 8})
-         .out(fp32, {2, 40}),
+    {Call("aten::_thnn_fused_gru_cell(input_gates fp32 2x24, hidden_gates fp32 2x24, hx fp32 2x8, input_bias none, "
+          "hidden_bias none) -> fp32 2x8, fp32 2x40"),
      {.flops = 17 * 16, .read_bytes = 384 + 64, .write_bytes = 64 + 320}},
-    {Call("aten::_thnn_fused_gru_cell_backward")
-         .in("grad_hy", fp32, {2, 8})
-         .in("workspace", fp32, {2, 40})
-         .out(fp32, {2, 24})
-         .out(fp32, {2, 24})
-         .out(fp32, {2, 8}),
+    {Call("aten::_thnn_fused_gru_cell_backward(grad_hy fp32 2x8, workspace fp32 2x40) -> fp32 2x24, fp32 2x24, fp32 "
+          "2x8"),
      {.flops = 16 * 16, .read_bytes = 64 + 320, .write_bytes = 384 + 64}},
 };
 
@@ -214,9 +136,7 @@ TEST(Recurrent, CostsAreAsWrittenOut) { check_family(recurrent_costs(), kCases);
 
 // An LSTM over T steps does what T cells do.
 TEST(Recurrent, ALayerIsItsUnrolledCell) {
-  const OpCall layer = Call("aten::lstm")
-                           .in("input", fp32, {5, 2, 4})
-                           .list("hx", {tensor(fp32, {1, 2, 8}), tensor(fp32, {1, 2, 8})})
+  const OpCall layer = Call("aten::lstm(input fp32 5x2x4, hx [fp32 1x2x8; fp32 1x2x8])")
                            .list("params", weights(4, true))
                            .out(fp32, {5, 2, 8});
   const OpCall step = cell("aten::lstm_cell", 4, 2, 30).call;

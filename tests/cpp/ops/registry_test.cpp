@@ -40,6 +40,15 @@ TEST(Registry, WhatIsNotPlainArithmeticHasASource) {
   }
 }
 
+TEST(Registry, FormulasSayHowManyOperationsTheyTake) {
+  EXPECT_EQ(operations_in("x"), 0);
+  EXPECT_EQ(operations_in("min(max(x + 3, 0), 6) / 6"), 4);
+  EXPECT_EQ(operations_in("1 / (1 + exp(-x))"), 4);
+  EXPECT_EQ(operations_in("x < -l or x > l ? x / 3 : 1/2"), 3);
+  EXPECT_EQ(operations_in("x / 2, one function"), std::nullopt);
+  EXPECT_EQ(operations_in("as xlogy"), std::nullopt);
+}
+
 TEST(Registry, FindsTheInPlaceForm) {
   ASSERT_NE(find_cost("aten::addmm"), nullptr);
   EXPECT_EQ(find_cost("aten::addmm_"), find_cost("aten::addmm"));
@@ -49,7 +58,7 @@ TEST(Registry, FindsTheInPlaceForm) {
 }
 
 TEST(Registry, TraitsStandInForAMissingLine) {
-  const auto call = [](Trait trait) { return Call("mylib::op").trait(trait).in("self", fp32, {4, 8}).out(fp32, {4}); };
+  const auto call = [](Trait trait) { return Call("mylib::op").trait(trait).with("(self fp32 4x8) -> fp32 4"); };
   EXPECT_EQ(cost_of(call(Trait::none)), std::nullopt);
   EXPECT_EQ(cost_of(call(Trait::view)), Work{});
   EXPECT_EQ(cost_of(call(Trait::view_copy))->flops(), 0);
@@ -60,13 +69,9 @@ TEST(Registry, TraitsStandInForAMissingLine) {
 }
 
 TEST(Registry, ALineWinsOverATrait) {
-  EXPECT_EQ(cost_of(Call("aten::mm")
-                        .trait(Trait::pointwise)
-                        .in("self", fp32, {4, 16})
-                        .in("mat2", fp32, {16, 8})
-                        .out(fp32, {4, 8}))
-                ->macs,
-            512);
+  EXPECT_EQ(
+      cost_of(Call("aten::mm").trait(Trait::pointwise).with("(self fp32 4x16, mat2 fp32 16x8) -> fp32 4x8"))->macs,
+      512);
 }
 
 TEST(Registry, TheLineDeclaresWhatMayBeRead) {
@@ -75,14 +80,14 @@ TEST(Registry, TheLineDeclaresWhatMayBeRead) {
   };
   const OpCost declares{"mylib::op", reads_dim, 2, nullptr, "dim", "", ""};
   const OpCost forgets{"mylib::op", reads_dim, 2, nullptr, "", "", ""};
-  const OpCall call = Call("mylib::op").scalar("dim", 5);
+  const OpCall call = Call("mylib::op(dim=5)");
   EXPECT_EQ(cost_of(call, &declares)->flops(), 10);
   EXPECT_TRUE(call.declared_scalars.empty());
   EXPECT_THROW(cost_of(call, &forgets), std::logic_error);
 }
 
 TEST(Registry, ImplausibleCostsThrow) {
-  const OpCall call = Call("mylib::op").in("self", fp32, {4}).out(fp32, {4});
+  const OpCall call = Call("mylib::op(self fp32 4) -> fp32 4");
   const OpCost negative{"mylib::op", per_output, -1, nullptr, "", "", ""};
   EXPECT_THROW(cost_of(call, &negative), std::logic_error);
   constexpr auto more_causal_than_dense = [](const OpCall& op, std::int64_t, Work& work) {
@@ -98,8 +103,7 @@ TEST(Registry, WithoutASizeThereIsNoCost) {
   };
   EXPECT_EQ(cost_of(matmul(5))->macs, 30);
   EXPECT_THROW(cost_of(matmul(TensorDesc::kUnknown)), std::domain_error);
-  OpCall pool =
-      Call("aten::max_pool2d").in("self", fp32, {1, 1, 4, 4}).scalar("kernel_size", {2, 2}).out(fp32, {1, 1, 2, 2});
+  OpCall pool = Call("aten::max_pool2d(self fp32 1x1x4x4, kernel_size=[2,2]) -> fp32 1x1x2x2");
   pool.arguments.at(1).unknown = true;
   EXPECT_THROW(cost_of(pool), std::domain_error);
   // What is free is so whatever its sizes.
@@ -108,8 +112,7 @@ TEST(Registry, WithoutASizeThereIsNoCost) {
 }
 
 TEST(Registry, DeclaredScalarsGivenBeforehandAreEnough) {
-  OpCall call =
-      Call("aten::max_pool2d").in("self", fp32, {1, 1, 4, 4}).scalar("kernel_size", {2, 2}).out(fp32, {1, 1, 2, 2});
+  OpCall call = Call("aten::max_pool2d(self fp32 1x1x4x4, kernel_size=[2,2]) -> fp32 1x1x2x2");
   call.declared_scalars = find_cost("aten::max_pool2d")->scalars;
   EXPECT_EQ(cost_of(call)->flops(), 16);
 }

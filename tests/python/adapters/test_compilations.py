@@ -1,7 +1,5 @@
 """What torch.compile notices of a profile, nothing, and what a block says of compiled code that runs in it once."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

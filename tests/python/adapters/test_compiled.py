@@ -1,7 +1,5 @@
 """torch.compile: work by module from the eager model, time of the compiled run, and nothing compiled anew."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

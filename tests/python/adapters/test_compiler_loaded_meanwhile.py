@@ -1,7 +1,5 @@
 """torch's compiler is first imported in the middle of a profile: each case in a process of its own, forked before."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """count() where tensors hold no data: on the meta device, fake, or some of both. The user does not have to say so."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 

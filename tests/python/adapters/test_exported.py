@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torchvision
 from given_roofs import profiler, roofs
+from models import vision
 from torch import nn
 
 import roofprof
@@ -192,8 +192,9 @@ def test_a_compiled_graph_is_not_compiled_anew():
 
 
 @pytest.mark.slow
+@pytest.mark.integration
 def test_resnet_exported(uninitialised):
-    model = torchvision.models.resnet18().eval()
+    model = vision("resnet18")().eval()
     image = torch.randn(1, 3, 64, 64)
     plain = facts(roofprof.count(model, image))
     assert facts(roofprof.count(torch.export.export(model, (image,)), image)) == plain

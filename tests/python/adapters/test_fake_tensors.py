@@ -1,7 +1,5 @@
 """FakeTensor: the same counts as real tensors, in the first call of an op and in those that its cache answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

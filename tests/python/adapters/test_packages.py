@@ -1,7 +1,5 @@
 """AOTInductor packages: compiled code that no model is left of. Making one takes a C++ compiler and its time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from compiled_models import LINEAR, Net, x

@@ -1,7 +1,5 @@
 """Traced and scripted models cost what they cost in Python."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from models import Gpt2, LeNet, Llama

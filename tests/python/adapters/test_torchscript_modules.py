@@ -1,13 +1,11 @@
 """TorchScript, module by module: what the eager model has, from every way to make and to call it."""
 
-from __future__ import annotations
-
 import io
 
 import pytest
 import script_models
 import torch
-import torchvision
+from models import ResNet, named, vision
 from script_models import figures, scripted
 from torch import nn
 
@@ -53,7 +51,8 @@ def encoder():
 
 
 MODELS = {
-    "resnet18": (torchvision.models.resnet18, lambda: torch.rand(1, 3, 64, 64)),
+    "resnet": (ResNet, lambda: torch.rand(1, 3, 16, 16)),
+    "resnet18": (vision("resnet18"), lambda: torch.rand(1, 3, 64, 64)),
     "transformer": (script_models.Transformer, lambda: torch.randint(50, (2, 10))),
     "torch's encoder": (encoder, lambda: torch.rand(2, 5, 32)),
     "recurrent": (script_models.Recurrent, lambda: torch.rand(5, 2, 8)),
@@ -62,7 +61,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", named(MODELS, "resnet18"))
 def test_every_module_has_the_eager_model_s_figures(name, way):
     make, make_input = MODELS[name]
     model, x = make().eval(), make_input()
@@ -139,7 +138,7 @@ def test_forks_belong_to_their_modules():
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", named(MODELS, "resnet18"))
 def test_blocks_have_the_same_work_in_every_row(name, way):
     make, make_input = MODELS[name]
     model, x = make().eval(), make_input()
@@ -158,7 +157,7 @@ def test_blocks_have_the_same_work_in_every_row(name, way):
             assert found.coverage.uncalled_modules == []
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", named(MODELS, "resnet18"))
 def test_timed_runs_time_every_module(name):
     make, make_input = MODELS[name]
     model, x = make().eval(), make_input()

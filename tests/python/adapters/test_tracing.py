@@ -1,7 +1,5 @@
 """What is dispatched on tensors without data in a call that has some: shapes and graphs, and no work of the call."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch._dynamo  # first imported inside of a call it would compile the hooks

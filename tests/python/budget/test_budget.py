@@ -1,7 +1,5 @@
 """Budgets: what they may hold, which reports break them, the command and its exit codes."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

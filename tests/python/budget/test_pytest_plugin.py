@@ -1,7 +1,5 @@
 """The pytest fixture: what it checks, what a failed test shows, and that it costs nothing where nobody asks for it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Steps of a loop with a real Accelerator: what is counted, what its trackers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -16,6 +14,8 @@ import roofprof
 accelerate = pytest.importorskip("accelerate")
 
 from roofprof.callbacks.accelerate import profile_steps  # noqa: E402
+
+pytestmark = pytest.mark.integration
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

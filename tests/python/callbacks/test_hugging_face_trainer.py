@@ -1,7 +1,5 @@
 """The callback in a real Trainer: what it counts, what the trainer's loggers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from given_roofs import roofs
@@ -13,6 +11,8 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from roofprof.callbacks.huggingface import RooflineCallback  # noqa: E402
+
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture

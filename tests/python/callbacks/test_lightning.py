@@ -1,7 +1,5 @@
 """The callback in a real Trainer of Lightning's: what it counts, what loggers then hold, and that nothing is left."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys
@@ -27,7 +25,7 @@ lightning = pytest.importorskip("lightning.pytorch")
 
 from roofprof.callbacks.lightning import RooflineCallback  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 
 class Training(lightning.LightningModule):

@@ -1,7 +1,5 @@
 """Reports in experiment trackers, read back with the trackers' own packages."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics
@@ -15,6 +13,8 @@ from trackers import FORWARD_MACS, Classifier, tensorboard_events
 import roofprof
 from roofprof.callbacks._shared import FIGURES, PREFIX, scalars
 from roofprof.callbacks.loggers import log_report
+
+pytestmark = pytest.mark.integration
 
 X = torch.rand(4, 6)
 

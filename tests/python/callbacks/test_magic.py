@@ -1,7 +1,5 @@
 """The magics in a real shell of IPython's: what they count, show and keep, and that nothing is left."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -19,6 +17,8 @@ pytest.importorskip("IPython")
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+
+pytestmark = pytest.mark.integration
 
 SETUP = """
 import torch

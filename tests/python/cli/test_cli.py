@@ -1,7 +1,5 @@
 """The shell as its users call it: results on stdout, one clear sentence and exit code 2 where something is wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

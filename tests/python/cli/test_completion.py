@@ -1,7 +1,5 @@
 """The script of ``roofprof completion``, read by the shells themselves."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -10,6 +8,8 @@ import pytest
 
 from roofprof.cli import completion, main
 from roofprof.cli.shared import TABLES
+
+pytestmark = pytest.mark.integration
 
 pytest.importorskip("shtab")
 

@@ -1,7 +1,5 @@
 """``roofprof doctor``: on any machine, and on a simulated one, in processes of their own as users start it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

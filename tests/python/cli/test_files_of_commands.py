@@ -1,7 +1,5 @@
 """The files of every command: what it reads stays as it is, and each that it writes is one of its own."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

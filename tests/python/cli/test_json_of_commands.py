@@ -1,7 +1,5 @@
 """What ``--json FILE`` of commands whose result is no report has, beside the report itself."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path
@@ -51,8 +49,8 @@ def test_check(report, capsys):
     assert stored("check") == {"kept": True, "checked": 1, "broken": [], "remarks": []}
 
 
+@pytest.mark.integration
 def test_plot(report):
-    pytest.importorskip("matplotlib")
     assert main(["plot", "r.json", "-o", "r.svg", "--json", "x.json"]) == 0
     found = stored("roofline")
     assert found["before"] is None
@@ -80,8 +78,8 @@ def test_trace(report):
     assert all(row["path"] in {"(outside)", "(optimizer)"} for row in outside)
 
 
+@pytest.mark.integration
 def test_html(report):
-    pytest.importorskip("plotly")
     assert main(["html", "r.json", "--json", "x.json"]) == 0
     found = stored("page")
     shown = Path("r.html").read_text()

@@ -1,7 +1,5 @@
 """Help reads as a manual: what stands in it can be typed, and nothing of it needs torch."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -12,6 +12,8 @@ import pytest
 from roofprof.cli import main
 from roofprof.cli.rewriting import TOOLS, migrated, names_of
 
+pytestmark = pytest.mark.integration
+
 
 def change(source: str) -> tuple[str, list[tuple[int, str]]]:
     migration = migrated(source.encode())

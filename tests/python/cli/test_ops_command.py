@@ -1,7 +1,5 @@
 """`roofprof ops` and the page that tells how to add a line: both are held to the tables themselves."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

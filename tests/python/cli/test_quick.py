@@ -1,7 +1,5 @@
 """What needs no torch does not load it; any import of the package may be the first."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

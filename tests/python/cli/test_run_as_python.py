@@ -1,7 +1,5 @@
 """``roofprof run`` runs a program as Python does: what the program sees of itself, and the order of its end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

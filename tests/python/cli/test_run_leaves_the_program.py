@@ -1,7 +1,5 @@
 """``roofprof run`` and compiled code: as many compilations as in the plain program, and nothing is left in it."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -76,12 +74,13 @@ print([len(frames), dict(counters["frames"]), dict(counters["stats"]), dict(coun
 """
 KINDS = [
     "wrapped(Net())",
-    "wrapped(nn.Sequential(nn.Linear(8, 8)))",
-    "wrapped(nn.Linear(8, 8))",
     "wrapped(Broken())",
-    "in_place(Net())",
     "in_place(nn.Sequential(nn.Linear(8, 8)))",
     "in_parts(Net())",
+    # Each of the two ways with a model that the other has above.
+    pytest.param("wrapped(nn.Sequential(nn.Linear(8, 8)))", marks=pytest.mark.slow),
+    pytest.param("wrapped(nn.Linear(8, 8))", marks=pytest.mark.slow),
+    pytest.param("in_place(Net())", marks=pytest.mark.slow),
 ]
 
 

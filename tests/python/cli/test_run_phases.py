@@ -1,7 +1,5 @@
 """The window of ``roofprof run`` is of one phase, and its report is there as soon as it is complete."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

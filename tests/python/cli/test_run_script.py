@@ -1,7 +1,5 @@
 """``roofprof run``: programs as they are, and the figures of a window of their steps."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

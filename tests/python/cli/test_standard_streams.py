@@ -1,7 +1,5 @@
 """``-`` in place of a file: what it prints is what the file has, what it reads is what the file says."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from given_roofs import profiler
+from models import named
 from scaled_reports import scaled_report
 from torch import nn
 
@@ -69,10 +68,8 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", named(WRITERS, "migrate"))
 def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbinary):
-    if name == "migrate":
-        pytest.importorskip("libcst")
     options = WRITERS[name]
     assert main([*options, "x"]) == 0
     assert capsysbinary.readouterr().out or name == "trace"  # a table or text
@@ -95,7 +92,7 @@ def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbin
         (["compare", "r.json", "r.json"], ["compare", "r.json", "-"]),
         (["check", "r.json", "--budget", "b.toml"], ["check", "-", "--budget", "b.toml"]),
         (["predict", "r.json", "--all"], ["predict", "-", "--all"]),
-        (["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"]),
+        pytest.param(["html", "r.json", "-o", "x"], ["html", "-", "-o", "y"], marks=pytest.mark.integration),
         (["trace", "r.json", "-o", "x.svg"], ["trace", "-", "-o", "y.svg"]),
         (["merge", "rank0.json", "rank1.json"], ["merge", "-", "rank1.json"]),
         (["merge", "rank1.json", "rank0.json", "--by", "rank"], ["merge", "rank1.json", "-", "--by", "rank"]),

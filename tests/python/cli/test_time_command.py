@@ -1,7 +1,5 @@
 """``roofprof time``: results on stdout, files, one clear sentence where something is wrong."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -72,12 +70,16 @@ def test_inputs_of_any_kind(shell):
 
 
 def test_a_sweep(shell):
-    code, out, err = shell(*MLP, "--batch", "4,1,2", "--json", "s.json", "--plot", "s.png")
+    code, out, _ = shell(*MLP, "--batch", "4,1,2", "--json", "s.json")
     assert code == 0
     sweep = LatencySweep.from_json("s.json")
     assert sweep.batches == [1, 2, 4]
     assert out == f"{sweep}\n"
-    assert "drawn in s.png" in err
+
+
+@pytest.mark.integration
+def test_the_picture_of_a_sweep(shell):
+    assert "drawn in s.png" in shell(*MLP, "--batch", "4,1,2", "--plot", "s.png")[2]
 
 
 @pytest.mark.parametrize("inputs", ["batch", "batch_of"])

@@ -1,7 +1,5 @@
 """Profiles on a simulated GPU, from Python: what tests/cpp/profiler_device does from C++. Nothing here was measured."""
 
-from __future__ import annotations
-
 import pytest
 from simulated_gpu import BACKWARD_NS, FAKES, GEMM_BYTES, GEMM_NS, UPDATE_NS, simulated
 

@@ -1,7 +1,5 @@
 """The GPU acceptance, as far as that goes without a GPU: closed forms, tolerances, results put together."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

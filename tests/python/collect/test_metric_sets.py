@@ -4,8 +4,6 @@ What is expected was picked by hand from the names that the library lists for ea
 program of ours opens it, as torch has another one loaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 PROGRAM = BUILD / "cmake" / "tests" / "cpp" / "metric_sets_of"
-# What `make test` fetches; ROOFPROF_TEST_CUPTI names another copy of CUPTI 13.0.
+# What `make test-integrations` fetches; ROOFPROF_TEST_CUPTI names another copy of CUPTI 13.0.
 FETCHED = BUILD / "cupti-13.0" / "nvidia" / "cu13" / "lib" / "libcupti.so.13"
 LIBRARY = Path(os.environ.get("ROOFPROF_TEST_CUPTI", FETCHED))
 
@@ -67,7 +67,9 @@ def resolved():
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM.name} is not built: `make test` does, where CUPTI's headers are")
     if not LIBRARY.exists():
-        pytest.skip(f"there is no CUPTI 13.0 in {LIBRARY.parent}: `make test` fetches it, where there is a network")
+        pytest.skip(
+            f"there is no CUPTI 13.0 in {LIBRARY.parent}: `make test-integrations` fetches it, where there is a network"
+        )
     # The address sanitizer and the library do not go together; nothing of the caller's is to be loaded with it.
     environment = {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", "LD_LIBRARY_PATH"}}
     ran = subprocess.run([PROGRAM, LIBRARY], capture_output=True, text=True, check=False, timeout=1200, env=environment)

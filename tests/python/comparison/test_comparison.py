@@ -1,7 +1,5 @@
 """Two reports beside each other: what changed, what came, went and was renamed, what else differs."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Changes of time: false alarms and power on simulated pairs of reports, exact values of the test."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """`benchmarks/peers.py`: how it judges, with tools made for it; and that no cell of ours is wrong beside real ones."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -10,6 +8,8 @@ import fake_peers
 import pytest
 import torch
 from torch import nn
+
+pytestmark = pytest.mark.integration
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 

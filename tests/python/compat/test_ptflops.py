@@ -1,9 +1,6 @@
 """ptflops' replacement beside ptflops itself, and what that one counts twice, misses or breaks."""
 
-from __future__ import annotations
-
 import io
-import warnings
 
 import pytest
 import torch
@@ -20,11 +17,11 @@ from replacements import (
 from torch import nn
 from torch.nn import functional as F
 
-from roofprof.compat import ConventionWarning, _call
 from roofprof.compat import ptflops as ours
 from roofprof.compat.ptflops import get_model_complexity_info
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]
@@ -267,12 +264,6 @@ def test_figures_of_a_batch_are_those_of_one_image():
     assert figures(small_cnn(), (3, 9, 9), input_constructor=lambda shape: torch.rand(4, *shape))[0] == one
 
 
-@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 9, 9))])
-def test_torchscript_equals_its_module(convert):
-    model = small_cnn().eval()
-    assert figures(convert(model), (3, 9, 9)) == figures(model, (3, 9, 9))
-
-
 def test_what_the_original_misses():
     x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
     assert macs_of(lambda a, b: a @ b, torch.rand(1, 3, 4), torch.rand(5, 4, 2)) == 5 * 3 * 4 * 2
@@ -305,15 +296,6 @@ def test_the_models_own_exception_comes_through_and_nothing_stays(backend):
     with nothing_left_on(model), pytest.raises(KeyError, match="mine"):
         figures(model, (4,), backend=backend, custom_modules_hooks=rules)
     assert model.layer.__flops__ == 3
-
-
-def test_what_macs_are_is_said_once(monkeypatch):
-    monkeypatch.setattr(_call, "_warned", set())
-    with pytest.warns(ConventionWarning, match=r"roofprof\.count\(model, x\)\.total\.macs"):
-        figures(small_cnn(), (3, 9, 9))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        figures(small_cnn(), (3, 9, 9))
 
 
 def test_what_cannot_be_counted_is_said():

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import warnings
 
 import pytest
 import torch
 import torchvision
 from models import LeNet
+from replacements import TakesADict
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules import module as nn_module
 
-from roofprof.compat import ConventionWarning, _call
 from roofprof.compat import torchinfo as ours
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]
@@ -226,22 +225,6 @@ def test_calls_of_one_layer_on_several_sizes_share_all_of_its_work():
 # ---- inputs and outputs that the original refuses
 
 
-@dataclasses.dataclass
-class Output:
-    name: str
-    values: torch.Tensor
-
-
-class TakesADict(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(8, 16)
-
-    def forward(self, batch, *, scale=None):
-        x = self.layer(input=batch["points"])
-        return Output("out", x if scale is None else x @ scale)
-
-
 def test_a_dict_keywords_and_a_dataclass():
     batch = {"points": torch.rand(3, 8), "name": "left"}
     for options in (
@@ -312,25 +295,6 @@ def test_the_model_is_as_it_was(options):
     assert [dict(table) for table in tables] == hooks
 
 
-def test_the_models_own_exception_comes_through_and_nothing_stays():
-    class Raises(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-
-        def forward(self, x):
-            self.layer(x)
-            raise KeyError("mine")
-
-    model = Raises()
-    model.layer.eval()
-    hooks = len(nn_module._global_forward_hooks), len(nn_module._global_forward_pre_hooks)
-    with pytest.raises(KeyError, match="mine"):
-        quiet(model, input_size=(1, 4))
-    assert model.training and not model.layer.training
-    assert (len(nn_module._global_forward_hooks), len(nn_module._global_forward_pre_hooks)) == hooks
-
-
 def test_a_cached_call_is_used_until_it_is_forgotten():
     ours.clear_cached_forward_pass()
     first = quiet(nn.Linear(4, 5), input_size=(3, 4), cache_forward_pass=True)
@@ -338,15 +302,6 @@ def test_a_cached_call_is_used_until_it_is_forgotten():
     assert again.total_mult_adds == first.total_mult_adds
     ours.clear_cached_forward_pass()
     assert quiet(nn.Linear(4, 9), input_size=(3, 4), cache_forward_pass=True).total_mult_adds == 3 * 45
-
-
-def test_the_convention_is_told_once(monkeypatch):
-    monkeypatch.setattr(_call, "_warned", set())
-    with pytest.warns(ConventionWarning, match="mult-adds are MACs and one addition"):
-        quiet(nn.Linear(4, 5), input_size=(3, 4))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        quiet(nn.Linear(4, 5), input_size=(3, 4))
 
 
 def test_an_exported_graph_keeps_its_mode():

@@ -3,10 +3,7 @@
 torchstat 0.0.7 itself runs with no NumPy and pandas of today, so its functions are asked layer by layer.
 """
 
-from __future__ import annotations
-
 import inspect
-import warnings
 from collections import defaultdict
 
 import pytest
@@ -14,12 +11,11 @@ import torch
 import torchvision
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.modules import module as nn_module
 
-from roofprof.compat import ConventionWarning, _call
 from roofprof.compat.torchstat import ModelStat, report_format, stat
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]
@@ -185,23 +181,6 @@ def test_upsampling_counts_all_channels():
     assert rows(nn.Sequential(nn.Upsample(scale_factor=2)), (3, 4, 4))["0"].flops == 3 * 8 * 8
 
 
-class TakesADict(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(8, 16)
-
-    def forward(self, batch, *, scale=None):
-        x = self.layer(batch["points"])
-        return {"out": x if scale is None else x @ scale}
-
-
-def test_a_model_that_takes_a_dict_and_keywords():
-    batch = {"points": torch.rand(3, 8), "name": "left"}
-    found = rows(TakesADict(), inputs=batch, kwargs={"scale": torch.rand(16, 5)})
-    assert found["layer"].flops == 3 * 8 * 16 and found[""].flops == 3 * 16 * 5
-    stat(TakesADict(), None, inputs=batch)
-
-
 def test_double_precision_moves_twice_the_bytes():
     single, double = (
         rows(nn.Sequential(nn.Linear(4, 5).to(dtype)), (4,))["0"] for dtype in (torch.float, torch.double)
@@ -245,40 +224,6 @@ def test_what_makes_no_sense_is_refused(arguments, error):
 
 
 # ---- nothing is left behind
-
-
-def test_the_model_is_as_it_was():
-    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout())
-    model[1].eval()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    call = nn.Conv2d.__call__
-    rows(model, (3, 4, 4))
-    assert nn.Conv2d.__call__ is call
-    assert list(model.state_dict()) == list(before)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert [module.training for module in model.modules()] == [True, True, False, True]
-
-
-def test_the_models_own_exception_comes_through_and_nothing_stays():
-    class Raises(nn.Module):
-        def forward(self, x):
-            raise KeyError("mine")
-
-    model = Raises()
-    hooks = len(nn_module._global_forward_hooks)
-    with pytest.raises(KeyError, match="mine"):
-        stat(model, (3, 4, 4))
-    assert model.training and len(nn_module._global_forward_hooks) == hooks
-
-
-def test_the_convention_is_told_once(monkeypatch, capsys):
-    monkeypatch.setattr(_call, "_warned", set())
-    with pytest.warns(ConventionWarning, match="multiply-accumulates Flops"):
-        stat(nn.Sequential(nn.Linear(4, 5)), (4,))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        stat(nn.Sequential(nn.Linear(4, 5)), (4,))
-    assert "Total Flops: 20Flops" in capsys.readouterr().out
 
 
 def test_parameters_of_a_container_itself_have_a_row():

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import warnings
 
 import pytest
 import torch
 import torchvision
 from models import LeNet
 from torch import nn
-from torch.nn.modules import module as nn_module
 
-from roofprof.compat import ConventionWarning, _call
 from roofprof.compat.torchsummary import summary, summary_string
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
 ]
@@ -180,37 +178,3 @@ def test_torchscript_has_its_modules_lines(convert):
 def test_what_makes_no_sense_is_refused(arguments, error):
     with pytest.raises(error):
         summary(*arguments)
-
-
-# ---- nothing is left behind
-
-
-def test_the_model_is_as_it_was():
-    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout())
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    random = torch.get_rng_state()
-    lines(model, (3, 4, 4))
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(module.training for module in model.modules()) and torch.equal(random, torch.get_rng_state())
-
-
-def test_the_models_own_exception_comes_through_and_nothing_stays():
-    class Raises(nn.Module):
-        def forward(self, x):
-            raise KeyError("mine")
-
-    model = Raises()
-    hooks = len(nn_module._global_forward_hooks)
-    with pytest.raises(KeyError, match="mine"):
-        summary(model, (3, 4, 4))
-    assert model.training and len(nn_module._global_forward_hooks) == hooks
-
-
-def test_the_convention_is_told_once(monkeypatch, capsys):
-    monkeypatch.setattr(_call, "_warned", set())
-    with pytest.warns(ConventionWarning, match="peak_memory"):
-        summary(nn.Linear(4, 5), (4,))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        summary(nn.Linear(4, 5), (4,))
-    assert capsys.readouterr().out.count("Linear-1") == 2

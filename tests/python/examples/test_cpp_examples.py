@@ -1,7 +1,5 @@
 """examples/cpp, built against the installed package: what the programs print and write, beside Python's own count."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

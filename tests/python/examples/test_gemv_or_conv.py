@@ -1,7 +1,5 @@
 """examples/gemv_or_conv.py on the CPU: what it predicts and prints, against figures by hand."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

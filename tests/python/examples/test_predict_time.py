@@ -1,7 +1,5 @@
 """examples/predict_time.py: the published figures of its cases, and what roofprof prints beside them."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,8 +1,6 @@
 """The recipes of docs/recipes.md: what their models count, against closed forms and torch's own counter, and that the
 scripts run as they stand. Those whose package is not installed are left out."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import os
@@ -19,7 +17,7 @@ import roofprof
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
-# What `make test` puts beside the environment, as its requirements are not needed here.
+# What `make test-integrations` puts beside the environment, as its requirements are not needed here.
 BESIDE = ROOT / "build" / "torchdrive"
 NEEDS = {
     "perception": "torchdrive",
@@ -30,7 +28,7 @@ NEEDS = {
     "graph_network": "torch_geometric",
 }
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the packages' own
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore")]  # warnings are the packages' own
 
 
 @pytest.fixture

@@ -78,8 +78,8 @@ def test_batches_beyond_all_bounds():
     assert str(report.what_if(roofs(), batch=2**63 - 1))
 
 
+@pytest.mark.integration
 def test_roofs_that_no_axis_has_room_for(folder):
-    pytest.importorskip("matplotlib")
     for least in (5e-324, 1e-300, 1e300):
         report = profiler(nn.Linear(8, 4), ceilings=roofs({"fp32": least}, {"DRAM": (least, 0)})).run(torch.rand(2, 8))
         for kind in ("roofline", "time"):

@@ -1,7 +1,5 @@
 """A model that is given with its trace names rows and fills parameters where it is the one that was recorded, only."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,19 +1,16 @@
 """A call profiled live and its trace imported give the same work by module: traces recorded by the installed torch."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
 import torch
 import torch.nn.functional as F
+from models import ResNet, named, vision
 from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.checkpoint import checkpoint
 
 import roofprof
-
-torchvision = pytest.importorskip("torchvision")
 
 
 def recorded(call, path, **options):
@@ -102,8 +99,15 @@ class Checkpointed(nn.Module):
         return self.last(x)
 
 
+def vit():
+    import torchvision
+
+    return torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64), (torch.randn(2, 3, 32, 32),)
+
+
 def bert():
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     config = transformers.BertConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=100
     )
@@ -111,8 +115,9 @@ def bert():
 
 
 MODELS = {
-    "resnet50": lambda: (torchvision.models.resnet50(), (torch.randn(1, 3, 64, 64),)),
-    "vit": lambda: (torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64), (torch.randn(2, 3, 32, 32),)),
+    "resnet": lambda: (ResNet(), (torch.randn(1, 3, 16, 16),)),
+    "resnet50": lambda: (vision("resnet50")(), (torch.randn(1, 3, 64, 64),)),
+    "vit": vit,
     "bert": bert,
     "lstm": lambda: (Recurrent(), (torch.arange(20).reshape(2, 10),)),
     "unet": lambda: (UNet(), (torch.randn(1, 3, 32, 32),)),
@@ -126,7 +131,7 @@ def made(name):
     return (model, (), inputs) if isinstance(inputs, dict) else (model, inputs, {})
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", named(MODELS, "resnet50", "vit", "bert"))
 def test_a_forward(name, tmp_path):
     model, args, kwargs = made(name)
     model.eval()
@@ -143,7 +148,7 @@ def floating_sum(output):
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", named(MODELS, "resnet50", "vit", "bert"))
 def test_a_training_step(name, optimizer, tmp_path):
     """Forward, backward, recomputation and the optimizer's ops, each in its phase and module."""
     model, args, kwargs = made(name)

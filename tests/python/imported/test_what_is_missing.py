@@ -1,7 +1,5 @@
 """Traces that lack something, profilers that have no trace, and files that cannot be read or written."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

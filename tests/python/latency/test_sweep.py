@@ -365,8 +365,8 @@ def test_json_gives_the_same_again(tmp_path):
         LatencySweep.from_dict(stored["points"][0])
 
 
+@pytest.mark.integration
 def test_the_picture_has_latency_and_throughput_in_panels_of_their_own(tmp_path):
-    pytest.importorskip("matplotlib")
     figure = SATURATING.plot(tmp_path / "sweep.png")
     above, below = figure.axes
     assert "throughput" in above.get_ylabel()
@@ -381,8 +381,8 @@ def test_the_picture_has_latency_and_throughput_in_panels_of_their_own(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.pdf", "sweep.png", "sweep.svg"]
 
 
+@pytest.mark.integration
 def test_a_picture_without_quantiles_and_knee(tmp_path):
-    pytest.importorskip("matplotlib")
     points = tuple(replace(point, times_ns=point.times_ns[:2]) for point in SATURATING.points[:2])
     figure = LatencySweep(points, "").plot(tmp_path / "sweep.png")
     assert len(figure.axes[0].lines) == 1

@@ -1,7 +1,5 @@
 """Calls timed without an observer: how long, how often, and what they leave behind."""
 
-from __future__ import annotations
-
 import itertools
 import resource
 import time

@@ -4,8 +4,6 @@ torchvision states for each of its weights the GMACs at the weights' own input s
 number of parameters (`num_params`).
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision
@@ -15,7 +13,7 @@ from truths import assert_conserved, macs_by
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("uninitialised")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("uninitialised")]
 
 
 def weights_of(module, quick=None):

@@ -1,7 +1,5 @@
 """Every op of real models has a cost, forward and backward; the MACs of the forward are those that torch counts."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision
@@ -12,7 +10,7 @@ from truths import assert_conserved, observe
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 
 def flop_counters_macs(closure):

@@ -1,7 +1,5 @@
 """Hugging Face models, built from configurations, against the closed forms of their architectures."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
@@ -29,7 +27,7 @@ from truths import assert_conserved
 
 import roofprof
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
 WITH_FAKES = "counted with fake tensors on the CPU"
 ATTENTIONS = [(name, kind) for name in MODELS for kind in (["eager"] if name == "mamba" else ["sdpa", "eager"])]

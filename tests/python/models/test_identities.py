@@ -1,13 +1,10 @@
 """Laws that hold for any model: they need no reference figure."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
 import torch
-import torchvision
-from models import Gpt2, LeNet, Llama, Residual
+from models import Gpt2, LeNet, Llama, Residual, ResNet, named, vision
 from torch import nn
 from torch.nn import functional as F
 from truths import assert_conserved, counts, macs_by, observe
@@ -24,10 +21,11 @@ def transformer():
 # Each with the input of one sample, to be stacked into batches.
 MODELS = {
     "lenet": (LeNet, lambda: torch.rand(1, 32, 32)),
-    "mobilenet_v2": (torchvision.models.mobilenet_v2, lambda: torch.rand(3, 64, 64)),
-    "efficientnet_b0": (torchvision.models.efficientnet_b0, lambda: torch.rand(3, 64, 64)),
-    "resnet18": (torchvision.models.resnet18, lambda: torch.rand(3, 64, 64)),
-    "swin_t": (torchvision.models.swin_t, lambda: torch.rand(3, 64, 64)),
+    "resnet": (ResNet, lambda: torch.rand(3, 16, 16)),
+    "mobilenet_v2": (vision("mobilenet_v2"), lambda: torch.rand(3, 64, 64)),
+    "efficientnet_b0": (vision("efficientnet_b0"), lambda: torch.rand(3, 64, 64)),
+    "resnet18": (vision("resnet18"), lambda: torch.rand(3, 64, 64)),
+    "swin_t": (vision("swin_t"), lambda: torch.rand(3, 64, 64)),
     "gpt2": (Gpt2, lambda: torch.randint(97, (12,))),
     "llama": (Llama, lambda: torch.randint(97, (12,))),
     "encoder": (transformer, lambda: torch.rand(5, 16)),
@@ -36,7 +34,10 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=MODELS)
+VISION = ("mobilenet_v2", "efficientnet_b0", "resnet18", "swin_t")
+
+
+@pytest.fixture(params=named(MODELS, *VISION))
 def example(request):
     """A model in eval mode, and a function that makes a batch of so many samples."""
     build, sample = MODELS[request.param]
@@ -109,7 +110,9 @@ def test_gradients_do_not_change_a_forwards_macs(example):
     assert with_.total.macs == without.total.macs
 
 
-@pytest.mark.parametrize("name", ["lenet", "mobilenet_v2", "resnet18", "swin_t", "gpt2", "llama"])
+@pytest.mark.parametrize(
+    "name", named(["lenet", "resnet", "mobilenet_v2", "resnet18", "swin_t", "gpt2", "llama"], *VISION)
+)
 def test_gradients_change_nothing_where_the_same_ops_run(name):
     build, sample = MODELS[name]
     model, inputs = build().eval(), sample()[None]
@@ -124,7 +127,9 @@ def test_inference_mode_changes_nothing(example):
         assert rows(roofprof.count(model, inputs)) == rows(plain)
 
 
-@pytest.mark.parametrize("name", ["lenet", "mobilenet_v2", "resnet18", "swin_t", "gpt2", "llama"])
+@pytest.mark.parametrize(
+    "name", named(["lenet", "resnet", "mobilenet_v2", "resnet18", "swin_t", "gpt2", "llama"], *VISION)
+)
 def test_autocast_changes_the_dtype_and_no_macs(name):
     build, sample = MODELS[name]
     model, inputs = build().eval(), sample()[None]

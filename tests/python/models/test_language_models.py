@@ -1,13 +1,13 @@
 """Language models: prefill and decode told apart, against closed forms of their work; MFU and HFU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import transformers
 from torch.utils.checkpoint import checkpoint
 
 import roofprof
+
+pytestmark = pytest.mark.integration
 
 LAYERS, WIDTH, HEADS, WORDS = 3, 64, 4, 500
 BATCH, PROMPT, NEW = 2, 16, 5

@@ -1,7 +1,5 @@
 """Detectors and other models of vision against torch's own counter: nothing uncosted, and as many MACs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torchvision
@@ -10,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 import roofprof
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.slow,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore"),  # transformers' and torchvision's own

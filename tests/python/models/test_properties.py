@@ -1,7 +1,5 @@
 """Laws of counting, on models, shapes and equations that hypothesis makes up."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 """timm's models against closed forms, against what torchvision publishes for the same architectures, and all kinds
 of them against torch's own counter."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -16,6 +14,7 @@ from truths import assert_conserved
 import roofprof
 
 pytestmark = [
+    pytest.mark.integration,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::torch.jit.TracerWarning"),
 ]

@@ -1,7 +1,5 @@
 """Programs of several ranks."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

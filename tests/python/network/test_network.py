@@ -1,7 +1,5 @@
 """The network's roof: fitted, measured between real ranks (gloo), kept, and found by a profile."""
 
-from __future__ import annotations
-
 import json
 import random
 import textwrap

@@ -1,7 +1,5 @@
 """Two machines on one: network namespaces joined by a link whose rate is shaped."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Which module each op lands in, whatever the model does to itself."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Autocast: ops in the dtype that they run in, and the casts as work of their own."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from attributed import Model

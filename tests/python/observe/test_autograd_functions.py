@@ -1,7 +1,5 @@
 """The backward phase: whose row it stands in, whoever wrote the backward and however it is run."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

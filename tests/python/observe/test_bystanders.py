@@ -1,7 +1,5 @@
 """Threads, hooks, exceptions, and code that is no module."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Checkpointing: what is run again has a phase of its own, module by module, and is exactly what is run again."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """DTensor: each rank's own shards are its work, and the collectives between ranks stand beside it."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 

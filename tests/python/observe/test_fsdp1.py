@@ -1,7 +1,5 @@
 """torch.distributed.fsdp.FullyShardedDataParallel: counts in closed form; parameters as a plain call leaves them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.distributed as dist

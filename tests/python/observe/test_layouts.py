@@ -1,7 +1,5 @@
 """Whether convolutions compute in channels first, against the layout that torch gives their results."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """What a profile keeps follows the number of distinct ops, not the number of steps."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

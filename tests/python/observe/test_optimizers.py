@@ -1,7 +1,5 @@
 """The optimizer phase: what a step does stands in its row, and nothing else does."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

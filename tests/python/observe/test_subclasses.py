@@ -1,7 +1,5 @@
 """Tensor subclasses and modes: what their handlers dispatch is the work, and what they were called with is not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from attributed import MACS, Model, linear, x

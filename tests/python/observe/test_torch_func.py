@@ -3,8 +3,6 @@
 A transform dispatches again inside: what its ops look like there is the work, once.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from attributed import MACS, Model, linear, x

@@ -1,7 +1,5 @@
 """torch's profiler in the same program: whichever starts and stops first, both see what ran meanwhile."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

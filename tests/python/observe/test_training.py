@@ -4,14 +4,11 @@ A layer's backward has two products, the gradients of its input and of its weigh
 groups or not. A layer whose input is the data has only the second.
 """
 
-from __future__ import annotations
-
 import threading
 
 import pytest
 import torch
-import torchvision
-from models import Gpt2, Llama, Product, Residual
+from models import Gpt2, Llama, Product, Residual, ResNet, vision
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -45,10 +42,16 @@ def forward_and_backward(macs, first=None):
 
 
 @pytest.mark.parametrize(
-    ("name", "first"), [("mobilenet_v2", "features.0.0"), ("efficientnet_b0", "features.0.0"), ("resnet18", "conv1")]
+    ("make", "first"),
+    [
+        (ResNet, "conv1"),
+        pytest.param(vision("mobilenet_v2"), "features.0.0", marks=pytest.mark.integration),
+        pytest.param(vision("efficientnet_b0"), "features.0.0", marks=pytest.mark.integration),
+        pytest.param(vision("resnet18"), "conv1", marks=pytest.mark.integration),
+    ],
 )
-def test_convolutional_networks(name, first):
-    model = torchvision.models.get_model(name, weights=None, num_classes=10).train()
+def test_convolutional_networks(make, first):
+    model = make().train()
     images, labels = torch.rand(2, 3, 64, 64), torch.tensor([1, 2])
     macs = layer_macs(model, images)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

@@ -1,7 +1,5 @@
 """Modules whose forward was not called: dead ones, and those that did their work in other ways."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from attributed import MACS, Model, linear, macs, x

@@ -3,8 +3,6 @@
 A score costs its dot product over the depth, and its share of the sum over the values.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

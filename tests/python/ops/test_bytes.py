@@ -1,7 +1,5 @@
 """Compulsory bytes of real calls: each distinct input once as it is held, each output once."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Complex numbers: a MAC is four real ones, an addition two real ones, a multiplication six operations."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Convolutions of every rank: each output meets its group's inputs under the kernel; transposed, each input does."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

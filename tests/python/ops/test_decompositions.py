@@ -3,8 +3,6 @@
 The rule is that of docs/definitions.md: one arithmetic operation, comparison or elementary function is one operation.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Factorisations, solvers and Fourier transforms: counted against the textbook algorithms, on numbers that count."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Products of matrices, however they are written: MACs against the closed form, forward and backward."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional as F

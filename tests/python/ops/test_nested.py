@@ -1,7 +1,5 @@
 """Nested tensors count by the true sizes of their components: as a loop over the components, and never padded."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

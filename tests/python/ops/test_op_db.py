@@ -3,8 +3,6 @@
 Which operators stand outermost, and what they call, is read from torch.profiler's tree of events.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from truths import assert_conserved, counts, observe

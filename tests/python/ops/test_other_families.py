@@ -3,8 +3,6 @@
 The tables' own tests give each line its arguments; here it is torch that does.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Quantized layers have the MACs of the float layers they came from, in integers, packed weights or not."""
 
-from __future__ import annotations
-
 import copy
 
 import given_roofs

@@ -1,7 +1,5 @@
 """Recurrent layers: each weight matrix is applied once for every sequence and time step, the same as cell by cell."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

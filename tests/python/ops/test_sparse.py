@@ -1,7 +1,5 @@
 """Sparse tensors count by the values they store: a product has as many MACs as values meet columns."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

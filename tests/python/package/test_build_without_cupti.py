@@ -1,8 +1,6 @@
 """Builds beside a torch whose CUPTI headers are missing, too old or incomplete: all but kernel times and counters is
 there, and that is said. And beside torch's CUDA wheel, as on a machine without a CUDA toolkit: nothing is left out."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

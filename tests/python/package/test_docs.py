@@ -16,7 +16,6 @@ PAGES = sorted(
 )
 LONGEST_README = 150
 
-PACKAGES = {"docs/callbacks.md": ("accelerate", "lightning", "mlflow", "tensorboard", "transformers", "wandb")}
 # No server is asked, and nothing is written beside the test's folder.
 TRACKERS = {
     "MLFLOW_ALLOW_FILE_STORE": "true",
@@ -34,11 +33,10 @@ def snippets(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("page", [page for page in map(name, PAGES) if snippets(page)])
 @pytest.mark.filterwarnings("ignore")  # of trainers, about small models on a CPU; of compat, about conventions
 def test_the_python_of_the_pages_runs(page, tmp_path, monkeypatch):
-    for package in PACKAGES.get(page, ()):
-        pytest.importorskip(package)
     for variable, value in TRACKERS.items():
         monkeypatch.setenv(variable, value.format(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -181,7 +181,7 @@ target_link_libraries(program PRIVATE {TORCH}/lib/libtorch_cpu.so roofprof::roof
     ninja = [tool("ninja"), "-C", tmp_path / "build", "-t"]
     targets = run(*ninja, "targets", "all").stdout
     assert "roofprof/libroofprof_nn.so" in targets
-    assert "test_values" not in targets
+    assert "test_core" not in targets
     assert "csrc/python" not in targets
     commands = run(*ninja, "commands", "program").stdout.splitlines()
     (compiled,) = (command for command in commands if "-o CMakeFiles/program.dir" in command)

@@ -1,7 +1,5 @@
 """The package as a whole: which torch it was built for, what it says under another, what it offers."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import subprocess

@@ -1,7 +1,5 @@
 """roofprof-report, the program of the C++ half, beside the commands of the Python package."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

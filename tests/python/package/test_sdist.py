@@ -1,7 +1,5 @@
 """The sdist: what git tracks and no more, for any torch; a wheel is built from it without a network."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

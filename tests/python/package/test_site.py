@@ -1,7 +1,5 @@
 """The documentation site: built without warnings, all pages in it, every public name, no dead link."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -13,6 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 import roofprof
+
+pytestmark = pytest.mark.integration
 
 for package in ("sphinx", "myst_parser", "furo"):
     pytest.importorskip(package)

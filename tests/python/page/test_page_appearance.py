@@ -12,6 +12,8 @@ from torch import nn
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "</script><script>alert(2)</script>",

@@ -1,7 +1,5 @@
 """The file, without a browser: what is in it, and how it is written."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import re
@@ -33,6 +31,7 @@ def test_numbers_are_read_as_they_are():
     assert exact(float("inf")) is exact(float("nan")) is None
 
 
+@pytest.mark.integration
 def test_the_file_brings_the_library_with_its_licence(report, tmp_path):
     path = tmp_path / "page.html"
     report.to_html(path)
@@ -46,6 +45,7 @@ def test_the_file_brings_the_library_with_its_licence(report, tmp_path):
     assert "{{" not in outside
 
 
+@pytest.mark.integration
 def test_the_same_report_gives_the_same_file(report, tmp_path):
     report.to_json(tmp_path / "r.json")
     for name, of in (("a.html", report), ("b.html", roofprof.Report.from_json(tmp_path / "r.json"))):
@@ -53,6 +53,7 @@ def test_the_same_report_gives_the_same_file(report, tmp_path):
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
+@pytest.mark.integration
 def test_a_page_that_cannot_be_written_leaves_nothing(report, tmp_path):
     with pytest.raises(OSError, match="page.html"):
         report.to_html(tmp_path / "none" / "page.html")

@@ -10,6 +10,8 @@ from torch import nn
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 LAYERS = [f"layers.{i}" for i in range(6)]
 PARTS = ("conv", "norm", "act")
 

@@ -10,6 +10,8 @@ import pytest
 
 import roofprof
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def once(browser, report, tmp_path_factory):

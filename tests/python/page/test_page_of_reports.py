@@ -17,6 +17,8 @@ from torch import nn
 import roofprof
 from roofprof import cli
 
+pytestmark = pytest.mark.integration
+
 LARGEST = 15_000_000  # bytes
 
 

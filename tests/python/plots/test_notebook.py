@@ -1,7 +1,5 @@
 """What a notebook shows of a report."""
 
-from __future__ import annotations
-
 import base64
 import re
 import sys
@@ -29,8 +27,8 @@ class Parsed(HTMLParser):
         self.text += data
 
 
+@pytest.mark.integration
 def test_picture_and_table():
-    pytest.importorskip("matplotlib")
     report = report_of({"conv": Did(1e9, 1e8, 0.01)})
     shown = Parsed(report._repr_html_())
     assert [tag for tag, _ in shown.tags] == ["div", "img", "pre"]

@@ -1,7 +1,5 @@
 """Pictures of reports: where dots, roofs and labels are, what is written, and what is said where there is nothing."""
 
-from __future__ import annotations
-
 import copy
 import io
 import itertools
@@ -20,6 +18,8 @@ import roofprof
 from roofprof import cli
 from roofprof.render.plots.labels import box_around, overlap
 from roofprof.render.views.roofline import roofline_view
+
+pytestmark = pytest.mark.integration
 
 matplotlib = pytest.importorskip("matplotlib")
 

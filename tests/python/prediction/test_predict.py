@@ -1,7 +1,5 @@
 """Report.predict: identities and closed forms of times, and what is refused. No time that it gives is written here."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -147,8 +145,10 @@ def test_of_a_step_of_training():
     assert sum(phases.values()) == pytest.approx(report.total.time, rel=1e-9)
 
 
+@pytest.mark.integration
 def test_of_a_language_model():
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
     with torch.device("meta"), torch.no_grad():
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=100, **sizes)).eval()

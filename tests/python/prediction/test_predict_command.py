@@ -1,7 +1,5 @@
 """`roofprof predict` and `roofprof sweep`: what the functions give, printed and written, and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

@@ -1,7 +1,5 @@
 """Other batches and precisions than were counted: the work is that of a count in them; and what is written of it."""
 
-from __future__ import annotations
-
 import csv
 import io
 

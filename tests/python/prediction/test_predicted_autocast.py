@@ -1,12 +1,12 @@
 """What autocast adds, against torch itself: models under real autocast on fake CUDA tensors, which need no GPU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from on_meta import counted, mlp
 
 import roofprof
+
+pytestmark = pytest.mark.integration
 
 timm = pytest.importorskip("timm")
 

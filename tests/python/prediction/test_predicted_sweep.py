@@ -1,7 +1,5 @@
 """predict_sweep: points are predictions of counts at their sizes; memory, knee and what is refused by closed forms."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

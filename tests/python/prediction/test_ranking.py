@@ -1,7 +1,5 @@
 """Report.predict_all: the devices of one table, held against the predictions for each of them and published figures."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Report.what_if: each answer is the difference of two predictions, and closed forms say which one helps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 torchrun --nproc-per-node N parallel_programs.py FOLDER
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

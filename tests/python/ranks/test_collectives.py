@@ -1,7 +1,5 @@
 """Collectives of real ranks (gloo): their times against the program's own clock, who waits, and what is exposed."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

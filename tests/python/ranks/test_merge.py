@@ -1,7 +1,5 @@
 """Files of ranks merged into one report, in Python and in the shell."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from given_roofs import profiler
@@ -75,8 +73,12 @@ def test_files_and_tables(files, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert [line.split()[0] for line in shown.splitlines() if line.strip()[:1].isdigit()] == ["0", "1", "2"]
     assert "time_max_ns" in (tmp_path / "rows.csv").read_text().splitlines()[0]
-    frame = merged.to_pandas()
-    assert frame["slowest_rank"].tolist() == [row.slowest_rank for row in merged.rows]
+
+
+@pytest.mark.integration
+def test_data_frames(files):
+    merged = roofprof.merge(files)
+    assert merged.to_pandas()["slowest_rank"].tolist() == [row.slowest_rank for row in merged.rows]
 
 
 def test_a_report_of_one_process_has_no_ranks(files, capsys):

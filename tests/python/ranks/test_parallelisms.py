@@ -1,7 +1,5 @@
 """Kinds of parallelism between real ranks (gloo): work and communication against closed forms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

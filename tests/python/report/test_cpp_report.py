@@ -1,7 +1,5 @@
 """The report of a C++ program beside Python's of the same model: the same keys and counts, and `show` reads it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

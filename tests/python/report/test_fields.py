@@ -1,7 +1,5 @@
 """roofprof.fields: the table of figures, and what follows from it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

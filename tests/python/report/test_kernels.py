@@ -1,7 +1,5 @@
 """Kernels in a report. There is no GPU here: what a device did is written into a JSON by hand (simulated)."""
 
-from __future__ import annotations
-
 import copy
 import json
 
@@ -197,11 +195,14 @@ def test_shown_in_the_shell(report, tmp_path, capsys):
     assert csv.read_text().startswith("path,type,")
 
 
-def test_as_csv_and_data_frame(report, tmp_path):
+def test_as_csv(report, tmp_path):
     assert report.to_csv(tmp_path / "k.csv", by="kernel") == (tmp_path / "k.csv").read_bytes().decode()
     with pytest.raises(ValueError, match="no CSV by 'op'"):
         report.to_csv(by="op")
-    pytest.importorskip("pandas")
+
+
+@pytest.mark.integration
+def test_as_data_frame(report):
     frame = report.to_pandas(by="kernel")
     assert list(frame["name"]) == ["maxwell_sgemm", "relu_kernel", "[memset]"]
     assert frame["total_ns"].sum() == 641

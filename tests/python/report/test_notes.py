@@ -1,7 +1,5 @@
 """Notes: what a reader must know beside the figures, as data."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is printed, and when: names of groups, the legend, ops that waste most."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

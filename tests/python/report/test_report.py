@@ -341,8 +341,10 @@ def test_csv_self_columns_add_up_to_the_total(timed):
     assert sum(int(row["self_time_ns"] or 0) for row in rows) * 1e-9 == pytest.approx(timed.total.time)
 
 
+@pytest.mark.integration
 def test_pandas(report):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = report.to_pandas()
     assert list(frame["path"]) == [row.path for row in report.rows]
     assert list(frame["type"]) == [row.type for row in report.rows]

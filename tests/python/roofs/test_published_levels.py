@@ -1,7 +1,5 @@
 """Published roofs with the level of a shared cache: what ops stand at, in reports, files and predictions."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The data file of published peaks: that it is whole, and that no figure of it can be a sparse or mistyped one."""
 
-from __future__ import annotations
-
 import pytest
 
 import roofprof

@@ -1,7 +1,5 @@
 """Other processes that use the processors while something is timed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

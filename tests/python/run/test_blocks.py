@@ -1,7 +1,5 @@
 """Blocks of one profiler, one after another: changes between them are seen, the rest is not walked anew."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

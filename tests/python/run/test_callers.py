@@ -1,7 +1,5 @@
 """A model that others call while it is profiled: a run has its own calls alone, with what they do on other threads."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Children of fork(), forked wherever a profile is: plain torch runs in them, and so do profiles of their own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """After a run, a block or a window nothing of ours holds the model, its parameters, inputs or outputs."""
 
-from __future__ import annotations
-
 import gc
 import textwrap
 import weakref

@@ -1,7 +1,5 @@
 """Ctrl-C at any step of Python code leaves nothing behind: an interrupt is put before each step, one after another."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys

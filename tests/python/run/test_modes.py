@@ -1,7 +1,5 @@
 """Hooks, flags and modes of torch around a profile."""
 
-from __future__ import annotations
-
 import queue
 import random
 

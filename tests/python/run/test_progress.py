@@ -1,7 +1,5 @@
 """A terminal sees how far a long run is; files and short runs see nothing."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading

@@ -1,7 +1,5 @@
 """How long the steps of a block took."""
 
-from __future__ import annotations
-
 import re
 import statistics
 import time

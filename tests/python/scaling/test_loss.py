@@ -1,7 +1,5 @@
 """The parts of the loss: they add up, and a program whose times are known by construction gives them back."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

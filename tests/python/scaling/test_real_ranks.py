@@ -1,7 +1,5 @@
 """A real program of one and of two ranks (gloo)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

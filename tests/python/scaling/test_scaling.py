@@ -1,7 +1,5 @@
 """Reports of several numbers of ranks beside each other: figures, kinds, what is refused, text, page, picture, JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -159,8 +157,8 @@ def test_what_is_refused_is_named(files, capsys, monkeypatch):
         assert said.count("\n") == 1
 
 
+@pytest.mark.integration
 def test_the_command_writes_what_was_asked_for(files, capsys):
-    pytest.importorskip("matplotlib")
     assert main(["scaling", *files, "--json", "s.json", "-o", "s.html", "--plot", "s.png", "--width", "130"]) == 0
     said = capsys.readouterr()
     assert [line.rpartition(" ")[2] for line in said.err.splitlines()] == ["s.json", "s.html", "s.png"]
@@ -183,8 +181,8 @@ def test_the_command_writes_what_was_asked_for(files, capsys):
     assert "http-equiv" in page
 
 
+@pytest.mark.integration
 def test_names_are_text_in_the_page_and_the_picture(monkeypatch):
-    pytest.importorskip("matplotlib")
     reports = [strong(n, model="<b>$x") for n in (1, 2)]
     page = roofprof.scaling(reports).to_html()
     assert "<b>" not in page

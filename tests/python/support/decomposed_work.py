@@ -1,7 +1,5 @@
 """Operations counted a second time: from torch's own decompositions of an operator into simpler ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import torch

@@ -1,7 +1,5 @@
 """Counting tools that fail in ways of other tools, for tests of `benchmarks/peers.py`. The door "original" is json."""
 
-from __future__ import annotations
-
 import functools
 import os
 import random

@@ -1,7 +1,6 @@
 """Small models that several tests share, in plain torch."""
 
-from __future__ import annotations
-
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -23,6 +22,22 @@ ONE_OF_EACH_KIND = {
 }
 
 
+def vision(name):
+    """Return a function that makes a model of torchvision's, which is imported then: not every run has it."""
+
+    def make():
+        import torchvision
+
+        return torchvision.models.get_model(name, weights=None)
+
+    return make
+
+
+def named(models, *integrations):
+    """Return the names of models as a test's parameters; those that need a package of integrations have the mark."""
+    return [pytest.param(name, marks=pytest.mark.integration) if name in integrations else name for name in models]
+
+
 class LeNet(nn.Module):
     """Two convolutions and three linear layers, for one image of 1x32x32."""
 
@@ -36,6 +51,22 @@ class LeNet(nn.Module):
         x = F.max_pool2d(F.relu(self.conv2(x)), 2)
         x = F.relu(self.fc1(x.flatten(1)))
         return self.fc3(F.relu(self.fc2(x)))
+
+
+class ResNet(nn.Module):
+    """Convolutions with batch norms, one around a shortcut with a convolution of its own, for images of 3 channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.conv2, self.bn2 = nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(16)
+        self.shortcut = nn.Sequential(nn.Conv2d(8, 16, 1, stride=2, bias=False), nn.BatchNorm2d(16))
+        self.pool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.relu(self.bn2(self.conv2(x)) + self.shortcut(x))
+        return self.fc(self.pool(x).flatten(1))
 
 
 class Residual(nn.Module):

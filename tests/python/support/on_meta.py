@@ -1,7 +1,5 @@
 """Models that are counted without a device: nothing is computed, so sizes may be those of real ones."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Programs of several real ranks on this machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What experiment trackers kept, read back with their own packages; and a small model whose work is known."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

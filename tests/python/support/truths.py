@@ -1,7 +1,5 @@
 """What is true of any report, and counts that are worked out without roofprof."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

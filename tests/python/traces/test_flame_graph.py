@@ -1,7 +1,5 @@
 """Flame graphs of time by module."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """Traces in the formats of Perfetto and speedscope."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """``roofprof trace`` and ``roofprof profile --trace``: the file's name says what is written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The geometry of rooflines, by the closed forms of the model: ridge = peak / bandwidth, roof = min(peak, AI x B)."""
 
-from __future__ import annotations
-
 import given_roofs
 import pytest
 import torch

@@ -10,7 +10,6 @@
 
 #include "core/json/writer.h"
 #include "core/utf8.h"
-#include "support/json_check.h"
 
 namespace roofprof {
 namespace {
@@ -93,12 +92,10 @@ TEST(JsonReader, NumbersComeBackAsTheyWereWritten) {
   EXPECT_EQ(JsonReader("18446744073709551615").integer<std::uint64_t>(), std::numeric_limits<std::uint64_t>::max());
 }
 
-// The same texts as the recogniser of the grammar takes and refuses.
 TEST(JsonReader, TakesJsonAndNothingElse) {
   for (const char* text :
        {R"({"a": [1, -2.5e+3, null, true, "\u00ff"], "b": {}})", "0", "-0.5", "1E9", "[]", " [ 1 , 2 ] "}) {
     EXPECT_EQ(message_of_skipping(text), "(it was read)") << text;
-    EXPECT_TRUE(testing::is_json(text)) << text;
   }
   const std::vector<std::pair<std::string, std::string>> broken = {
       {"", "line 1, column 1: the text ends where a value is expected"},

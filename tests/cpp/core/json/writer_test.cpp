@@ -7,12 +7,9 @@
 #include <limits>
 
 #include "core/utf8.h"
-#include "support/json_check.h"
 
 namespace roofprof {
 namespace {
-
-using testing::is_json;
 
 TEST(Utf8, TellsValidFromInvalid) {
   EXPECT_EQ(utf8_sequence("a"), 1U);
@@ -55,13 +52,6 @@ TEST(JsonText, NestsObjectsAndArrays) {
   json.member("empty", std::map<std::string, std::int64_t>{});
   json.end_object();
   EXPECT_EQ(json.take(), "{\"none\": null, \"list\": [\ntrue,\n[1, 2]], \"empty\": {}}\n");
-}
-
-TEST(JsonCheck, KnowsJson) {
-  EXPECT_TRUE(is_json(R"({"a": [1, -2.5e+3, null, true, "\u00ff"], "b": {}})"));
-  for (const char* broken : {"", "{", "[1,]", "{\"a\" 1}", "nan", "[1] 2", "\"\n\"", "[.5]"}) {
-    EXPECT_FALSE(is_json(broken)) << broken;
-  }
 }
 
 }  // namespace

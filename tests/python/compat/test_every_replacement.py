@@ -1,0 +1,154 @@
+"""What holds for every replacement: what it takes, that it leaves nothing behind, that it says its convention once."""
+
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from replacements import Raises, TakesADict, nothing_left_on, small_cnn
+from torch import nn
+
+from roofprof import compat
+from roofprof.compat import (
+    ConventionWarning,
+    _call,
+    calflops,
+    deepspeed,
+    flop_counter,
+    fvcore,
+    ptflops,
+    thop,
+    torchinfo,
+    torchstat,
+    torchsummary,
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::roofprof.compat.ConventionWarning"),
+]
+
+
+def by_deepspeed(model, x, **kwargs):
+    return deepspeed.get_model_profile(model, args=[x], kwargs=kwargs, print_profile=False, as_string=False)[1]
+
+
+def by_calflops(model, x, **kwargs):
+    return calflops.calculate_flops(model, args=[x], kwargs=kwargs, print_results=False, output_as_string=False)[1]
+
+
+def by_ptflops(model, x, **kwargs):
+    given = {"batch": x, **kwargs} if isinstance(x, dict) else x
+    options = {"print_per_layer_stat": False, "as_strings": False, "input_constructor": lambda _: given}
+    return ptflops.get_model_complexity_info(model, (1,), **options)[0]
+
+
+def by_flop_counter(model, x, **kwargs):
+    with flop_counter.FlopCounterMode(display=False) as counter:
+        model(x, **kwargs)
+    return counter.get_total_flops() // 2
+
+
+def by_torchsummary(model, x, **kwargs):
+    torchsummary.summary_string(model, None, inputs=x, kwargs=kwargs)  # which knows no MACs
+
+
+# The MACs of one call.
+TOOLS = {
+    "thop": lambda model, x, **kwargs: thop.profile(model, (x,), kwargs=kwargs, verbose=False)[0],
+    "fvcore": lambda model, x, **kwargs: fvcore.FlopCountAnalysis(model, (x,), kwargs).total(),
+    "deepspeed": by_deepspeed,
+    "calflops": by_calflops,
+    "ptflops": by_ptflops,
+    "torchinfo": lambda model, x, **kwargs: (
+        torchinfo.summary(model, input_data=[x], verbose=0, **kwargs).total_mult_adds
+    ),
+    "torchstat": lambda model, x, **kwargs: sum(
+        row.flops for row in torchstat.ModelStat(model, None, 1, inputs=x, kwargs=kwargs).rows()
+    ),
+    "torchsummary": lambda model, x, **kwargs: (
+        torchsummary.summary_string(model, None, inputs=x, kwargs=kwargs) and None
+    ),
+    "flop_counter": by_flop_counter,
+}
+every_tool = pytest.mark.parametrize("tool", TOOLS)
+# Beside the MACs of layers these count their biases.
+WITH_BIASES = {"ptflops", "torchinfo"}
+
+
+def test_every_tool_is_here():
+    assert TOOLS.keys() == {path.stem for path in Path(compat.__file__).parent.glob("[a-z]*.py")}
+
+
+def test_no_original_is_imported():
+    code = (
+        "import sys, roofprof; assert 'roofprof.compat' not in sys.modules; "
+        f"from roofprof.compat import {', '.join(TOOLS)}; assert not {set(TOOLS)} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@every_tool
+def test_dicts_keywords_and_dataclasses(tool):
+    batch, macs = {"points": torch.rand(3, 8), "name": "left"}, 3 * 8 * 16 + (3 * 16 if tool in WITH_BIASES else 0)
+    expected = [macs, macs + 3 * 16 * 5] if tool != "torchsummary" else [None, None]
+    assert [TOOLS[tool](TakesADict(), batch), TOOLS[tool](TakesADict(), batch, scale=torch.rand(16, 5))] == expected
+
+
+@pytest.mark.parametrize(
+    "tool", sorted(TOOLS.keys() - {"torchinfo", "torchstat"})
+)  # whose rules are those of layers' types
+@pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 9, 9))])
+def test_torchscript_equals_its_module(tool, convert):
+    model, x = small_cnn().eval(), torch.rand(1, 3, 9, 9)
+    assert TOOLS[tool](convert(model), x) == TOOLS[tool](model, x)
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS.keys() - {"flop_counter"}))  # a block, in which the model is called
+def test_the_model_is_as_it_was(tool):
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout())
+    model[1].eval()
+    random = torch.get_rng_state()
+    with nothing_left_on(model):
+        TOOLS[tool](model, torch.ones(1, 3, 4, 4))
+    assert torch.equal(torch.get_rng_state(), random)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@every_tool
+def test_the_models_own_exception_comes_through_and_nothing_stays(tool):
+    model = Raises()
+    model.layer.eval()
+    with nothing_left_on(model), pytest.raises(KeyError, match="mine"):
+        TOOLS[tool](model, torch.rand(2, 4))
+
+
+@pytest.mark.parametrize("tool", ["fvcore", "deepspeed", "calflops", "ptflops", "torchstat", "torchsummary"])
+def test_what_is_no_module_is_refused(tool):
+    with pytest.raises(TypeError, match=r"a torch\.nn\.Module is needed, not a function"):
+        TOOLS[tool](lambda x: x, torch.rand(1, 4))
+
+
+LAYER = nn.Linear(4, 5)
+# By those of a tool's functions that give or print its words.
+CONVENTIONS = {
+    "FLOPS for a count, not a rate": lambda: calflops.calculate_flops(LAYER, (1, 4), print_results=False),
+    "roofprof.count(model, x).total.macs": lambda: by_ptflops(LAYER, torch.rand(1, 4)),
+    "mult-adds are MACs and one addition": lambda: torchinfo.summary(LAYER, (1, 4), verbose=0),
+    "peak_memory": lambda: torchsummary.summary(LAYER, (4,)),
+    "multiply-accumulates Flops": lambda: torchstat.stat(nn.Sequential(LAYER), (4,)),
+}
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_the_convention_is_told_once(convention, monkeypatch):
+    monkeypatch.setattr(_call, "_warned", set())
+    with pytest.warns(ConventionWarning, match=re.escape(convention)):
+        CONVENTIONS[convention]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CONVENTIONS[convention]()
