@@ -159,78 +159,23 @@ std::string joined(const std::vector<std::string>& texts, std::string_view betwe
   return all;
 }
 
-// Renders one block after another.
-class TextRenderer {
- public:
-  explicit TextRenderer(std::size_t width)
-      : width_(width > 0 ? width : kUnlimited), of_paragraphs_(std::max(width_, kLeastParagraph)) {}
-
-  void show(const Heading& heading) {
-    separate(true);
-    text_ += without_trailing_blanks(printable(heading.text));
-  }
-
-  void show(const Paragraph& paragraph) {
-    if (paragraph.if_shortened && !shortened_) return;
-    separate(paragraph.apart);
-    const std::size_t lines = paragraph.most_lines > 0 ? paragraph.most_lines : kUnlimited;
-    const auto shown = shortened_paragraph(paragraph.label, paragraph.said(), paragraph.ending, of_paragraphs_, lines);
-    shortened_ = shortened_ || !shown.whole || !paragraph.ending.empty();
-    text_ += shown.text;
-  }
-
-  void show(const Table& table) {
-    separate(true);
-    std::vector<std::string> dropped;
-    text_ += render_rows(table, width_, &dropped);
-    for (const auto& remark : table.remarks) text_ += labelled_paragraph("", remark, of_paragraphs_);
-    if (dropped.empty() || table.if_dropped.empty()) return;
-    std::string remark = table.if_dropped;
-    if (const auto at = remark.find("{}"); at != std::string::npos) remark.replace(at, 2, joined(dropped, ", "));
-    text_ += labelled_paragraph("", remark, of_paragraphs_);
-  }
-
-  // Says of the block that was shown whether an empty line must stand behind it.
-  void end(bool apart) { apart_ = apart; }
-  std::string take() { return std::move(text_); }
-
- private:
-  static constexpr std::size_t kUnlimited = std::numeric_limits<std::int32_t>::max();
-  static constexpr std::size_t kLeastParagraph = 40;
-
-  void separate(bool apart) {
-    if (!text_.empty() && (apart || apart_)) text_ += '\n';
-  }
-
-  std::size_t width_;
-  std::size_t of_paragraphs_;
-  std::string text_;
-  bool apart_ = false;
-  bool shortened_ = false;
-};
-
-}  // namespace
-
-std::string Paragraph::said() const { return items.empty() ? text : joined(items, "; "); }
-
-std::string render_text(const Document& document, std::size_t width) {
-  TextRenderer renderer(width);
+// The column of labels: as wide as that of reports, wider for longer labels; none where a document is plain lines.
+std::size_t label_width(const Document& document) {
+  std::size_t longest = 0;
+  bool plain = true;
   for (const Block& block : document.blocks) {
-    std::visit([&](const auto& shown) { renderer.show(shown); }, block);
-    renderer.end(!std::holds_alternative<Paragraph>(block));
+    const auto* paragraph = std::get_if<Paragraph>(&block);
+    if (paragraph != nullptr) longest = std::max(longest, display_width(printable(paragraph->label)));
+    plain = plain && paragraph != nullptr && longest == 0;
   }
-  return renderer.take();
+  return plain ? 0 : longest < kLabelWidth ? kLabelWidth : longest + 2;
 }
 
-std::string render_rows(const Table& table, std::size_t width, std::vector<std::string>* dropped) {
-  return TextLayout(table).render(width, dropped);
-}
-
-std::string labelled_paragraph(std::string_view label, std::string_view said, std::size_t width) {
+std::string wrapped(std::string_view label, std::string_view said, std::size_t labels, std::size_t width) {
   const std::string whole = printable(said);
   std::string_view text = whole;
   std::string result;
-  std::string line = padded(printable(label), kLabelWidth, true);
+  std::string line = padded(printable(label), labels, true);
   std::size_t length = display_width(line);
   const std::size_t start = length;
   bool first = true;
@@ -253,10 +198,10 @@ std::string labelled_paragraph(std::string_view label, std::string_view said, st
   return result + without_trailing_blanks(std::move(line));
 }
 
-ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
-                                       std::size_t width, std::size_t lines) {
+ShortenedParagraph shortened(std::string_view label, std::string_view text, std::string_view ending, std::size_t labels,
+                             std::size_t width, std::size_t lines) {
   const auto paragraph_of = [&](std::string_view shown, std::string_view mark) {
-    return labelled_paragraph(label, std::string(shown).append(mark).append(ending), width);
+    return wrapped(label, std::string(shown).append(mark).append(ending), labels, width);
   };
   std::string paragraph = paragraph_of(text, "");
   std::string_view shown = text;
@@ -267,6 +212,83 @@ ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view 
     paragraph = paragraph_of(shown, "…");
   }
   return {std::move(paragraph), shown.size() == text.size()};
+}
+
+// Renders one block after another.
+class TextRenderer {
+ public:
+  TextRenderer(std::size_t width, std::size_t labels)
+      : width_(width > 0 ? width : kUnlimited), of_paragraphs_(std::max(width_, kLeastParagraph)), labels_(labels) {}
+
+  void show(const Heading& heading) {
+    separate(true);
+    text_ += without_trailing_blanks(printable(heading.text));
+  }
+
+  void show(const Paragraph& paragraph) {
+    if (paragraph.if_shortened && !shortened_) return;
+    separate(paragraph.apart);
+    const std::size_t lines = paragraph.most_lines > 0 ? paragraph.most_lines : kUnlimited;
+    const auto shown = shortened(paragraph.label, paragraph.said(), paragraph.ending, labels_, of_paragraphs_, lines);
+    shortened_ = shortened_ || !shown.whole || !paragraph.ending.empty();
+    text_ += shown.text;
+  }
+
+  void show(const Table& table) {
+    separate(true);
+    std::vector<std::string> dropped;
+    text_ += render_rows(table, width_, &dropped);
+    for (const auto& remark : table.remarks) text_ += wrapped("", remark, labels_, of_paragraphs_);
+    if (dropped.empty() || table.if_dropped.empty()) return;
+    std::string remark = table.if_dropped;
+    if (const auto at = remark.find("{}"); at != std::string::npos) remark.replace(at, 2, joined(dropped, ", "));
+    text_ += wrapped("", remark, labels_, of_paragraphs_);
+  }
+
+  // Says of the block that was shown whether an empty line must stand behind it.
+  void end(bool apart) { apart_ = apart; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  static constexpr std::size_t kUnlimited = std::numeric_limits<std::int32_t>::max();
+  static constexpr std::size_t kLeastParagraph = 40;
+
+  void separate(bool apart) {
+    if (!text_.empty() && (apart || apart_)) text_ += '\n';
+  }
+
+  std::size_t width_;
+  std::size_t of_paragraphs_;
+  std::size_t labels_;
+  std::string text_;
+  bool apart_ = false;
+  bool shortened_ = false;
+};
+
+}  // namespace
+
+std::string Paragraph::said() const { return items.empty() ? text : joined(items, "; "); }
+
+std::string render_text(const Document& document, std::size_t width) {
+  TextRenderer renderer(width, label_width(document));
+  for (const Block& block : document.blocks) {
+    std::visit([&](const auto& shown) { renderer.show(shown); }, block);
+    renderer.end(!std::holds_alternative<Paragraph>(block));
+  }
+  return renderer.take();
+}
+
+std::string render_rows(const Table& table, std::size_t width, std::vector<std::string>* dropped) {
+  return TextLayout(table).render(width, dropped);
+}
+
+std::string labelled_paragraph(std::string_view label, std::string_view said, std::size_t width) {
+  return wrapped(label, said, kLabelWidth, width);
+}
+
+ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
+                                       std::size_t width, std::size_t lines) {
+  return shortened(label, text, ending, kLabelWidth, width, lines);
 }
 
 }  // namespace roofprof

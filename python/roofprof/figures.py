@@ -41,3 +41,8 @@ class Fields(Mapping[str, _report.Field]):
 
 
 fields = Fields()
+
+
+def cell(figure: str, value: float | None) -> _report.Cell:
+    """Return the cell of a table that shows a value as the columns of that figure do."""
+    return _report.Cell(fields[figure].text(value), value)

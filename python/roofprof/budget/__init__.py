@@ -85,10 +85,15 @@ class Outcome(Result):
         """Return True when no limit is broken."""
         return not self.broken
 
-    def table(self, width: int = 120) -> str:
-        """Return the broken limits, a line for each, and how many there are. No line is wrapped."""
-        del width
-        return "\n".join([*map(printable, self.remarks), *map(str, self.broken), self._about()])
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: what the reader must know, the broken limits, and how many there are."""
+        document = _report.Document()
+        for text in (*self.remarks, *map(str, self.broken), self._about()):
+            document.add_paragraph("", text)
+        return document
+
+    def __str__(self) -> str:
+        return self.table(width=0)  # a limit is a line, however long
 
     def _about(self) -> str:
         if self.kept:
@@ -362,13 +367,13 @@ def budget_of(report: Report, margin: float = 0.1) -> str:
         "# Relative to a baseline report: time = '<= 1.05 base'.",
         "",
         "[total]",
-        *_limits(report.total, margin),
+        *_limits_of(report.total, margin),
         f'uncosted_ops = "<= {len(report.coverage.uncosted)}"',
     ]
     rows = [row for row in named_rows(report) if row.path and row.depth == 1 and (row.time or row.flops)]
     rows.sort(key=lambda row: (row.time or 0, row.flops), reverse=True)
     for row in rows[:_LARGEST_MODULES]:
-        lines += ["", f"[modules.{_quoted(_literal(row.path))}]", *_limits(row, margin)]
+        lines += ["", f"[modules.{_quoted(_literal(row.path))}]", *_limits_of(row, margin)]
     return "\n".join(lines) + "\n"
 
 
@@ -382,7 +387,7 @@ def _quoted(text: str) -> str:
     return "".join(f"\\U{ord(c):08x}" if printable(c) != c else c for c in json.dumps(text, ensure_ascii=False))
 
 
-def _limits(row: _report.Row, margin: float) -> list[str]:
+def _limits_of(row: _report.Row, margin: float) -> list[str]:
     table = fields.of("row")
     limits = [
         f'{name} = "<= {readable(value, table[name], up=True)}"'

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from roofprof import _build_info
+from roofprof import _build_info, _report
 from roofprof.cli.shared import Commands, add_debug, add_width, print_text, width
 
 if TYPE_CHECKING:
@@ -35,7 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
     found = findings()
     as_json = [finding._asdict() for finding in found]
-    print_text(json.dumps(as_json, indent=2) if arguments.json else as_text(found, width(arguments)))
+    print_text(
+        json.dumps(as_json, indent=2) if arguments.json else document_of(found).text(width(arguments)).rstrip("\n")
+    )
     return 0
 
 
@@ -77,23 +78,11 @@ def _torch_profiler() -> Iterable[Finding]:
         yield Finding("torch.profiler", "at work in this process", "end it before roofprof measures on a GPU")
 
 
-def as_text(found: list[Finding], columns: int) -> str:
-    """Return a line for each finding, and the advice below it, wrapped to so many columns."""
-    column = max(len(finding.what) for finding in found) + 2
-    lines: list[str] = []
+def document_of(found: Iterable[Finding]) -> _report.Document:
+    """Return what is shown: each finding, and the advice below it."""
+    document = _report.Document()
     for what, text, advice in found:
-        lines += _wrapped(f"{what:{column}}", text, columns)
-        lines += _wrapped(f"{'':{column}}-> ", advice, columns)
-    return "\n".join(lines)
-
-
-def _wrapped(start: str, text: str, columns: int) -> list[str]:
-    """No lines for no text; paths and options stay in one piece."""
-    return textwrap.wrap(
-        text,
-        columns,
-        initial_indent=start,
-        subsequent_indent=" " * len(start),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        document.add_paragraph(what, text)
+        if advice:
+            document.add_paragraph("", f"-> {advice}")
+    return document

@@ -24,35 +24,37 @@ docs/import.md says what each option of the profiler gives.
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("import", help="make a report of a trace of torch.profiler", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("trace", type=Path, help="a file that export_chrome_trace wrote, .json or .json.gz")
     parser.add_argument(
         "--device",
         metavar="CARD|FILE.json",
-        help="whose roofs rows are held against, such as 'H100 SXM' (default: those of the device in the trace)",
+        help="the device whose roofs rows are compared with, such as 'H100 SXM' (default: the device in the trace)",
     )
     parser.add_argument(
         "--steps",
         metavar="FIRST-LAST|mean",
-        help="which of ProfilerStep's steps, by number, or their mean (default: all that was recorded)",
+        help="the numbers of the ProfilerStep steps to take, or their mean (default: all that was recorded)",
     )
     parser.add_argument(
         "--model",
         metavar="TARGET",
-        help="the model that was recorded, as `roofprof profile` takes it: rows get its names and parameters",
+        help="the recorded model, as `roofprof profile` takes it: rows get its names and parameters",
     )
-    parser.add_argument("--args", metavar="ARGS", help="of --model: what the target is called with, as literals")
-    parser.add_argument("--input", action="append", metavar="SHAPE", help="of --model: as of `roofprof profile`")
-    parser.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="of --model: as of `roofprof profile`")
-    parser.add_argument("--dtype", help="of --model: dtype of its parameters and of --input's tensors")
+    parser.add_argument("--args", metavar="ARGS", help="arguments for --model's target, as Python literals")
+    parser.add_argument(
+        "--input", action="append", metavar="SHAPE", help="for --model: an input, as `roofprof profile` takes it"
+    )
+    parser.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="for --model: a callable that returns inputs")
+    parser.add_argument("--dtype", help="for --model: dtype of its parameters and of --input's tensors")
     add_json_output(parser)
     add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the trace, print and write what came of it."""
+    """Read the trace, and print and write its report."""
     take_json_output(arguments)
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")

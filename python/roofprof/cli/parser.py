@@ -1,4 +1,4 @@
-"""The parser of the commands, which answers a misspelt word with similar ones, and the help that is no option's."""
+"""The parser of the commands, which answers a misspelt word with similar ones, and the examples in their help."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ interrupt. All steps are of one phase, training or evaluation. Options of roofpr
 
 
 def add_parser(commands: Commands) -> None:
-    """The command's options."""
+    """Add the command's options."""
     parser = commands.add_parser("run", help="run a program as it is, and profile its model", description=_DESCRIPTION)
     parser.set_defaults(command=run)
     parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module's name, as in python -m")
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with window:
         code = run_program(arguments.script, arguments.arguments, window.end_of_thread, as_module=arguments.as_module)
-    if not window.is_ours:  # a child of the program's that came here as its parent will
+    if not window.is_ours:  # the program forked a child, which gets here as its parent does
         return code
     report = written.write(window)
     if report is None:
@@ -96,10 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         return code or 2
     if others := window.others():
         say(
-            f"{named(others)} ran beside it: their work is in (outside), or on another thread not counted; --model "
+            f"{named(others)} ran too: their work is in (outside), or not counted if it was on another thread; --model "
             "chooses another module"
         )
-    if not rank:  # of several tables, which are alike, one is printed
+    if not rank:  # the tables of all ranks are alike: one is printed
         print_text(table(report, arguments))
     return written.code or code
 
@@ -125,13 +125,14 @@ class _Written:
         rank = "" if self._rank is None else f" on rank {self._rank}"
         say(f"profiled {window.profiled} {calls} of {report.model} in {phase}{rank}")
         files = argparse.Namespace(**vars(self._arguments))
-        if not _is_here(self._folder):  # they are named from where the command was given
+        if not _is_here(self._folder):  # the names are relative to the folder where the command was given
             files.json, files.csv = self._folder / files.json, files.csv and self._folder / files.csv
         self.code = write_files(report, files)
         return report
 
 
 def _is_here(folder: Path) -> bool:
+    """Return True if this folder is still the current one."""
     try:
         return Path.cwd() == folder
     except FileNotFoundError:  # the program removed it

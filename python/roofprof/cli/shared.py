@@ -204,7 +204,7 @@ def write_result(path: Path | None, write: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path | None, schema: str, content: dict[str, Any]) -> None:
-    """Write what is no result's own JSON as :func:`write_result` does, with the schema's name and version before it."""
+    """Write the content as JSON, behind the schema's name and version, and say so, as :func:`write_result` does."""
     from roofprof.render.results import json_text, with_schema
 
     text = json_text(with_schema(f"roofprof.{schema}", content))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
-from roofprof.latency.text import latency_text
+from roofprof.figures import cell, fields
 from roofprof.render.results import StoredResult
 
 SHORTEST_FOR_CPU_TIME_NS = 100_000_000  # the system splits user from system time by ticks of up to 10 ms
@@ -61,6 +61,10 @@ class Latency(StoredResult):
     """All of those together."""
     environment: dict[str, str | int | float] = field(default_factory=dict, hash=False)
     notes: tuple[_report.Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.times_ns and self.wall_times_ns):
+            raise ValueError("times_ns or wall_times_ns is empty")
 
     # ---- latency: the time of one call
 
@@ -210,9 +214,69 @@ class Latency(StoredResult):
 
     # ---- printed and written
 
-    def table(self, width: int = 120) -> str:
-        """Return the result as text of lines that are no longer than that."""
-        return latency_text(self, width)
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: the latency, the throughput, what the process did, what is not known."""
+        document = begun(self, self.notes, self._calls_words())
+        percents = {"median": 50, "p10": 10, "p90": 90, "p99": 99}
+        columns = ["latency", *percents, "min", "max", "mean"]
+        clocks = [(self.clock, self.times, self.quantile)]
+        clocks += [("wall", self.wall_times, self.wall_quantile)] if self.on_gpu else []
+        rows = [
+            [
+                _report.Cell(clock),
+                *(cell("time", quantile_of(percent)) for percent in percents.values()),
+                *(cell("time", value) for value in (min(times), max(times), sum(times) / len(times))),
+            ]
+            for clock, times, quantile_of in clocks
+        ]
+        document.add_table([_report.TableColumn(name, left=not place) for place, name in enumerate(columns)], rows)
+        document.add_paragraph("throughput", self._throughput_words())
+        document.add_paragraph("process", self._process_words())
+        if self.on_gpu:
+            document.add_paragraph("GPU", f"busy n/a: {self.not_available['gpu_utilization']}")
+        document.add_paragraph(
+            "terms",
+            "latency: the time of one call; throughput: samples of a call / the median latency; pN: N% of the calls "
+            "took no longer, interpolated between the two nearest",
+        )
+        for name, reason in self.not_available.items():
+            if name in {"p10", "p90", "p99"}:
+                document.add_paragraph("n/a", f"{name} {reason}")
+        add_notes(document, self.notes)
+        return document
+
+    def _calls_words(self) -> str:
+        calls = len(self.times_ns)
+        batch = f"{self.samples} samples in each" if self.samples != 1 else "1 sample in each"
+        if self.samples is None:
+            batch = "samples n/a"
+        tokens = f", {self.tokens} tokens in each" if self.tokens is not None else ""
+        return (
+            f"{calls} timed call{'' if calls == 1 else 's'} after {self.warmup} for warm-up; {batch}"
+            f" ({self.samples_from}){tokens}"
+        )
+
+    def _throughput_words(self) -> str:
+        if self.samples_per_second is None and self.tokens_per_second is None:
+            return f"n/a: {self.not_available['samples_per_second']}"
+        text = _rates_text(self.samples_per_second, self.tokens_per_second) + ", one call after the other"
+        if self.queued_ns:
+            queued = _rates_text(self.queued_samples_per_second, self.queued_tokens_per_second)
+            text += f"; {queued} back to back ({self.queued_calls} calls without waiting)"
+        return text
+
+    def _process_words(self) -> str:
+        seconds = fields["time"].text
+        if self.user_time is None:
+            why = self.not_available["cpu_utilization"]
+            return f"real {seconds(self.real_time)}; user and system time n/a: {why}"
+        collections = self.gc_collections
+        return (
+            f"real {seconds(self.real_time)}, user {seconds(self.user_time)}, system {seconds(self.system_time)}: "
+            f"{fields['percent_of_roof'].text(self.cpu_utilization)} of {self.processors:g} "
+            f"processor{'' if self.processors == 1 else 's'}"
+            + (f"; {collections} garbage collection{'' if collections == 1 else 's'} by Python" if collections else "")
+        )
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.times_ns)} calls"
@@ -241,6 +305,37 @@ class Latency(StoredResult):
             "not_available": self.not_available,
             **super()._content(),
         }
+
+
+def begun(of: Latency, notes: Iterable[_report.Note], about: str) -> _report.Document:
+    """Return a document that begins with what must be read first, what was timed, and where."""
+    document = _report.Document()
+    for note in notes:
+        if note.level == "attention":
+            document.add_paragraph("ATTENTION", note.text)
+    machine = of.environment.get("gpu_device") or of.environment.get("device")
+    threads = of.environment.get("torch_threads")
+    words = [
+        str(machine) if machine and machine != of.device else "",
+        f"{threads} thread{'' if threads == 1 else 's'}" if threads else "",
+        f"torch {of.environment['torch']}" if "torch" in of.environment else "",
+    ]
+    where = ", ".join(word for word in words if word)
+    document.add_paragraph("roofprof", f"{of.model} on {of.device}" + (f" ({where})" if where else ""))
+    document.add_paragraph("", about)
+    return document
+
+
+def add_notes(document: _report.Document, notes: Iterable[_report.Note]) -> None:
+    """Add the notes that :func:`begun` did not begin with."""
+    for note in notes:
+        if note.level != "attention":
+            document.add_paragraph("note", note.text, role="note")
+
+
+def _rates_text(samples: float | None, tokens: float | None) -> str:
+    rates = ((samples, "samples/s"), (tokens, "tokens/s"))
+    return ", ".join(f"{fields['achieved_flops'].text(rate)} {unit}" for rate, unit in rates if rate is not None)
 
 
 def _quantile(times_ns: tuple[int, ...], percent: float) -> float | None:

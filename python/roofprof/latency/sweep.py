@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof.latency.measured import Latency
-from roofprof.latency.text import percent_text, rate_text, seconds_text, sweep_text
-from roofprof.render.plots.batch_sweep import draw_sweep
+from roofprof import _report
+from roofprof.figures import cell, fields
+from roofprof.latency.measured import Latency, add_notes, begun
+from roofprof.render.plots.curves import draw_sweep
+from roofprof.render.plots.notebook import picture_of
 from roofprof.render.results import StoredResult
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ KNEE_SHARE = 0.9
 class LatencySweep(StoredResult):
     """A :class:`Latency` for each batch size, smallest first.
 
-    The knee is that of :func:`knee_index`; throughput is of the median latencies, which single slow calls do not move.
-    There is none where a batch has less than 10 timed calls.
+    The knee is the smallest batch whose throughput is within 10% of the highest. There is none where the largest batch
+    alone is: throughput still rises; and where a batch has less than 10 timed calls. Throughput is of the median
+    latencies, which single slow calls do not move.
     """
 
     SCHEMA = "roofprof.sweep"
@@ -33,6 +36,10 @@ class LatencySweep(StoredResult):
     points: tuple[Latency, ...]
     ended: str
     """The reason why the sweep has no larger batch."""
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("points is empty")
 
     @property
     def batches(self) -> list[int]:
@@ -91,12 +98,58 @@ class LatencySweep(StoredResult):
             title=f"{first.model} on {first.device}",
         )
 
-    def table(self, width: int = 120) -> str:
-        """Return the result as text of lines that are no longer than that."""
-        return sweep_text(self, width)
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: a row for each batch, the knee, and what ended the sweep."""
+        notes = self._notes()
+        calls = sorted({len(point.times_ns) for point in self.points})
+        between = f"{calls[0]}" if len(calls) == 1 else f"{calls[0]} to {calls[-1]}"
+        about = f"{len(self.points)} batch sizes, {between} timed calls each; clock: {self.points[0].clock}"
+        document = begun(self.points[0], notes, about)
+        has_tokens = any(point.tokens is not None for point in self.points)
+        names = ["batch", "median latency", "p10", "p90", "samples/s", *["tokens/s"] * has_tokens, "CPU", "calls"]
+        knee = self.knee
+        rows = [
+            [
+                _report.Cell(str(point.samples), point.samples),
+                *(cell("time", seconds) for seconds in (point.median, point.p10, point.p90)),
+                cell("achieved_flops", point.samples_per_second),
+                *[cell("achieved_flops", point.tokens_per_second)] * has_tokens,
+                cell("percent_of_roof", point.cpu_utilization),
+                _report.Cell(str(len(point.times_ns)), len(point.times_ns)),
+                *[_report.Cell("<- knee" if point is knee else "")] * (knee is not None),
+            ]
+            for point in self.points
+        ]
+        columns = [_report.TableColumn(name) for name in names]
+        columns += [_report.TableColumn("", left=True)] * (knee is not None)
+        document.add_table(columns, rows)
+        document.add_paragraph("knee", self.knee_text)
+        document.add_paragraph("ended", self.ended)
+        document.add_paragraph(
+            "terms",
+            "latency: the time of one call with that batch; throughput: its samples / the median latency; CPU: 100 x "
+            "(user + system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% "
+            "of the highest",
+        )
+        add_notes(document, notes)
+        return document
+
+    def _notes(self) -> list[_report.Note]:
+        """Return a note of each code, with its batches; none of timing-stopped: the table has the number of calls."""
+        first: dict[str, _report.Note] = {}
+        batches: dict[str, list[str]] = {}
+        for point in self.points:
+            for note in point.notes:
+                if note.code != "timing-stopped":
+                    first.setdefault(note.code, note)
+                    batches.setdefault(note.code, []).append(str(point.samples))
+        return [_report.Note(code, f"batch {', '.join(batches[code])}: {note.text}") for code, note in first.items()]
+
+    def _picture(self) -> str:
+        return picture_of(self.plot, "throughput and latency over batch sizes")
 
     def _about(self) -> str:
-        return f"{self.points[0].model if self.points else 'nothing'}: {len(self.points)} batches"
+        return f"{self.points[0].model}: {len(self.points)} batches"
 
     def _content(self) -> dict[str, Any]:
         knee = self.knee
@@ -125,12 +178,14 @@ def knee_text(batches: Sequence[int], rates: Sequence[float], times: Sequence[fl
         rising = f"none up to batch {batches[-1]}: throughput still rises"
         return "n/a: one batch size alone was tried" if len(batches) == 1 else rising
     best = rates.index(max(rates))
+    highest = f"{fields['achieved_flops'].text(rates[best])} {unit}"
     if place == best:
-        return f"batch {batches[best]}: it has the highest throughput, {rate_text(rates[best])} {unit}"
+        return f"batch {batches[best]}: it has the highest throughput, {highest}"
+    share = fields["percent_of_roof"].text(100 * rates[place] / rates[best])
+    here, there = (fields["time"].text(times[at]) for at in (place, best))
     return (
-        f"batch {batches[place]}: {percent_text(100 * rates[place] / rates[best])} of the highest throughput "
-        f"({rate_text(rates[best])} {unit} at batch {batches[best]}), with a latency of "
-        f"{seconds_text(times[place])} in place of {seconds_text(times[best])}"
+        f"batch {batches[place]}: {share} of the highest throughput ({highest} at batch {batches[best]}), with a "
+        f"latency of {here} in place of {there}"
     )
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from roofprof import _C
+from roofprof.figures import fields
 from roofprof.latency.batches import Arguments, ScaledInputs, arguments_of
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Batches, Plan, RefusedError
 from roofprof.latency.sweep import FEWEST_CALLS, LatencySweep
-from roofprof.latency.text import seconds_text
 from roofprof.latency.timing import Subject, first_call, repeatable, time_call
 
 PARTS_OF_TIME = 8  # a batch of "auto" has one of them, or what its fewest calls need
@@ -123,8 +123,8 @@ class _Sweeping:
         if needed <= left:
             return ""
         return (
-            f"at the time limit: {FEWEST_CALLS} calls with batch {batch} may take {seconds_text(needed)}, and of "
-            f"{self._plan.seconds:g} seconds {seconds_text(left)} are left; seconds= (--seconds) gives more"
+            f"at the time limit: {FEWEST_CALLS} calls with batch {batch} may take {fields['time'].text(needed)}, and "
+            f"of {self._plan.seconds:g} seconds {fields['time'].text(left)} are left; seconds= (--seconds) gives more"
         )
 
     def _measured(self, batch: int, remaining: int) -> Latency:

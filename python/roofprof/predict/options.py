@@ -1,4 +1,4 @@
-"""What every prediction is told: the device that times are predicted for, and the options."""
+"""The arguments that all predictions share: the device that times are predicted for, and the options."""
 
 from __future__ import annotations
 

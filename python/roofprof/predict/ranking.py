@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from roofprof import _report
-from roofprof.figures import fields
+from roofprof.figures import cell, fields
 from roofprof.predict.options import Device, Options, compiled_options, roofs_of
 from roofprof.render.results import StoredResult
 from roofprof.roofs.published_peaks import names
@@ -65,50 +65,42 @@ class Ranking(StoredResult):
     def __len__(self) -> int:
         return len(self.devices)
 
-    def table(self, width: int = 120) -> str:
-        """Return the text of the table."""
-        columns = [(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
-        rows = [[(text, 0) for text in _cells(device)] for device in self.devices]
-        table, dropped = _report.text_table(columns, rows, len(rows), width)
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: a row for each device, what the columns mean, and who was left out."""
+        document = _report.Document()
+        batch = f", batch {self.batch}" if self.batch else ""
+        document.add_paragraph("roofprof", f"predicted times of {self.model}: {self.prediction}{batch}")
+        columns = [_report.TableColumn(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
+        document.add_table(columns, [_cells(device) for device in self.devices], title="Devices")
         thing = "samples" if self.batch else "calls"
-        labels = _report.labelled_paragraph
-        what = f"{self.model}: {self.prediction}" + (f", batch {self.batch}" if self.batch else "")
-        said = (
+        document.add_paragraph(
+            "columns",
             f"time: of what was counted; low, high: 80% of whole models take between these; per s: {thing} a second; "
             f"per J: {thing} a second and watt of TDP; compute: part of the time in ops whose arithmetic takes longer "
-            "than their bytes; memory: weights and activations, and what the device has"
+            "than their bytes; memory: weights and activations, and what the device has",
         )
-        text = labels("roofprof", f"predicted times of {what}", width) + "\n" + table + "\n"
-        text += labels("columns", said, width)
-        text += "".join(labels("left out" if not n else "", line, width) for n, line in enumerate(self.left_out))
-        if dropped:
-            text += labels("", f"left out for the width: {', '.join(dropped)}", width)
-        return text.rstrip("\n")
+        for place, line in enumerate(self.left_out):
+            document.add_paragraph("" if place else "left out", line)
+        return document
 
     def _about(self) -> str:
         return f"{len(self)} devices for {self.model}"
 
 
-def _cells(device: RankedDevice) -> Sequence[str]:
-    def time(seconds: float) -> str:
-        return fields["time"].text(seconds)
-
-    def count(number: float | None) -> str:
-        return fields["achieved_flops"].text(number)
-
+def _cells(device: RankedDevice) -> Sequence[_report.Cell]:
     memory = fields["bytes"].text(device.memory_needed)
     if device.memory is not None:
         memory += f" of {fields['bytes'].text(device.memory)}" + ("" if device.fits else ": does not fit")
     return (
-        device.device,
-        time(device.time),
-        time(device.time_low),
-        time(device.time_high),
-        count(device.throughput),
-        count(device.throughput_per_watt),
-        "n/a" if device.tdp is None else f"{device.tdp:g}W",
-        fields["percent_of_roof"].text(100 * device.compute_bound),
-        memory,
+        _report.Cell(device.device),
+        cell("time", device.time),
+        cell("time", device.time_low),
+        cell("time", device.time_high),
+        cell("achieved_flops", device.throughput),
+        cell("achieved_flops", device.throughput_per_watt),
+        _report.Cell("n/a" if device.tdp is None else f"{device.tdp:g}W", device.tdp),
+        cell("percent_of_roof", 100 * device.compute_bound),
+        _report.Cell(memory, device.memory_needed),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from roofprof import _report
-from roofprof.figures import fields
+from roofprof.figures import cell, fields
 from roofprof.latency.batches import arguments_of
 from roofprof.latency.sweep import knee_index, knee_text
 from roofprof.predict.options import Device, OptionsOfCalls, roofs_of
@@ -91,55 +91,39 @@ class PredictedSweep(StoredResult):
         """The lengths, in order."""
         return list(dict.fromkeys(point.sequence for point in self.points))
 
-    def table(self, width: int = 120) -> str:
-        """Return the text of the table."""
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: a row for each size, the knees, and what the columns mean."""
+        document = _report.Document()
+        memory = f", {fields['bytes'].text(self.memory)} of memory" if self.memory else ""
+        document.add_paragraph("roofprof", f"{self.model} on {self.device}{memory}, predicted: {self.prediction}")
         of_tokens = self.sequences != [None]
-        headings = [
-            "batch",
-            *(["sequence"] if of_tokens else []),
-            "time",
-            "low",
-            "high",
-            "per s",
-            "memory",
-            "bound",
-            "",
-        ]
-        columns = [(heading, heading in ("bound", ""), 0, 0) for heading in headings]
+        names = ["batch", *["sequence"] * of_tokens, "time", "low", "high", "per s", "memory", "bound", ""]
         knees = [self.knee(sequence) for sequence in self.sequences]
         rows = []
         for point in self.points:
-            remarks = ["knee"] if any(point is knee for knee in knees) else []
-            remarks += ["does not fit"] if self.fits(point) is False else []
+            remark = "does not fit" if self.fits(point) is False else ""
             rows.append(
                 [
-                    (text, 0)
-                    for text in (
-                        str(point.batch),
-                        *([str(point.sequence)] if of_tokens else []),
-                        *(fields["time"].text(time) for time in (point.time, point.time_low, point.time_high)),
-                        fields["achieved_flops"].text(point.throughput),
-                        fields["bytes"].text(point.memory),
-                        point.bound,
-                        ", ".join(remarks),
-                    )
+                    _report.Cell(str(point.batch), point.batch),
+                    *[_report.Cell(str(point.sequence), point.sequence)] * of_tokens,
+                    *(cell("time", seconds) for seconds in (point.time, point.time_low, point.time_high)),
+                    cell("achieved_flops", point.throughput),
+                    cell("bytes", point.memory),
+                    _report.Cell(point.bound),
+                    _report.Cell("<- knee" if any(point is knee for knee in knees) else remark),
                 ]
             )
-        table, _ = _report.text_table(columns, rows, len(rows), width)
-        labels = _report.labelled_paragraph
-        memory = f", {fields['bytes'].text(self.memory)} of memory" if self.memory else ""
-        text = labels("roofprof", f"{self.model} on {self.device}{memory}, predicted: {self.prediction}", width)
-        text += f"\n{table}\n"
+        document.add_table([_report.TableColumn(name, left=name in {"bound", ""}) for name in names], rows)
         for place, sequence in enumerate(self.sequences):
             of = "" if sequence is None else f"sequence {sequence}: "
-            text += labels("" if place else "knee", of + self.knee_text(sequence), width)
-        what = "tokens" if of_tokens else "samples"
-        return text + labels(
+            document.add_paragraph("" if place else "knee", of + self.knee_text(sequence))
+        document.add_paragraph(
             "columns",
-            f"time: of a call; low, high: 80% of whole models take between these; per s: {what}; memory: weights and "
-            "activations; knee: the smallest batch whose throughput is within 10% of the highest, of those that fit",
-            width,
-        ).rstrip("\n")
+            "time: of a call; low, high: 80% of whole models take between these; per s: "
+            f"{'tokens' if of_tokens else 'samples'}; memory: weights and activations; knee: the smallest batch whose "
+            "throughput is within 10% of the highest, of those that fit",
+        )
+        return document
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.points)} sizes"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from roofprof import _report
-from roofprof.figures import fields
+from roofprof.figures import cell, fields
 from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
 from roofprof.render.results import StoredResult
 
@@ -55,34 +55,41 @@ class WhatIf(StoredResult):
                 return module
         raise KeyError(f"no module '{path}'")
 
-    def table(self, depth: int | None = None, width: int = 120) -> str:  # type: ignore[override]  # depth is first
-        """Return the text of the table; depth: the deepest level shown (default: as many levels as make 30 lines)."""
+    def document(self, depth: int | None = None) -> _report.Document:
+        """Return what is shown, as data; depth: the deepest level of it (default: as many levels as make 30 lines)."""
         deepest = self._readable() if depth is None else depth
         shown = [module for module in self.modules if module.depth <= deepest]
-        columns = [("module", True, 12, 0), ("time", False, 0, 0), ("AI", False, 0, len(self.questions) + 2)]
-        columns += [("I_max", False, 0, len(self.questions) + 1), ("bound", True, 0, 0)]
-        columns += [(name, False, 0, place + 1) for place, name in enumerate(self.questions)]
-        columns += [("most by", True, 0, 0)]
-        rows = [
-            [(text, module.depth if not n else 0) for n, text in enumerate(self._cells(module))] for module in shown
-        ]
-        rows.append([(text, 0) for text in self._cells(self.total)])
-        table, dropped = _report.text_table(columns, rows, len(rows) - 1, width)
-        labels = _report.labelled_paragraph
+        document = _report.Document()
         head = f"what would help {self.model} on {self.device}: time saved, of {_time(self.total.time)} predicted"
-        text = labels("roofprof", f"{head} ({self.prediction})", width) + "\n" + table + "\n"
-        if hidden := len(self.modules) - len(shown):
-            text += labels("", f"{hidden} more modules below depth {deepest}: depth={deepest + 1} shows more", width)
-        if dropped:
-            text += labels("", f"left out for the width: {', '.join(dropped)}", width)
-        for n, (name, meaning) in enumerate(self.questions.items()):
-            text += labels("" if n else "columns", f"{name}: {meaning}", width)
-        text += labels(
-            "", "AI: FLOPs per byte; I_max: where the device's memory and arithmetic take equally long", width
+        document.add_paragraph("roofprof", f"{head} ({self.prediction})")
+        column, last = _report.TableColumn, len(self.questions)
+        columns = [column("module", left=True, min_width=12), column("time"), column("AI", drop_rank=last + 2)]
+        columns += [column("I_max", drop_rank=last + 1), column("bound", left=True)]
+        columns += [column(name, drop_rank=place + 1) for place, name in enumerate(self.questions)]
+        columns += [column("most by", left=True)]
+        hidden = len(self.modules) - len(shown)
+        document.add_table(
+            columns,
+            [self._cells(module) for module in (*shown, self.total)],
+            rules=[len(shown)],
+            marks=[""] * len(shown) + ["total"],
+            remarks=[f"{hidden} more modules below depth {deepest}: depth={deepest + 1} shows more"] if hidden else [],
+            title="Modules",
         )
-        for n, (name, why) in enumerate(self.not_asked.items()):
-            text += labels("" if n else "not asked", f"{name}: {why}", width)
-        return text.rstrip("\n")
+        for place, (name, meaning) in enumerate(self.questions.items()):
+            document.add_paragraph("" if place else "columns", f"{name}: {meaning}")
+        ridge = "where the device's memory and arithmetic take equally long"
+        document.add_paragraph("", f"AI: FLOPs per byte; I_max: {ridge}")
+        for place, (name, why) in enumerate(self.not_asked.items()):
+            document.add_paragraph("" if place else "not asked", f"{name}: {why}")
+        return document
+
+    def table(self, depth: int | None = None, width: int = 120) -> str:  # type: ignore[override]  # depth is first
+        """Return the document as text, in lines that are no longer than ``width``."""
+        return self.document(depth).text(width).rstrip("\n")
+
+    def _document_of_page(self) -> _report.Document:
+        return self.document(max((module.depth for module in self.modules), default=0))
 
     def _readable(self) -> int:
         deepest = 1
@@ -92,17 +99,17 @@ class WhatIf(StoredResult):
             deepest += 1
         return deepest
 
-    def _cells(self, module: ModuleWhatIf) -> list[str]:
-        name = module.path.rpartition(".")[2] or self.model
-        ratio = fields["intensity"].text
+    def _cells(self, module: ModuleWhatIf) -> list[_report.Cell]:
+        is_total = module is self.total
+        name = "total" if is_total else module.path.rpartition(".")[2] or self.model
         return [
-            "total" if module is self.total else name,
-            _time(module.time),
-            ratio(module.intensity),
-            ratio(module.ridge),
-            module.bound,
-            *(_time(module.saved[name]) for name in self.questions),
-            module.best or "nothing",
+            _report.Cell(name, level=0 if is_total else module.depth),
+            cell("time", module.time),
+            cell("intensity", module.intensity),
+            cell("intensity", module.ridge),
+            _report.Cell(module.bound),
+            *(cell("time", module.saved[name]) for name in self.questions),
+            _report.Cell(module.best or "nothing"),
         ]
 
     def _about(self) -> str:

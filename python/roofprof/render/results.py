@@ -1,4 +1,4 @@
-"""Results that are no report, such as comparisons, latencies and predictions: how they are printed and stored."""
+"""Results besides reports, such as comparisons, latencies and predictions: how they are printed and stored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_
 
 from roofprof import _report
 from roofprof.render.files import read_whole, write_whole
+from roofprof.render.plain_page import page_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,11 +38,30 @@ class Result:
     # ---- shown
 
     @abstractmethod
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: its paragraphs and tables, which text, page and notebook render."""
+
     def table(self, width: int = 120) -> str:
-        """Return the result as text of lines that are no longer than that."""
+        """Return the document as text, in lines that are no longer than ``width``."""
+        return self.document().text(width).rstrip("\n")
 
     def __str__(self) -> str:
         return self.table()
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return one page without scripts; with a path, write it there as well, whole or not at all."""
+        text = page_of(self._document_of_page(), self._about(), self._picture())
+        if path is not None:
+            write_whole(path, text.encode())
+        return text
+
+    def _document_of_page(self) -> _report.Document:
+        """Return what the page shows: all of it, where text shows a part."""
+        return self.document()
+
+    def _picture(self) -> str:
+        """Return the page's picture as HTML; "" where it has none."""
+        return ""
 
     @abstractmethod
     def _about(self) -> str:
@@ -69,7 +89,7 @@ class Result:
 
     def _content(self) -> dict[str, Any]:
         """Return the JSON's data without its head: the fields of a dataclass."""
-        return _content(self)
+        return _fields_of(self)
 
 
 class StoredResult(Result):
@@ -80,9 +100,10 @@ class StoredResult(Result):
         """Return the result that :meth:`to_dict` wrote. Raises ValueError, one sentence, for anything else."""
         if not isinstance(stored, dict) or stored.get("schema") != cls.SCHEMA:
             raise ValueError(f"this is no {cls.SCHEMA}: it has no such 'schema'")
-        if stored.get("schema_version") != cls.SCHEMA_VERSION:
+        version = repr(stored.get("schema_version"))
+        if version != repr(cls.SCHEMA_VERSION):
             raise ValueError(
-                f"the file is of version {stored.get('schema_version')} of {cls.SCHEMA}, and this roofprof reads "
+                f"the file is of version {version:.40} of {cls.SCHEMA}, and this roofprof reads "
                 f"version {cls.SCHEMA_VERSION}"
             )
         try:
@@ -98,7 +119,7 @@ class StoredResult(Result):
         try:
             stored = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}: this is no JSON: {error}") from None
+            raise ValueError(f"{path}: this is not JSON: {error}") from None
         try:
             return cls.from_dict(stored)
         except ValueError as error:
@@ -121,13 +142,13 @@ def stored_as(key: str, scale: float | None = None) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: dataclasses and notes by their names, null for what is no finite number."""
+    """Return a value as JSON has it: dataclasses and notes by their names, null for numbers that are not finite."""
     if isinstance(value, Result):
         return value.to_dict()
     if isinstance(value, _report.Note):
         return {"level": value.level, "code": value.code, "where": value.where, "text": value.text}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _content(value)
+        return _fields_of(value)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -135,7 +156,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _content(value: Any) -> dict[str, Any]:
+def _fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass as JSON has them."""
     return {
         _key(field): plain(_scaled(getattr(value, field.name), field.metadata.get("scale")))

@@ -16,7 +16,6 @@ from roofprof.render.plots.notebook import html
 from roofprof.render.plots.plot import plot
 from roofprof.render.printable import printable
 from roofprof.render.traces.export import WritesTraces
-from roofprof.report.of_ranks import OfRanks
 
 if TYPE_CHECKING:
     import pandas
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _printed = itertools.count()  # reports so far
 
 
-class Report(WritesTraces, OfRanks, Predicts):
+class Report(WritesTraces, Predicts):
     """The per-module roofline table of one profile.
 
     ``definitions.md`` gives the meaning of every figure. Times are float seconds, bytes and counts integers; a figure
@@ -196,6 +195,34 @@ class Report(WritesTraces, OfRanks, Predicts):
     def bare_times(self) -> list[float]:
         """Wall seconds of the same runs without any observer."""
         return [ns * 1e-9 for ns in self._compiled.bare_ns]
+
+    # ---- several ranks
+
+    @property
+    def collectives(self) -> list[_report.Collective]:
+        """One for each collective in a module, phase, group and size, the longest first; empty: none was called."""
+        return self._compiled.collectives
+
+    @property
+    def ranks(self) -> list[_report.Rank]:
+        """A line for each rank of a merged report (:func:`roofprof.gather`, :func:`roofprof.merge`); else empty."""
+        return self._compiled.ranks
+
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Ranks that were to be merged and whose reports did not come."""
+        return self._compiled.missing_ranks
+
+    def report_of(self, rank: int) -> Report:
+        """Return the own report of a rank; a merged report keeps those of the slowest and of the median rank.
+
+        Raises IndexError for another rank, naming the two, and ValueError where the report that the file keeps of it
+        cannot be read.
+        """
+        try:
+            return Report(self._compiled.report_of_rank(rank))
+        except RuntimeError as error:
+            raise ValueError(f"cannot read the report of rank {rank} that the merged one keeps: {error}") from None
 
     # ---- printed
 

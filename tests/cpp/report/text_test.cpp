@@ -128,6 +128,16 @@ TEST(DocumentAsText, SaysWhatFoundNoRoom) {
   EXPECT_EQ(text_of(0).find("see elsewhere"), std::string::npos);
 }
 
+TEST(DocumentAsText, HasAColumnForItsLabels) {
+  Document document;
+  document.say("", "one two");
+  EXPECT_EQ(render_text(document, 0), "one two\n");
+  document.say("label", "three");
+  EXPECT_EQ(render_text(document, 0), "          one two\nlabel     three\n");
+  document.say("ten letters", "four");
+  EXPECT_EQ(render_text(document, 0), "             one two\nlabel        three\nten letters  four\n");
+}
+
 TEST(DocumentAsText, IsPrintable) {
   Document document;
   document.add(Heading{"a\x1b"});

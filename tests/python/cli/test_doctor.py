@@ -96,11 +96,12 @@ def test_torchs_profiler_at_work_is_named():
 
 def test_lines_are_wrapped_under_their_column():
     found = [Finding("a", "one"), Finding("longer", "word " * 20, "advice " * 20)]
-    lines = doctor.as_text(found, 60).splitlines()
-    assert lines[0] == "a       one"
-    assert lines[1].startswith("longer  word")
-    assert lines[3].startswith("        -> advice")
-    assert lines[4].startswith("           advice")
+    found[1] = found[1]._replace(what="other profilers")
+    lines = doctor.document_of(found).text(60).splitlines()
+    assert lines[0] == "a                one"
+    assert lines[1].startswith("other profilers  word")
+    assert lines[4].startswith("                 -> advice")
+    assert lines[5].startswith("                 advice")
     assert max(map(len, lines)) <= 60
     assert " ".join(lines).count("word") == " ".join(lines).count("advice") == 20
 

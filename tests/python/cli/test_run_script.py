@@ -148,7 +148,7 @@ def test_modules_beside_the_profiled_one_are_named(script, capsys):
     script.write_text(beside)
     assert main(["run", "--skip", "1", "--steps", "4", "train.py"]) == 0
     said = capsys.readouterr().err
-    assert re.search(r"\w+ \(\d+\) ran beside it: their work is in \(outside\), or on another thread not counted", said)
+    assert re.search(r"\w+ \(\d+\) ran too: their work is in \(outside\), or not counted if", said)
 
 
 def test_stop_ends_the_program(script, capsys):
@@ -192,7 +192,7 @@ def test_which_module_is_profiled(script, wish, macs, capsys):
     model = next(row for row in report().rows if row.path == "")
     assert model.macs == macs
     if not wish:
-        assert "Net (5) ran beside it" in capsys.readouterr().err
+        assert "Net (5) ran too" in capsys.readouterr().err
 
 
 def test_a_module_is_run_by_its_name(script, tmp_path):

@@ -154,7 +154,7 @@ def test_what_is_no_latency_is_refused(change, words, tmp_path):
     with pytest.raises(ValueError, match="lacks times_ns"):
         Latency.from_dict({key: value for key, value in HUNDRED.to_dict().items() if key != "times_ns"})
     file.write_text("{")
-    with pytest.raises(ValueError, match=r"other\.json: this is no JSON: "):
+    with pytest.raises(ValueError, match=r"other\.json: this is not JSON: "):
         Latency.from_json(file)
     file.write_text("[]")
     with pytest.raises(ValueError, match=r"other\.json: this is no roofprof\.latency"):

@@ -323,22 +323,22 @@ def test_text():
     assert (
         str(LatencySweep(SATURATING.points[5:], SATURATING.ended))
         == """\
-roofprof    Net on cpu (a machine on paper, 2 threads, torch 2.15.0)
-            4 batch sizes, 100 timed calls each; clock: perf_counter
+roofprof  Net on cpu (a machine on paper, 2 threads, torch 2.15.0)
+          4 batch sizes, 100 timed calls each; clock: perf_counter
 
 batch  median latency     p10     p90  samples/s    CPU  calls
-──────────────────────────────────────────────────────────────
+───────────────────────────────────────────────────────────────────────
    32          52.0ms  52.0ms  52.0ms        615  48.1%    100
    64          84.0ms  84.0ms  84.0ms        762  29.8%    100
   128           148ms   148ms   148ms        865  16.9%    100  <- knee
   256           276ms   276ms   276ms        928   9.1%    100
 
-knee        batch 128: 93.2% of the highest throughput (928 samples/s at batch 256), with a latency of 148ms in place of
-            276ms
-ended       all of the batch sizes are measured
-terms       latency: the time of one call with that batch; throughput: its samples / the median latency; CPU: 100 x
-            (user + system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% of
-            the highest"""
+knee      batch 128: 93.2% of the highest throughput (928 samples/s at batch 256), with a latency of 148ms in place of
+          276ms
+ended     all of the batch sizes are measured
+terms     latency: the time of one call with that batch; throughput: its samples / the median latency; CPU: 100 x (user
+          + system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% of the
+          highest"""
     )
 
 
@@ -348,7 +348,7 @@ def test_notes_of_one_code_are_said_once_with_their_batches():
     one, two, three = SATURATING.points[:3]
     points = (replace(one, notes=(busy[0], stopped)), replace(two, notes=(busy[1],)), three)
     text = str(LatencySweep(points, ""))
-    assert text.startswith("ATTENTION   batch 1, 2: others used 20% of the processors\n")
+    assert text.startswith("ATTENTION batch 1, 2: others used 20% of the processors\n")
     assert text.count("others") == 1
     assert "5 seconds" not in text  # the table has the number of calls
 

@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_no_knee():
     assert knee.throughput >= 0.9 * best
     assert all(point.throughput < 0.9 * best for point in sweep.points if point.batch < knee.batch)
     assert "does not fit" in sweep.table()
-    marked = [line for line in sweep.table().splitlines() if line.split()[-1:] == ["knee"]]
+    marked = [line for line in sweep.table().splitlines() if line.endswith("<- knee")]
     assert [line.split()[0] for line in marked] == [str(knee.batch)]
     assert f"batch {knee.batch}: " in sweep.knee_text()
     none = roofprof.predict_sweep(on_meta(mlp), rows, "RTX 4090", (2**24,))

@@ -14,7 +14,7 @@ from trace_formats import check_speedscope, check_trace_events, slices
 
 import roofprof
 from roofprof import Report
-from roofprof.render.traces.speedscope import speedscope
+from roofprof.render.traces.formats import speedscope
 from roofprof.render.traces.timeline import Slice, Timeline, nested, timeline
 
 HOSTILE = 'a"b\\c</script>;d 7\n\t\x00\u2028é😀'

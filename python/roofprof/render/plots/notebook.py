@@ -1,12 +1,18 @@
-"""A report in a notebook: the roofline as SVG within the page, and the table as text. Nothing in it is run."""
+"""Pictures within pages, as SVG: a report in a notebook, and results on pages of their own. Nothing in them is run."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import importlib.util
+from base64 import b64encode
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from roofprof.render.plots.plot import content, plot
 from roofprof.render.results import preformatted
 from roofprof.render.views.reads import ViewedReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ShownReport(ViewedReport, Protocol):
@@ -29,8 +35,16 @@ def _picture(report: ViewedReport) -> str:
         figure = plot(report)
     except ImportError:
         return ""
-    # An <img> shows it by itself: the ids of several pictures on one page cannot meet.
-    from base64 import b64encode
+    return _image(figure, 'alt="roofline" style="max-width: 640px; width: 100%"')
 
-    svg = b64encode(content(figure, "svg")).decode()
-    return f'<img alt="roofline" style="max-width: 640px; width: 100%" src="data:image/svg+xml;base64,{svg}">'
+
+def picture_of(draw: Callable[[], Figure], shows: str) -> str:
+    """Return what is drawn as HTML, for a page; where matplotlib is missing, a paragraph that says so."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return "<p>The picture is left out: it needs matplotlib (<code>pip install roofprof[plot]</code>).</p>"
+    return _image(draw(), f'alt="{shows}"')
+
+
+def _image(figure: Figure, attributes: str) -> str:
+    # An <img> shows it by itself: the ids of several pictures on one page cannot meet.
+    return f'<img {attributes} src="data:image/svg+xml;base64,{b64encode(content(figure, "svg")).decode()}">'

@@ -48,9 +48,9 @@ def plot(
         raise ImportError(
             "Report.plot needs matplotlib: run `pip install matplotlib`, or take roofprof[plot]"
         ) from None
-    from roofprof.render.plots import roofline, time
+    from roofprof.render.plots.roofline import draw_roofline, draw_time
 
-    draw = {"roofline": roofline.draw, "time": time.draw}[kind]
+    draw = {"roofline": draw_roofline, "time": draw_time}[kind]
     with matplotlib.style.context("default"):  # a user's own style is for the user's own plots
         figure = draw(report, *views_of(report, by, before, expand=expand))
     if path is not None:

@@ -1,15 +1,15 @@
-"""The roofline: operations per second against operations per byte, under the roofs of the machine."""
+"""The two pictures of a report: the roofline, and the time of each dot's bytes against that of its FLOPs."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roofprof.figures import fields
-from roofprof.render.plots.canvas import LINES, Canvas, limits, plain_numbers, rates
-from roofprof.render.plots.dots import draw_dots, kinds_in, label_worst, moved
+from roofprof.render.plots.canvas import LINES, Canvas, durations, limits, plain_numbers, rates
+from roofprof.render.plots.dots import draw_dots, headings, kinds_in, label_worst, moved, roofline_remarks, time_remarks
 from roofprof.render.plots.labels import Box, box_around, line_between
-from roofprof.render.plots.words import headings, roofline_remarks
 from roofprof.render.views.kinds import STYLES
 from roofprof.render.views.roofline import Dot, Ridge, Roof, RooflineView
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roofprof.render.views.reads import ViewedReport
 
 
-def draw(report: ViewedReport, view: RooflineView, before: RooflineView | None = None) -> Figure:
+def draw_roofline(report: ViewedReport, view: RooflineView, before: RooflineView | None = None) -> Figure:
     """Return the picture of a view of that report."""
     canvas = Canvas(*headings(report, view, "roofline"), kinds_in(view), roofline_remarks(view, before))
     x, y = _limits(view, [*view.dots, *(dot for dot, _ in moved(view, before))])
@@ -112,3 +112,36 @@ def _draw_levels(canvas: Canvas, dots: Sequence[Dot]) -> None:
         color = STYLES[dot.kind][0]
         at = [intensity for _, intensity in dot.levels]
         canvas.axes.plot(at, [dot.rate] * len(at), "|-", color=color, linewidth=0.8, markersize=5, alpha=0.8, zorder=3)
+
+
+# ---- the time roofline
+
+
+def draw_time(report: ViewedReport, view: RooflineView, before: RooflineView | None = None) -> Figure:
+    """Return the picture of a view of that report."""
+    unplaced = [dot for dot in view.dots if not _has_times(dot)]
+    placed = _with_times(view)
+    earlier = _with_times(before) if before else None
+    canvas = Canvas(*headings(report, view, "time"), kinds_in(placed), time_remarks(placed, earlier, unplaced))
+    places = [_times(dot) for dot in (*placed.dots, *(was for was, _ in moved(placed, earlier)))]
+    both = limits([value for place in places for value in place] or [1e-6], below=3, above=3)
+    canvas.set_axes(both, both, ("time that the FLOPs need", "time that the bytes need"), (durations(), durations()))
+    ends = ((both[0], both[0]), (both[1], both[1]))
+    canvas.axes.plot(both, both, color=LINES, linewidth=1.1, zorder=2, label="both alike")
+    draw_dots(canvas, placed, earlier, _times)
+    canvas.label_line("bound by memory above, by compute below", *ends, from_end=True)
+    label_worst(canvas, placed, _times)
+    return canvas.figure
+
+
+def _has_times(dot: Dot) -> bool:
+    return bool(dot.compute_time and dot.memory_time)
+
+
+def _with_times(view: RooflineView) -> RooflineView:
+    return dataclasses.replace(view, dots=tuple(dot for dot in view.dots if _has_times(dot)))
+
+
+def _times(dot: Dot) -> tuple[float, float]:
+    assert dot.compute_time is not None and dot.memory_time is not None
+    return dot.compute_time, dot.memory_time

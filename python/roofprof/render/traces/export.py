@@ -9,9 +9,8 @@ from pathlib import Path
 
 from roofprof import _build_info, _report
 from roofprof.render.files import write_whole
-from roofprof.render.traces.chrome import chrome_trace
 from roofprof.render.traces.flame_svg import flame_svg
-from roofprof.render.traces.speedscope import speedscope
+from roofprof.render.traces.formats import chrome_trace, speedscope
 from roofprof.render.traces.time_tree import folded, time_tree
 from roofprof.render.traces.timeline import timeline
 

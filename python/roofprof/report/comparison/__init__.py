@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from roofprof import _report
 from roofprof.figures import fields
-from roofprof.render.files import write_whole
 from roofprof.render.results import Result
 from roofprof.report.comparison.differences import Difference, differences
 from roofprof.report.comparison.matching import match
@@ -19,6 +17,25 @@ COUNTS = ("params", "macs", "flops", "int_ops", "bytes")  # exact: any differenc
 FIGURES = (*COUNTS, "time", "bound", "wasted_time", "percent_of_roof")
 _OF_ROOFS = {"bound", "wasted_time", "percent_of_roof"}
 _TOTAL = "total"
+
+# The table's columns after the name: heading, left, rank in which they are dropped for the width (0: never).
+_COLUMNS = (
+    ("before", False, 0),
+    ("after", False, 0),
+    ("change", False, 0),
+    ("verdict", True, 0),
+    ("p", False, 4),
+    ("MACs", False, 6),
+    ("FLOPs", False, 1),
+    ("bytes", False, 3),
+    ("bound", True, 5),
+    ("wasted", False, 2),
+)
+_NOTHING = "nothing: machine, torch, threads, device, dtype, inputs and roofs are the same"
+_CELLS = (
+    "a row includes the modules below it; before, after and change are times; counts are exact, and 'a -> b' where "
+    "they changed; same: no change beyond the noise"
+)
 
 
 @dataclass(frozen=True)
@@ -125,26 +142,89 @@ class Comparison(Result):
                 return row
         raise KeyError(f"no module '{path}' is in both reports")
 
-    def table(self, width: int = 120, limit: int = 0, *, every: bool = False) -> str:
-        """Return the text: what else differs, the total, the modules that changed, how times were tested.
+    def document(self, limit: int = 0, *, every: bool = False) -> _report.Document:
+        """Return what is shown, as data: what else differs, the total, the modules that changed, how times were tested.
 
         limit: most modules shown, the largest changes of time first, 0 for all; every: unchanged ones too.
         """
-        from roofprof.report.comparison.text import as_text
+        document = _report.Document()
+        document.add_paragraph("roofprof", f"compares {self._sides()}")
+        for place, text in enumerate(map(str, self.differences or [_NOTHING])):
+            document.add_paragraph("" if place else "differs", text)
+        shown = self._shown(limit, every=every)
+        base = min((row.after.depth for row in shown), default=0)
+        rows = [[_report.Cell(_name_of(row), level=row.after.depth - base), *_cells_of(row)] for row in shown]
+        hidden = len(self.modules) - len(shown)
+        tested = not limit and all(row.p is not None for row in self.modules)
+        remark = f"{hidden} more modules {'without a change ' if tested else ''}are not shown"
+        document.add_table(
+            [
+                _report.TableColumn("module", left=True, min_width=12),
+                *(_report.TableColumn(name, left, 0, rank) for name, left, rank in _COLUMNS),
+            ],
+            [*rows, [_report.Cell("total"), *_cells_of(self.total)]],
+            rules=[len(rows)],
+            marks=[*(_mark_of(row) for row in shown), "total"],
+            remarks=[remark] if hidden else [],
+            title="Modules",
+        )
+        for label, text in (*self._moved(), ("time", self._how_tested()), ("cells", _CELLS)):
+            document.add_paragraph(label, text)
+        return document
 
-        return as_text(self, width, limit, every=every)
+    def table(self, width: int = 120, limit: int = 0, *, every: bool = False) -> str:
+        """Return the :meth:`document` as text, in lines that are no longer than ``width``."""
+        return self.document(limit, every=every).text(width).rstrip("\n")
+
+    def _document_of_page(self) -> _report.Document:
+        return self.document(every=True)
+
+    def _sides(self) -> str:
+        """Return the names of the two sides, with model, device and number of runs."""
+        sides = [
+            f"{name} ({report.model} on {report.device}, {len(report.run_times)} timed runs)"
+            for report, name in zip((self.before, self.after), self.names, strict=True)
+        ]
+        return " with ".join(sides)
+
+    def _shown(self, limit: int, *, every: bool) -> list[ComparedRow]:
+        """Return the modules that are shown, in the model's order.
+
+        Without `every` only the changed modules; where none changed, the model and the modules right below it.
+        """
+        rows = list(self.modules)
+        if not every:
+            changed = [row for row in rows if row.changed]
+            rows = changed or [row for row in rows if row.after.depth <= 1]
+        if limit:
+            largest = sorted(range(len(rows)), key=lambda index: -abs(rows[index].figure("time").change or 0))
+            rows = [rows[index] for index in sorted(largest[:limit])]
+        return rows
+
+    def _moved(self) -> list[tuple[str, str]]:
+        """Return modules that came, went or were renamed: a label and a text for each kind."""
+        others = " (others would match as well)"
+        lists = {
+            "added": [row.path for row in self.added],
+            "removed": [row.path for row in self.removed],
+            "renamed": [
+                f"{row.before.path or '(model)'} -> {row.path or '(model)'}{others * row.ambiguous}"
+                for row in self.renamed
+            ],
+        }
+        return [(label, f"{len(names)}: {', '.join(_few(names))}") for label, names in lists.items() if names]
+
+    def _how_tested(self) -> str:
+        """Return the test by its name and its guard, or why there was none."""
+        rows = (self.total, *self.modules)
+        reasons = dict.fromkeys(row.reason for row in rows if row.verdict == "not tested")
+        tested = sum(row.p is not None for row in rows)
+        text = f"{TEST}, at {ALPHA:.0%}, over {tested} rows; besides, {GUARD}" if tested else ""
+        untested = "; ".join(f"not tested, because {reason}" for reason in reasons)
+        return ". ".join(part for part in (text, untested) if part)
 
     def _about(self) -> str:
         return f"{self.before.model} ({self.names[0]}) and {self.after.model} ({self.names[1]})"
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return one page without scripts. With a path, write it there as well. Raises OSError where it cannot be."""
-        from roofprof.report.comparison.page import as_page
-
-        text = as_page(self)
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
 
     def _content(self) -> dict[str, Any]:
         table = fields.of("row")
@@ -217,6 +297,54 @@ def _judged(
             reason = f"other programs used the processors while {name} was timed"
             return dict.fromkeys(first.keys() & second.keys(), Finding("not tested", reason=reason))
     return judge(first, second)
+
+
+# ---- the cells of the printed table
+
+
+def _name_of(row: ComparedRow) -> str:
+    """Return the module's path, and the former one where it was renamed."""
+    path = row.path or "(model)"
+    return path if row.path == row.before.path else f"{path} (was {row.before.path or '(model)'})"
+
+
+def _mark_of(row: ComparedRow) -> str:
+    """Return "slower", "faster" or "changed", by which pages colour; "" for a row that did not change."""
+    return row.verdict if row.verdict in {"slower", "faster"} else "changed" if row.counts_changed else ""
+
+
+def _cells_of(row: ComparedRow) -> list[_report.Cell]:
+    """Return one cell for each column after the name."""
+    time = fields.of("row")["time"]
+    ratio = row.figure("time").ratio
+    percent = "n/a" if ratio is None else f"{100 * (ratio - 1):+.1f}%"
+    p = "n/a" if row.p is None else f"{row.p:.2g}"
+    work = [_both(row, name) for name in ("macs", "flops", "bytes", "bound", "wasted_time")]
+    return [
+        _report.Cell(time.cell(row.before), row.before.time),
+        _report.Cell(time.cell(row.after), row.after.time),
+        _report.Cell(percent, ratio and 100 * (ratio - 1)),
+        _report.Cell(row.verdict, mark=_mark_of(row)),
+        _report.Cell(p, row.p),
+        *work,
+    ]
+
+
+def _both(row: ComparedRow, name: str) -> _report.Cell:
+    """Return one value where both show as the same text, with the difference of counts; else both."""
+    figure = row.figure(name)
+    if not figure.comparable and name == "wasted_time":
+        return _report.Cell("n/a")
+    field = fields.of("row")[name]
+    before, after = field.cell(row.before), field.cell(row.after)
+    if before != after and figure.before != figure.after:
+        return _report.Cell(f"{before} -> {after}")
+    difference = f" ({figure.change:+,})" if isinstance(figure.change, int) and figure.change else ""
+    return _report.Cell(after + difference, None if field.is_text else figure.after)
+
+
+def _few(names: list[str], most: int = 12) -> list[str]:
+    return names if len(names) <= most else [*names[:most], f"and {len(names) - most} more"]
 
 
 # ---- as data

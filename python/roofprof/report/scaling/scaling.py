@@ -7,16 +7,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from roofprof.render.files import write_whole
+from roofprof import _report
+from roofprof.figures import cell, fields
+from roofprof.render.plots.curves import draw_scaling
+from roofprof.render.plots.notebook import picture_of
 from roofprof.render.results import StoredResult, stored_as
 from roofprof.report.report import Report
-from roofprof.report.scaling.loss import parts_of_loss
+from roofprof.report.scaling.loss import MEANINGS, parts_of_loss
 from roofprof.report.scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SAME = 0.01  # work that differs by less is constant
+
+_KINDS = {
+    "strong": "strong scaling: the work of all ranks is the same",
+    "weak": "weak scaling: the work of each rank is the same",
+    "neither": "neither strong nor weak scaling, since the work of all and that of each rank both change: compared by "
+    "work per second",
+}
+_DROPPED = (0, 0, 1, 0, 0, 2, 3, 4)  # columns of the first table, the largest first, where the width is too small
+_SMALL = 0.005  # of the rank time: what is less is no loss to explain
+_NOTHING = 5e-5  # of it: what floating point and rounding leave
 
 
 @dataclass(frozen=True)
@@ -60,11 +73,70 @@ class Scaling(StoredResult):
     points: tuple[ScalingPoint, ...]  # fewest ranks first
     warnings: tuple[str, ...]
 
-    def table(self, width: int = 120) -> str:
-        """Return it as text: speed-up and efficiency, the loss and its parts."""
-        from roofprof.report.scaling.text import as_text
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("points is empty")
 
-        return as_text(self, width)
+    def document(self) -> _report.Document:
+        """Return what is shown, as data: speed-up and efficiency, the loss and its parts, and what they mean."""
+        document = _report.Document()
+        first, last = self.points[0], self.points[-1]
+        of = f"{self.model} on {self.device}, {first.ranks} to {last.ranks} ranks"
+        document.add_paragraph("roofprof", f"{of}; {_KINDS[self.kind]}")
+        for warning in self.warnings:
+            document.add_paragraph("warning", warning)
+        names = ("ranks", self.per, f"{self.unit}/s", "speed-up", "efficiency", "spread", "hosts", "AI")
+        columns = [
+            _report.TableColumn(name, left=not place, drop_rank=rank)
+            for place, (name, rank) in enumerate(zip(names, _DROPPED, strict=True))
+        ]
+        document.add_table(columns, [_cells(point) for point in self.points], title="Speed-up and efficiency")
+        others = self.points[1:]
+        columns = [_report.TableColumn("part of the loss", left=True)]
+        # The column of the most ranks stays.
+        columns += [
+            _report.TableColumn(f"{point.ranks} ranks", drop_rank=len(others) - 1 - place)
+            for place, point in enumerate(others)
+        ]
+        rows = [[_report.Cell(part), *(_lost(point.parts[part], point) for point in others)] for part in first.parts]
+        document.add_table(
+            columns,
+            [*rows, [_report.Cell("loss"), *(_lost(point.loss, point) for point in others)]],
+            rules=[len(rows)],
+            marks=[""] * len(rows) + ["total"],
+            title="What the loss consists of",
+        )
+        document.add_paragraph("largest", self._largest())
+        if causes := self._causes():
+            document.add_paragraph("compute", "; ".join(causes))
+        needs = "1 rank needs" if first.ranks == 1 else f"{first.ranks} ranks need"
+        document.add_paragraph(
+            "loss",
+            f"ranks x {self.per}, beyond what {needs} for the same work, in rank-seconds (and its share of the time of "
+            "all ranks, 100% - efficiency). Its parts add up; a negative one is a gain",
+        )
+        document.add_paragraph("parts", items=[f"{part}: {MEANINGS[part]}" for part in first.parts])
+        return document
+
+    def _largest(self) -> str:
+        last = self.points[-1]
+        part, amount = max(last.parts.items(), key=lambda item: item[1])
+        share = amount / (last.ranks * last.time)
+        if share < _SMALL:
+            return f"no part of the loss is above {_percent(_SMALL)} of the time of {last.ranks} ranks"
+        return f"of {last.ranks} ranks {part} takes {_percent(share)} of their time"
+
+    def _causes(self) -> list[str]:
+        """Return the causes of slower ops: intensities, and the ranks that share a host."""
+        first, last = self.points[0], self.points[-1]
+        causes = []
+        if first.intensity is not None and last.intensity is not None:
+            before, after = (fields["intensity"].text(point.intensity) for point in (first, last))
+            causes.append(f"AI, the FLOPs per byte of ops that are no collectives: {before} -> {after}")
+        if last.hosts and last.hosts < last.ranks:
+            hosts = "one host" if last.hosts == 1 else f"{last.hosts} hosts"
+            causes.append(f"{last.ranks} ranks share the cores, caches and memory bandwidth of {hosts}")
+        return causes
 
     def _about(self) -> str:
         return f"{self.model} on {self.device}: {len(self.points)} numbers of ranks"
@@ -74,18 +146,20 @@ class Scaling(StoredResult):
 
         Needs matplotlib (``pip install roofprof[plot]``). Raises ValueError for other suffixes than .svg, .png, .pdf.
         """
-        from roofprof.report.scaling.plot import draw
+        return draw_scaling(
+            path,
+            ranks=[point.ranks for point in self.points],
+            speed_ups=[point.speed_up for point in self.points],
+            parts={
+                part: [100 * point.parts[part] / (point.ranks * point.time) for point in self.points]
+                for part in self.points[-1].parts
+            },
+            title=f"{self.model} on {self.device}: "
+            + ("scaling by work per second" if self.kind == "neither" else f"{self.kind} scaling"),
+        )
 
-        return draw(self, path)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return one page without scripts, with a picture if matplotlib is there. With a path, write it there too."""
-        from roofprof.report.scaling.page import as_page
-
-        text = as_page(self)
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
+    def _picture(self) -> str:
+        return picture_of(self.plot, "speed-up over ranks, and the parts of the loss")
 
     def _content(self) -> dict[str, Any]:
         content = {"generator": "roofprof scaling", **super()._content()}
@@ -183,3 +257,34 @@ def _compared(
         loss=of.ranks * of.time - work / work_of_first * first.ranks * first.time,
         parts=parts,
     )
+
+
+# ---- the cells of the tables
+
+
+def _cells(point: ScalingPoint) -> list[_report.Cell]:
+    return [
+        _report.Cell(str(point.ranks), point.ranks),
+        _report.Cell(_seconds(point.time), point.time),
+        cell("achieved_flops", point.throughput),
+        _report.Cell(f"{point.speed_up:.2f}", point.speed_up),
+        _report.Cell(_percent(point.efficiency), point.efficiency),
+        _report.Cell("n/a" if point.spread is None else _percent(point.spread), point.spread),
+        _report.Cell("n/a" if point.hosts is None else str(point.hosts), point.hosts),
+        cell("intensity", point.intensity),
+    ]
+
+
+def _lost(amount: float, point: ScalingPoint) -> _report.Cell:
+    """Return rank-seconds, and their share of the time of all ranks."""
+    share = amount / (point.ranks * point.time)
+    text = "0" if abs(share) < _NOTHING else f"{_seconds(amount)} ({_percent(share)})"
+    return _report.Cell(text, amount)
+
+
+def _seconds(value: float) -> str:
+    return ("-" if value < 0 else "") + fields["time"].text(abs(value))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
