@@ -292,7 +292,7 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
 }
 
 // The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out
-// there. `Kind` is const where they are written.
+// there. `Kind` is const where they are written. clang 14 needs the guides.
 template <class Kind>
 struct PartKey {
   Kind& part;
@@ -301,12 +301,16 @@ struct PartKey {
   bool operator==(const PartKey& other) const { return part == other.part; }
 };
 template <class Kind>
+PartKey(Kind&) -> PartKey<Kind>;
+template <class Kind>
 struct ImportKey {
   Kind& imported;
   std::string text() const { return imported ? imported->source : ""; }
   void set(std::string text) const { imported = Imported{std::move(text)}; }
   bool operator==(const ImportKey& other) const { return imported == other.imported; }
 };
+template <class Kind>
+ImportKey(Kind&) -> ImportKey<Kind>;
 template <class Kind>
 struct PredictionKey {
   Kind& kind;
@@ -318,12 +322,16 @@ struct PredictionKey {
   bool operator==(const PredictionKey& other) const { return kind == other.kind; }
 };
 template <class Kind>
+PredictionKey(Kind&) -> PredictionKey<Kind>;
+template <class Kind>
 struct MergedKey {
   Kind& kind;
   const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
   void set(MergedRanks merged) const { replace_kind(kind, std::move(merged)); }
   bool operator==(const MergedKey& other) const { return kind == other.kind; }
 };
+template <class Kind>
+MergedKey(Kind&) -> MergedKey<Kind>;
 
 template <class Visitor>
 void for_each_member(Of<ProfileData>, Visitor&& visit) {
