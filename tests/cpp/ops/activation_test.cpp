@@ -9,66 +9,63 @@ using namespace testing;
 
 // y = f(x) on 2 x 3 floats: 6 elements, 24 bytes in, 24 bytes out.
 CostCase unary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read_bytes = 24, .write_bytes = 24}};
+  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 24, .write = 24}};
 }
 
 // dx = f(dy, x) on 2 x 3 floats: two tensors in, one out.
 CostCase gradient(const char* op, std::int64_t flops) {
-  return {Call(op, "(grad_output fp32 2x3, self fp32 2x3) -> fp32 2x3"),
-          {.flops = flops, .read_bytes = 48, .write_bytes = 24}};
+  return {Call(op, "(grad_output fp32 2x3, self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 48, .write = 24}};
 }
 
 CostCase gelu(const char* form, std::int64_t flops) {
   return {Call("aten::gelu(self fp32 2x3)").scalar("approximate", form).out(fp32, {2, 3}),
-          {.flops = flops, .read_bytes = 24, .write_bytes = 24}};
+          {.flops = flops, .read = 24, .write = 24}};
 }
 
 CostCase gelu_gradient(const char* form, std::int64_t flops) {
   return {
       Call("aten::gelu_backward(grad_output fp32 2x3, self fp32 2x3)").scalar("approximate", form).out(fp32, {2, 3}),
-      {.flops = flops, .read_bytes = 48, .write_bytes = 24}};
+      {.flops = flops, .read = 48, .write = 24}};
 }
 
 // A dropout's mask is one byte per element.
 CostCase dropout(bool train, std::int64_t flops) {
   return {Call("aten::native_dropout(input fp32 2x3)").scalar("train", train).with("-> fp32 2x3, boolean 2x3"),
-          {.flops = flops, .read_bytes = 24, .write_bytes = 24 + 6}};
+          {.flops = flops, .read = 24, .write = 24 + 6}};
 }
 
 const std::vector<CostCase> kCases = together({
     {
         // PyProf's published row: ReLU on 64 x 64 x 112 x 112 halves.
         {Call("aten::relu(self fp16 64x64x112x112) -> fp16 64x64x112x112"),
-         {.flops = 51'380'224, .read_bytes = 205'520'896 / 2, .write_bytes = 205'520'896 / 2}},
+         {.flops = 51'380'224, .read = 205'520'896 / 2, .write = 205'520'896 / 2}},
         // In place: the old value is read, the result is the argument and is written once.
-        {Call("aten::relu_(self fp32 2x3 written) -> fp32 2x3 written"),
-         {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
+        {Call("aten::relu_(self fp32 2x3 written) -> fp32 2x3 written"), {.flops = 6, .read = 24, .write = 24}},
         // Quantised models run it on integers.
-        {Call("aten::relu(self int8 2x3) -> int8 2x3"), {.int_ops = 6, .read_bytes = 6, .write_bytes = 6}},
+        {Call("aten::relu(self int8 2x3) -> int8 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
         // The weight comes expanded to the input's shape; one value per column is held.
         {Call("aten::_prelu_kernel(self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 2x3"),
-         {.flops = 12, .read_bytes = 24 + 12, .write_bytes = 24}},
+         {.flops = 12, .read = 24 + 12, .write = 24}},
         {Call("aten::_prelu_kernel_backward(grad_output fp32 2x3, self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 "
               "2x3, "
               "fp32 2x3"),
-         {.flops = 24, .read_bytes = 48 + 12, .write_bytes = 48}},
+         {.flops = 24, .read = 48 + 12, .write = 48}},
 
-        {Call("aten::logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::special_logit(self fp32 2x3, eps=0.1) -> fp32 2x3"),
-         {.flops = 30, .read_bytes = 24, .write_bytes = 24}},
+        {Call("aten::logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30, .read = 24, .write = 24}},
+        {Call("aten::special_logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30, .read = 24, .write = 24}},
         // One half of the input gates the other.
-        {Call("aten::glu(self fp32 2x6) -> fp32 2x3"), {.flops = 30, .read_bytes = 48, .write_bytes = 24}},
+        {Call("aten::glu(self fp32 2x6) -> fp32 2x3"), {.flops = 30, .read = 48, .write = 24}},
         {Call("aten::glu_backward(grad_output fp32 2x3, self fp32 2x6) -> fp32 2x6"),
-         {.flops = 48, .read_bytes = 24 + 48, .write_bytes = 48}},
+         {.flops = 48, .read = 24 + 48, .write = 48}},
 
         dropout(true, 18),
         dropout(false, 0),
         {Call("aten::native_dropout_backward(grad_output fp32 2x3, mask boolean 2x3) -> fp32 2x3"),
-         {.flops = 12, .read_bytes = 24 + 6, .write_bytes = 24}},
+         {.flops = 12, .read = 24 + 6, .write = 24}},
         {Call("aten::_fused_dropout(self fp32 2x3) -> fp32 2x3, uint8 2x3"),
-         {.flops = 18, .read_bytes = 24, .write_bytes = 24 + 6}},
+         {.flops = 18, .read = 24, .write = 24 + 6}},
         {Call("aten::_masked_scale(self fp32 2x3, mask uint8 2x3) -> fp32 2x3"),
-         {.flops = 12, .read_bytes = 24 + 6, .write_bytes = 24}},
+         {.flops = 12, .read = 24 + 6, .write = 24}},
         unary("aten::relu6", 12),
         gradient("aten::threshold_backward", 6),
         gradient("aten::hardswish_backward", 30),

@@ -25,10 +25,10 @@ Call forward(std::string name, bool causal = false, double dropout = 0) {
 }
 
 // The fused kernels also write one fp32 logsumexp for each of 96 queries.
-constexpr Expected kForward = {.macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768};
-constexpr Expected kFused = {.macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768 + 384};
+constexpr Expected kForward = {.macs = kMacs, .flops = kFlops, .read = kRead, .write = 768};
+constexpr Expected kFused = {.macs = kMacs, .flops = kFlops, .read = kRead, .write = 768 + 384};
 constexpr Expected kFusedCausal = {
-    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768 + 384, .causal_macs = kCausalMacs};
+    .macs = kMacs, .flops = kFlops, .read = kRead, .write = 768 + 384, .causal_macs = kCausalMacs};
 
 Call fused(std::string name, bool causal = false) { return forward(std::move(name), causal).out(fp32, {2, 8, 6}); }
 
@@ -41,11 +41,11 @@ Call backward(std::string name, bool causal = false) {
 }
 
 constexpr Expected kBackward = {
-    .macs = kBackwardMacs, .flops = kBackwardFlops, .read_bytes = kRead + 2 * 768 + 384, .write_bytes = kRead};
+    .macs = kBackwardMacs, .flops = kBackwardFlops, .read = kRead + 2 * 768 + 384, .write = kRead};
 constexpr Expected kBackwardCausal = {.macs = kBackwardMacs,
                                       .flops = kBackwardFlops,
-                                      .read_bytes = kRead + 2 * 768 + 384,
-                                      .write_bytes = kRead,
+                                      .read = kRead + 2 * 768 + 384,
+                                      .write = kRead,
                                       .causal_macs = 2 * 8 * 21 * (3 * 16 + 2 * 4)};
 
 // Tokens first, 2 x 6 queries and 2 x 10 keys: in a batch, or as one ragged row with cumulative lengths.
@@ -75,12 +75,11 @@ Call efficient(std::string name, std::int64_t mask_type) {
 
 // Aligned at the last query and key, 6 queries see 5, 6, ..., 10 keys: 45 pairs.
 constexpr Expected kCausalFromLast = {
-    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768, .causal_macs = 2 * 8 * 45 * (16 + 4)};
+    .macs = kMacs, .flops = kFlops, .read = kRead, .write = 768, .causal_macs = 2 * 8 * 45 * (16 + 4)};
 constexpr Expected kCausalFromFirst = {
-    .macs = kMacs, .flops = kFlops, .read_bytes = kRead, .write_bytes = 768, .causal_macs = kCausalMacs};
+    .macs = kMacs, .flops = kFlops, .read = kRead, .write = 768, .causal_macs = kCausalMacs};
 // One matrix of outputs stands for the three gradients here: the cost is under test, not the schema.
-constexpr Expected kTokensBackward = {
-    .macs = kBackwardMacs, .flops = kBackwardFlops, .read_bytes = kRead, .write_bytes = 768};
+constexpr Expected kTokensBackward = {.macs = kBackwardMacs, .flops = kBackwardFlops, .read = kRead, .write = 768};
 
 // 2 x 5 tokens, width 8, 2 heads (2*2*5*5 = 100 scores of depth 4), fp32: four projections of 8 x 8 for 10 tokens.
 constexpr std::int64_t kHeadMacs = 4 * 10 * 64 + 100 * 2 * 4;
@@ -117,14 +116,14 @@ std::vector<CostCase> cases() {
       {forward("aten::scaled_dot_product_attention"), kForward},
       {forward("aten::scaled_dot_product_attention", true), kCausalFromFirst},
       {forward("aten::scaled_dot_product_attention", false, 0.1),
-       {.macs = kMacs, .flops = kFlops + 3 * kScores, .read_bytes = kRead, .write_bytes = 768}},
+       {.macs = kMacs, .flops = kFlops + 3 * kScores, .read = kRead, .write = 768}},
       // One mask of 6 x 10 for all heads.
       {forward("aten::scaled_dot_product_attention").in("attn_mask", fp16, {6, 10}),
-       {.macs = kMacs, .flops = kFlops + kScores, .read_bytes = kRead + 120, .write_bytes = 768}},
+       {.macs = kMacs, .flops = kFlops + kScores, .read = kRead + 120, .write = 768}},
       // No heads, and more queries than keys: 1 + 2 + 3, then 3 each for two more queries.
       {Call("aten::scaled_dot_product_attention(query fp32 5x4, key fp32 3x4, value fp32 3x4, is_causal=true) -> fp32 "
             "5x4"),
-       {.macs = 15 * 8, .flops = 240 + 90, .read_bytes = 176, .write_bytes = 80, .causal_macs = 12 * 8}},
+       {.macs = 15 * 8, .flops = 240 + 90, .read = 176, .write = 80, .causal_macs = 12 * 8}},
       // Its second result, the scores, is never counted as written.
       {forward("aten::_scaled_dot_product_attention_math").out(fp16, {2, 8, 6, 10}), kForward},
       {forward("aten::_scaled_dot_product_attention_math_for_mps").out(fp16, {2, 8, 6, 10}), kForward},
@@ -157,28 +156,16 @@ std::vector<CostCase> cases() {
       {efficient("aten::_efficient_attention_backward", 0), kTokensBackward},
 
       {multi_head(false, true),
-       {.macs = kHeadMacs,
-        .flops = 2 * kHeadMacs + kHeadOthers + 5 * 100,
-        .read_bytes = kHeadRead,
-        .write_bytes = 320}},
+       {.macs = kHeadMacs, .flops = 2 * kHeadMacs + kHeadOthers + 5 * 100, .read = kHeadRead, .write = 320}},
       {multi_head(true, true).with("(mask boolean 5x5) -> fp32 2x5x5"),
-       {.macs = kHeadMacs,
-        .flops = 2 * kHeadMacs + kHeadOthers + 7 * 100,
-        .read_bytes = kHeadRead + 25,
-        .write_bytes = 320 + 200}},
+       {.macs = kHeadMacs, .flops = 2 * kHeadMacs + kHeadOthers + 7 * 100, .read = kHeadRead + 25, .write = 320 + 200}},
       {encoder_layer(false),
-       {.macs = kLayerMacs,
-        .flops = 2 * kLayerMacs + kLayerOthers + 160,
-        .read_bytes = kLayerRead,
-        .write_bytes = 320}},
+       {.macs = kLayerMacs, .flops = 2 * kLayerMacs + kLayerOthers + 160, .read = kLayerRead, .write = 320}},
       {encoder_layer(true),
-       {.macs = kLayerMacs,
-        .flops = 2 * kLayerMacs + kLayerOthers + 5 * 160,
-        .read_bytes = kLayerRead,
-        .write_bytes = 320}},
+       {.macs = kLayerMacs, .flops = 2 * kLayerMacs + kLayerOthers + 5 * 160, .read = kLayerRead, .write = 320}},
       {Call("aten::_transform_bias_rescale_qkv(qkv fp32 2x5x24, qkv_bias fp32 24) -> fp32 2x2x5x4, fp32 2x2x5x4, fp32 "
             "2x2x5x4"),
-       {.flops = 240 + 80, .read_bytes = 1056, .write_bytes = 960}},
+       {.flops = 240 + 80, .read = 1056, .write = 960}},
   };
 }
 

@@ -258,8 +258,8 @@ struct Expected {
   std::int64_t macs = 0;
   std::int64_t flops = 0;
   std::int64_t int_ops = 0;
-  std::int64_t read_bytes = 0;
-  std::int64_t write_bytes = 0;
+  std::int64_t read = 0;                                   // bytes
+  std::int64_t write = 0;                                  // bytes
   std::optional<std::int64_t> causal_macs = std::nullopt;  // where it differs from macs
   bool not_known = false;  // it cannot be told: cost_of throws, and the op stands in coverage
 };
@@ -284,8 +284,8 @@ inline void expect_costs(std::span<const CostCase> cases) {
     EXPECT_EQ(work->causal_macs, expected.causal_macs.value_or(expected.macs));
     EXPECT_EQ(work->flops(), expected.flops);
     EXPECT_EQ(work->int_ops(), expected.int_ops);
-    EXPECT_EQ(work->read_bytes, expected.read_bytes);
-    EXPECT_EQ(work->write_bytes, expected.write_bytes);
+    EXPECT_EQ(work->read_bytes, expected.read);
+    EXPECT_EQ(work->write_bytes, expected.write);
   }
 }
 

@@ -12,26 +12,25 @@ constexpr std::int64_t kOwn = 24;
 constexpr std::int64_t kAll = 4 * kOwn;
 
 CostCase in_place(const char* op, std::int64_t read, std::int64_t written) {
-  return {Call(op, "(tensors [fp32 2x3; fp32 5])"), {.read_bytes = read, .write_bytes = written}};
+  return {Call(op, "(tensors [fp32 2x3; fp32 5])"), {.read = read, .write = written}};
 }
 
 // op(output, input): a part of 24 bytes on one side, all four on the other.
 CostCase gathering(const char* op) {
-  return {Call(op, "(output fp32 8x3, input fp32 2x3)"), {.read_bytes = kOwn, .write_bytes = kAll}};
+  return {Call(op, "(output fp32 8x3, input fp32 2x3)"), {.read = kOwn, .write = kAll}};
 }
 
 CostCase scattering(const char* op) {
-  return {Call(op, "(output fp32 2x3, input fp32 8x3)"), {.read_bytes = kAll, .write_bytes = kOwn}};
+  return {Call(op, "(output fp32 2x3, input fp32 8x3)"), {.read = kAll, .write = kOwn}};
 }
 
 CostCase functional(const char* op, Sizes in, Sizes out, std::int64_t read, std::int64_t written) {
-  return {Call(op).in("input", fp32, std::move(in)).out(fp32, std::move(out)),
-          {.read_bytes = read, .write_bytes = written}};
+  return {Call(op).in("input", fp32, std::move(in)).out(fp32, std::move(out)), {.read = read, .write = written}};
 }
 
 CostCase into(const char* op, Sizes in, Sizes out, std::int64_t read, std::int64_t written) {
   return {Call(op).in("input", fp32, std::move(in)).in("out", fp32, out).written().out(fp32, out).written(),
-          {.read_bytes = read, .write_bytes = written}};
+          {.read = read, .write = written}};
 }
 
 CostCase free_of_cost(const char* op) { return {Call(op, "(tensor fp32 2x3) -> fp32 2x3"), {}}; }
@@ -40,18 +39,17 @@ const std::vector<CostCase> kCases = together({
     {
         {Call("c10d::barrier(tensor fp32 1)"), {}},
         {Call("c10d::monitored_barrier_(tensor fp32 1)"), {}},
-        {Call("c10d::check_for_nan(tensor fp32 2x3)"), {.flops = 6, .read_bytes = kOwn}},
+        {Call("c10d::check_for_nan(tensor fp32 2x3)"), {.flops = 6, .read = kOwn}},
 
         {Call("_c10d_functional::all_reduce_(input fp32 2x3 written) -> fp32 2x3 written"),
-         {.read_bytes = kOwn, .write_bytes = kOwn}},
+         {.read = kOwn, .write = kOwn}},
         {Call("fsdp::all_gather_copy_in(all_gather_inputs [fp32 6], all_gather_output fp32 24)"),
-         {.read_bytes = kOwn, .write_bytes = kOwn}},
+         {.read = kOwn, .write = kOwn}},
         {Call("fsdp::split_with_sizes_copy(all_gather_output fp32 4x6, out [fp32 4x4; fp32 4x2] written)"),
-         {.read_bytes = kAll, .write_bytes = kAll}},
-        {Call("fsdp::chunk_cat(tensors [fp32 6], out fp32 4x2 written)"), {.read_bytes = kOwn, .write_bytes = 32}},
-        {Call("fsdp::chunk_cat_mixed_dtype(tensors [bf16 6], out fp32 4x2 written)"),
-         {.read_bytes = 12, .write_bytes = 32}},
-        {Call("fsdp::copy_(tensor fp32 6 written, data fp32 6)"), {.read_bytes = kOwn, .write_bytes = kOwn}},
+         {.read = kAll, .write = kAll}},
+        {Call("fsdp::chunk_cat(tensors [fp32 6], out fp32 4x2 written)"), {.read = kOwn, .write = 32}},
+        {Call("fsdp::chunk_cat_mixed_dtype(tensors [bf16 6], out fp32 4x2 written)"), {.read = 12, .write = 32}},
+        {Call("fsdp::copy_(tensor fp32 6 written, data fp32 6)"), {.read = kOwn, .write = kOwn}},
         {Call("fsdp::record_grad_output_stream(buffer fp32 6)"), {}},
         in_place("c10d::allreduce_", 44, 44),
         in_place("c10d::allreduce_coalesced_", 44, 44),

@@ -36,25 +36,20 @@ Call transposed(std::string name, int dims, std::string input = "input") {
 }
 
 // Outputs: 2*6*5^dims. Elements read: 2*4*5^dims + 6*2*3^dims + 6.
-constexpr Expected kConv1d = {.macs = 60 * 6, .flops = 720 + 60, .read_bytes = 4 * (40 + 36 + 6), .write_bytes = 240};
-constexpr Expected kConv2d = {
-    .macs = 300 * 18, .flops = 10800 + 300, .read_bytes = 4 * (200 + 108 + 6), .write_bytes = 1200};
-constexpr Expected kConv3d = {
-    .macs = 1500 * 54, .flops = 162000 + 1500, .read_bytes = 4 * (1000 + 324 + 6), .write_bytes = 6000};
-constexpr Expected kPlain2d = {
-    .macs = 300 * 36, .flops = 21600 + 300, .read_bytes = 4 * (200 + 216 + 6), .write_bytes = 1200};
+constexpr Expected kConv1d = {.macs = 60 * 6, .flops = 720 + 60, .read = 4 * (40 + 36 + 6), .write = 240};
+constexpr Expected kConv2d = {.macs = 300 * 18, .flops = 10800 + 300, .read = 4 * (200 + 108 + 6), .write = 1200};
+constexpr Expected kConv3d = {.macs = 1500 * 54, .flops = 162000 + 1500, .read = 4 * (1000 + 324 + 6), .write = 6000};
+constexpr Expected kPlain2d = {.macs = 300 * 36, .flops = 21600 + 300, .read = 4 * (200 + 216 + 6), .write = 1200};
 // Inputs: 2*4*5^dims. Outputs: 2*6*10^dims.
-constexpr Expected kTransposed1d = {
-    .macs = 40 * 6, .flops = 480 + 120, .read_bytes = 4 * (40 + 24 + 6), .write_bytes = 480};
-constexpr Expected kTransposed2d = {
-    .macs = 200 * 12, .flops = 4800 + 1200, .read_bytes = 4 * (200 + 48 + 6), .write_bytes = 4800};
+constexpr Expected kTransposed1d = {.macs = 40 * 6, .flops = 480 + 120, .read = 4 * (40 + 24 + 6), .write = 480};
+constexpr Expected kTransposed2d = {.macs = 200 * 12, .flops = 4800 + 1200, .read = 4 * (200 + 48 + 6), .write = 4800};
 constexpr Expected kTransposed3d = {
-    .macs = 1000 * 24, .flops = 48000 + 12000, .read_bytes = 4 * (1000 + 96 + 6), .write_bytes = 48000};
+    .macs = 1000 * 24, .flops = 48000 + 12000, .read = 4 * (1000 + 96 + 6), .write = 48000};
 
 // What is fused in counts one operation per output each.
 Expected with_fused(Expected expected, std::int64_t operations, std::int64_t more_read = 0) {
   expected.flops += operations;
-  expected.read_bytes += more_read;
+  expected.read += more_read;
   return expected;
 }
 
@@ -71,20 +66,20 @@ std::vector<CostCase> cases() {
       {conv("aten::conv3d", 3), kConv3d},
       // Without bias, depthwise, without a batch, complex.
       {Call("aten::conv2d(input bf16 2x4x5x5, weight bf16 4x1x3x3, bias none) -> bf16 2x4x5x5"),
-       {.macs = 200 * 9, .flops = 3600, .read_bytes = 2 * (200 + 36), .write_bytes = 400}},
+       {.macs = 200 * 9, .flops = 3600, .read = 2 * (200 + 36), .write = 400}},
       {Call("aten::conv2d(input fp32 4x5x5, weight fp32 6x4x3x3, bias none) -> fp32 6x5x5"),
-       {.macs = 150 * 36, .flops = 10800, .read_bytes = 4 * (100 + 216), .write_bytes = 600}},
+       {.macs = 150 * 36, .flops = 10800, .read = 4 * (100 + 216), .write = 600}},
       {Call("aten::conv1d(input fp32 2x4x5 complex, weight fp32 6x4x1 complex, bias fp32 6 complex) -> fp32 2x6x5 "
             "complex"),
-       {.macs = 4 * 60 * 4, .flops = 1920 + 120, .read_bytes = 8 * (40 + 24 + 6), .write_bytes = 480}},
+       {.macs = 4 * 60 * 4, .flops = 1920 + 120, .read = 8 * (40 + 24 + 6), .write = 480}},
       {transposed("aten::conv_transpose1d", 1), kTransposed1d},
       {transposed("aten::conv_transpose2d", 2), kTransposed2d},
       {transposed("aten::conv_transpose3d", 3), kTransposed3d},
       {Call("aten::conv_transpose1d(input fp32 4x5, weight fp32 4x6x2, bias none) -> fp32 6x10"),
-       {.macs = 20 * 12, .flops = 480, .read_bytes = 4 * (20 + 48), .write_bytes = 240}},
+       {.macs = 20 * 12, .flops = 480, .read = 4 * (20 + 48), .write = 240}},
       // Time 7, batch 2, 4 -> 6 channels, kernel 3.
       {Call("aten::conv_tbc(self fp32 7x2x4, weight fp32 3x4x6, bias fp32 6) -> fp32 5x2x6"),
-       {.macs = 60 * 12, .flops = 1440 + 60, .read_bytes = 4 * (56 + 72 + 6), .write_bytes = 240}},
+       {.macs = 60 * 12, .flops = 1440 + 60, .read = 4 * (56 + 72 + 6), .write = 240}},
 
       {conv("aten::convolution", 2).scalar("transposed", false), kConv2d},
       {transposed("aten::convolution", 2).scalar("transposed", true), kTransposed2d},
@@ -125,24 +120,24 @@ std::vector<CostCase> cases() {
 
       // Grouped: each gradient has the forward's 5,400 MACs, no more. Elements: gradient 300, input 200, weight 108.
       {backward("aten::convolution_backward", {1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
-       {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
+       {.macs = 10800, .flops = 21600 + 300, .read = 4 * 608, .write = 4 * (200 + 108 + 6)}},
       {backward("aten::convolution_backward", {1, 0, 0}).with("-> fp32 2x4x5x5, none, none"),
-       {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 108), .write_bytes = 4 * 200}},
+       {.macs = 5400, .flops = 10800, .read = 4 * (300 + 108), .write = 4 * 200}},
       {backward("aten::convolution_backward", {0, 1, 0}).with("-> none, fp32 6x2x3x3, none"),
-       {.macs = 5400, .flops = 10800, .read_bytes = 4 * (300 + 200), .write_bytes = 4 * 108}},
+       {.macs = 5400, .flops = 10800, .read = 4 * (300 + 200), .write = 4 * 108}},
       {backward("aten::convolution_backward", {0, 0, 1}).with("-> none, none, fp32 6"),
-       {.flops = 300, .read_bytes = 4 * 300, .write_bytes = 4 * 6}},
+       {.flops = 300, .read = 4 * 300, .write = 4 * 6}},
       {Call("aten::convolution_backward(grad_output fp32 2x6x10x10, input fp32 2x4x5x5, weight fp32 4x3x2x2, "
             "transposed=true, output_mask=[1,1,0]) -> fp32 2x4x5x5, fp32 4x3x2x2, none"),
-       {.macs = 4800, .flops = 9600, .read_bytes = 4 * (1200 + 200 + 48), .write_bytes = 4 * (200 + 48)}},
+       {.macs = 4800, .flops = 9600, .read = 4 * (1200 + 200 + 48), .write = 4 * (200 + 48)}},
       {backward("aten::convolution_backward_overrideable", {1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
-       {.macs = 10800, .flops = 21600 + 300, .read_bytes = 4 * 608, .write_bytes = 4 * (200 + 108 + 6)}},
+       {.macs = 10800, .flops = 21600 + 300, .read = 4 * 608, .write = 4 * (200 + 108 + 6)}},
       {Call("aten::_slow_conv2d_backward.output_mask(grad_output fp32 2x6x5x5, self fp32 2x4x5x5, weight fp32 6x4x3x3, "
             "output_mask=[1,1,1]) -> fp32 2x4x5x5, fp32 6x4x3x3, fp32 6"),
-       {.macs = 21600, .flops = 43200 + 300, .read_bytes = 4 * (300 + 200 + 216), .write_bytes = 4 * (200 + 216 + 6)}},
+       {.macs = 21600, .flops = 43200 + 300, .read = 4 * (300 + 200 + 216), .write = 4 * (200 + 216 + 6)}},
       {Call("aten::conv_tbc_backward(self fp32 5x2x6, input fp32 7x2x4, weight fp32 3x4x6, bias fp32 6) -> fp32 7x2x4, "
             "fp32 3x4x6, fp32 6"),
-       {.macs = 1440, .flops = 2880 + 60, .read_bytes = 4 * (60 + 56 + 72 + 6), .write_bytes = 4 * (56 + 72 + 6)}},
+       {.macs = 1440, .flops = 2880 + 60, .read = 4 * (60 + 56 + 72 + 6), .write = 4 * (56 + 72 + 6)}},
   };
 }
 

@@ -9,39 +9,37 @@ using namespace testing;
 
 // On 2 x 3 floats: 6 elements, 24 bytes a tensor.
 CostCase unary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read_bytes = 24, .write_bytes = 24}};
+  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 24, .write = 24}};
 }
 
 CostCase binary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self fp32 2x3, other fp32 2x3) -> fp32 2x3"),
-          {.flops = flops, .read_bytes = 48, .write_bytes = 24}};
+  return {Call(op, "(self fp32 2x3, other fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 48, .write = 24}};
 }
 
 CostCase ternary(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3, tensor1 fp32 2x3, tensor2 fp32 2x3) -> fp32 2x3"),
-          {.flops = flops, .read_bytes = 72, .write_bytes = 24}};
+          {.flops = flops, .read = 72, .write = 24}};
 }
 
 // Comparisons are done in floats, their result is one byte per element.
 CostCase comparison(const char* op) {
-  return {Call(op, "(self fp32 2x3, other fp32 2x3) -> boolean 2x3"), {.flops = 6, .read_bytes = 48, .write_bytes = 6}};
+  return {Call(op, "(self fp32 2x3, other fp32 2x3) -> boolean 2x3"), {.flops = 6, .read = 48, .write = 6}};
 }
 
 CostCase logical(const char* op) {
-  return {Call(op, "(self boolean 2x3, other boolean 2x3) -> boolean 2x3"),
-          {.int_ops = 6, .read_bytes = 12, .write_bytes = 6}};
+  return {Call(op, "(self boolean 2x3, other boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 12, .write = 6}};
 }
 
 // Both complex64, 6 elements of 8 bytes.
 CostCase complex_pair(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3 complex, other fp32 2x3 complex) -> fp32 2x3 complex"),
-          {.flops = flops, .read_bytes = 96, .write_bytes = 48}};
+          {.flops = flops, .read = 96, .write = 48}};
 }
 
 CostCase bounded(const char* op, const Call& call, std::int64_t flops) {
   OpCall built = call;
   built.name = op;
-  return {built, {.flops = flops, .read_bytes = 24, .write_bytes = 24}};
+  return {built, {.flops = flops, .read = 24, .write = 24}};
 }
 
 Call clamp_call() { return Call("(self fp32 2x3) -> fp32 2x3"); }
@@ -50,19 +48,18 @@ Call clamp_call() { return Call("(self fp32 2x3) -> fp32 2x3"); }
 std::vector<TensorDesc> two_tensors() { return {tensor(fp32, {4, 5}), tensor(fp32, {10})}; }
 
 CostCase list_unary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"),
-          {.flops = flops, .read_bytes = 120, .write_bytes = 120}};
+  return {Call(op, "(self [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"), {.flops = flops, .read = 120, .write = 120}};
 }
 
 CostCase list_binary(const char* op, std::int64_t flops) {
   return {Call(op, "(self [fp32 4x5; fp32 10], other [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"),
-          {.flops = flops, .read_bytes = 240, .write_bytes = 120}};
+          {.flops = flops, .read = 240, .write = 120}};
 }
 
 // In place a list operator returns nothing.
 CostCase list_update(const char* op, std::int64_t flops) {
   return {Call(op, "(self [fp32 4x5; fp32 10] written, tensor1 [fp32 4x5; fp32 10], tensor2 [fp32 4x5; fp32 10])"),
-          {.flops = flops, .read_bytes = 360, .write_bytes = 120}};
+          {.flops = flops, .read = 360, .write = 120}};
 }
 
 // Two parameters, 30 elements; the step counters are one float each.
@@ -93,60 +90,49 @@ Call adagrad_call(double weight_decay, bool maximize) {
 const std::vector<CostCase> kTensorCases = together({
     {
         // Broadcast: what is held is read once, the result is computed whole.
-        {Call("aten::add(self fp32 4x2x3, other fp32 3) -> fp32 4x2x3"),
-         {.flops = 24, .read_bytes = 96 + 12, .write_bytes = 96}},
+        {Call("aten::add(self fp32 4x2x3, other fp32 3) -> fp32 4x2x3"), {.flops = 24, .read = 96 + 12, .write = 96}},
         // x + x: one tensor.
-        {Call("aten::add(self fp32 2x3, other fp32 2x3 repeated) -> fp32 2x3"),
-         {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
+        {Call("aten::add(self fp32 2x3, other fp32 2x3 repeated) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
         // In place reads both; out= writes only.
         {Call("aten::add_(self fp32 2x3 written, other fp32 2x3) -> fp32 2x3 written"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 24}},
+         {.flops = 6, .read = 48, .write = 24}},
         {Call("aten::add.out(self fp32 2x3, other fp32 2x3, out fp32 2x3 written) -> fp32 2x3 written"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 24}},
-        {Call("aten::add(self int64 2x3, other int64 2x3) -> int64 2x3"),
-         {.int_ops = 6, .read_bytes = 96, .write_bytes = 48}},
+         {.flops = 6, .read = 48, .write = 24}},
+        {Call("aten::add(self int64 2x3, other int64 2x3) -> int64 2x3"), {.int_ops = 6, .read = 96, .write = 48}},
         {Call("aten::mul(self fp32 2x3 complex, other fp32 2x3) -> fp32 2x3 complex"),
-         {.flops = 12, .read_bytes = 48 + 24, .write_bytes = 48}},
+         {.flops = 12, .read = 48 + 24, .write = 48}},
         // A Python number is no tensor.
-        {Call("aten::mul(self bf16 2x3, other=0.5) -> bf16 2x3"), {.flops = 6, .read_bytes = 12, .write_bytes = 12}},
-        {Call("aten::div(self fp32 2x3, rounding_mode=floor) -> fp32 2x3"),
-         {.flops = 12, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::round(self fp32 2x3, decimals=3) -> fp32 2x3"),
-         {.flops = 18, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::round(self fp32 2x3, decimals=0) -> fp32 2x3"), {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 48}},
+        {Call("aten::mul(self bf16 2x3, other=0.5) -> bf16 2x3"), {.flops = 6, .read = 12, .write = 12}},
+        {Call("aten::div(self fp32 2x3, rounding_mode=floor) -> fp32 2x3"), {.flops = 12, .read = 24, .write = 24}},
+        {Call("aten::round(self fp32 2x3, decimals=3) -> fp32 2x3"), {.flops = 18, .read = 24, .write = 24}},
+        {Call("aten::round(self fp32 2x3, decimals=0) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"), {.flops = 6, .read = 48, .write = 48}},
         {Call("aten::conj_physical(self fp32 2x3) -> fp32 2x3"), {}},
         {Call("aten::_conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 48}},
-        {Call("aten::polar(abs fp32 2x3, angle fp32 2x3) -> fp32 2x3 complex"),
-         {.flops = 24, .read_bytes = 48, .write_bytes = 48}},
+         {.flops = 6, .read = 48, .write = 48}},
+        {Call("aten::polar(abs fp32 2x3, angle fp32 2x3) -> fp32 2x3 complex"), {.flops = 24, .read = 48, .write = 48}},
 
-        {Call("aten::mvlgamma(self fp32 2x3, p=5) -> fp32 2x3"),
-         {.flops = 6 * 16, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::special_multigammaln(self fp32 2x3, p=1) -> fp32 2x3"),
-         {.flops = 6 * 4, .read_bytes = 24, .write_bytes = 24}},
+        {Call("aten::mvlgamma(self fp32 2x3, p=5) -> fp32 2x3"), {.flops = 6 * 16, .read = 24, .write = 24}},
+        {Call("aten::special_multigammaln(self fp32 2x3, p=1) -> fp32 2x3"), {.flops = 6 * 4, .read = 24, .write = 24}},
 
         // Whether all are equal is one answer, not a tensor.
-        {Call("aten::equal(self fp32 2x3, other fp32 2x3)"), {.flops = 6, .read_bytes = 48, .write_bytes = 0}},
-        {Call("aten::isfinite(self fp32 2x3) -> boolean 2x3"), {.flops = 18, .read_bytes = 24, .write_bytes = 6}},
-        {Call("aten::isinf(self fp32 2x3) -> boolean 2x3"), {.flops = 12, .read_bytes = 24, .write_bytes = 6}},
-        {Call("aten::logical_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read_bytes = 6, .write_bytes = 6}},
-        {Call("aten::bitwise_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read_bytes = 6, .write_bytes = 6}},
-        {Call("aten::max(self fp32 2x3, dim=1) -> fp32 2, int64 2"),
-         {.flops = 6, .read_bytes = 24, .write_bytes = 8 + 16}},
-        {Call("aten::min(self fp32 2x3) -> fp32"), {.flops = 6, .read_bytes = 24, .write_bytes = 4}},
+        {Call("aten::equal(self fp32 2x3, other fp32 2x3)"), {.flops = 6, .read = 48, .write = 0}},
+        {Call("aten::isfinite(self fp32 2x3) -> boolean 2x3"), {.flops = 18, .read = 24, .write = 6}},
+        {Call("aten::isinf(self fp32 2x3) -> boolean 2x3"), {.flops = 12, .read = 24, .write = 6}},
+        {Call("aten::logical_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
+        {Call("aten::bitwise_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
+        {Call("aten::max(self fp32 2x3, dim=1) -> fp32 2, int64 2"), {.flops = 6, .read = 24, .write = 8 + 16}},
+        {Call("aten::min(self fp32 2x3) -> fp32"), {.flops = 6, .read = 24, .write = 4}},
         bounded("aten::clamp", clamp_call().with("(min=0, max=1.5)"), 12),
         bounded("aten::clamp", clamp_call().with("(min=0.5, max none)"), 6),
         bounded("aten::clip", clamp_call().with("(min none, max=6)"), 6),
         bounded("aten::clip", clamp_call().with("(min=-1, max=1)"), 12),
         {Call("aten::clamp(self fp32 2x3, min fp32 2x3, max fp32 2x3) -> fp32 2x3"),
-         {.flops = 12, .read_bytes = 72, .write_bytes = 24}},
+         {.flops = 12, .read = 72, .write = 24}},
         {Call("aten::where(condition boolean 2x3, self fp32 2x3, other fp32) -> fp32 2x3"),
-         {.flops = 6, .read_bytes = 6 + 24 + 4, .write_bytes = 24}},
+         {.flops = 6, .read = 6 + 24 + 4, .write = 24}},
         // Positions of 4 true elements.
-        {Call("aten::where(condition boolean 2x3) -> [int64 4; int64 4]"),
-         {.int_ops = 6, .read_bytes = 6, .write_bytes = 64}},
+        {Call("aten::where(condition boolean 2x3) -> [int64 4; int64 4]"), {.int_ops = 6, .read = 6, .write = 64}},
         complex_pair("aten::add", 12),
         complex_pair("aten::mul", 36),
         complex_pair("aten::div", 66),
@@ -175,23 +161,22 @@ const std::vector<CostCase> kTensorCases = together({
 
 const std::vector<CostCase> kListCases = together({
     {
-        {Call("aten::_foreach_max(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"),
-         {.flops = 30, .read_bytes = 120, .write_bytes = 8}},
+        {Call("aten::_foreach_max(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"), {.flops = 30, .read = 120, .write = 8}},
         // A root for each of the two.
         {Call("aten::_foreach_norm(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"),
-         {.flops = 60 + 2, .read_bytes = 120, .write_bytes = 8}},
+         {.flops = 60 + 2, .read = 120, .write = 8}},
         {Call("aten::_foreach_powsum(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"),
-         {.flops = 60, .read_bytes = 120, .write_bytes = 8}},
-        {Call("aten::_foreach_zero_(self [fp32 4x5; fp32 10] written)"), {.write_bytes = 120}},
+         {.flops = 60, .read = 120, .write = 8}},
+        {Call("aten::_foreach_zero_(self [fp32 4x5; fp32 10] written)"), {.write = 120}},
         {Call("aten::_foreach_copy_(self [fp32 4x5; fp32 10] written, src [fp32 4x5; fp32 10])"),
-         {.read_bytes = 120, .write_bytes = 120}},
+         {.read = 120, .write = 120}},
         {Call("aten::_amp_foreach_non_finite_check_and_unscale_(self [fp32 4x5; fp32 10] written, found_inf fp32 "
               "written, "
               "inv_scale fp32)"),
-         {.flops = 60, .read_bytes = 120 + 8, .write_bytes = 120 + 4}},
+         {.flops = 60, .read = 120 + 8, .write = 120 + 4}},
         {Call("aten::_amp_update_scale_(self fp32 written, growth_tracker int32 written, found_inf fp32) -> fp32 "
               "written"),
-         {.flops = 2, .read_bytes = 12, .write_bytes = 8}},
+         {.flops = 2, .read = 12, .write = 8}},
         list_binary("aten::_foreach_add", 30),
         list_update("aten::_foreach_lerp_", 90),
         list_unary("aten::_foreach_clone", 0),
@@ -202,24 +187,23 @@ const std::vector<CostCase> kListCases = together({
 
 const std::vector<CostCase> kStepCases = {
     // Parameters, gradients and two moments are read, all but the gradients written.
-    {adam_call("aten::_fused_adam_", 0.0, false, false),
-     {.flops = 30 * 13, .read_bytes = 4 * 120 + 8, .write_bytes = 3 * 120}},
+    {adam_call("aten::_fused_adam_", 0.0, false, false), {.flops = 30 * 13, .read = 4 * 120 + 8, .write = 3 * 120}},
     {adam_call("aten::_fused_adam_", 0.01, true, true),
-     {.flops = 30 * (13 + 2 + 1 + 1), .read_bytes = 5 * 120 + 8, .write_bytes = 4 * 120}},
+     {.flops = 30 * (13 + 2 + 1 + 1), .read = 5 * 120 + 8, .write = 4 * 120}},
     {adam_call("aten::_fused_adamw_", 0.01, false, false),
-     {.flops = 30 * (13 + 1), .read_bytes = 4 * 120 + 8, .write_bytes = 3 * 120}},
+     {.flops = 30 * (13 + 1), .read = 4 * 120 + 8, .write = 3 * 120}},
     // With a gradient scaler the gradients are unscaled in place.
     {adam_call("aten::_fused_adamw_", 0.0, false, false).in("grad_scale", fp32, {}),
-     {.flops = 30 * (13 + 1), .read_bytes = 4 * 120 + 8 + 4, .write_bytes = 4 * 120}},
-    {sgd_call(0.0, false, 0.0, false, true), {.flops = 30 * 2, .read_bytes = 240, .write_bytes = 120}},
+     {.flops = 30 * (13 + 1), .read = 4 * 120 + 8 + 4, .write = 4 * 120}},
+    {sgd_call(0.0, false, 0.0, false, true), {.flops = 30 * 2, .read = 240, .write = 120}},
     // buf = m * buf + g
-    {sgd_call(0.0, true, 0.0, false, false), {.flops = 30 * 4, .read_bytes = 360, .write_bytes = 240}},
+    {sgd_call(0.0, true, 0.0, false, false), {.flops = 30 * 4, .read = 360, .write = 240}},
     // The first step writes the buffer without reading it.
-    {sgd_call(0.0, true, 0.0, false, true), {.flops = 30 * 2, .read_bytes = 240, .write_bytes = 240}},
+    {sgd_call(0.0, true, 0.0, false, true), {.flops = 30 * 2, .read = 240, .write = 240}},
     // g + d * x, buf = m * buf + (1 - dampening) * g, g + m * buf, x - lr * g
-    {sgd_call(1e-4, true, 0.1, true, false), {.flops = 30 * (2 + 3 + 2 + 2), .read_bytes = 360, .write_bytes = 240}},
-    {adagrad_call(0.0, false), {.flops = 30 * 7, .read_bytes = 360 + 8, .write_bytes = 240}},
-    {adagrad_call(0.1, true), {.flops = 30 * (7 + 2 + 1), .read_bytes = 360 + 8, .write_bytes = 240}},
+    {sgd_call(1e-4, true, 0.1, true, false), {.flops = 30 * (2 + 3 + 2 + 2), .read = 360, .write = 240}},
+    {adagrad_call(0.0, false), {.flops = 30 * 7, .read = 360 + 8, .write = 240}},
+    {adagrad_call(0.1, true), {.flops = 30 * (7 + 2 + 1), .read = 360 + 8, .write = 240}},
 };
 
 TEST(Elementwise, CostsAreAsWrittenOut) {

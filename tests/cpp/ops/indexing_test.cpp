@@ -11,14 +11,14 @@ using namespace testing;
 
 CostCase lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
   return {Call(op, "(weight fp32 100x8)").in("indices", int64, {indices}).out(fp32, {indices, 8}),
-          {.read_bytes = rows_read * 32 + indices * 8, .write_bytes = indices * 32}};
+          {.read = rows_read * 32 + indices * 8, .write = indices * 32}};
 }
 
 CostCase bag(const char* op, int mode, std::int64_t flops) {
   return {Call(op, "(weight fp32 100x8, indices int64 6, offsets int64 2)")
               .scalar("mode", mode)
               .with("(per_sample_weights none) -> fp32 2x8, int64 6, int64 2, int64 2"),
-          {.flops = flops, .read_bytes = 6 * 32 + 48 + 16, .write_bytes = 64 + 48 + 16 + 16}};
+          {.flops = flops, .read = 6 * 32 + 48 + 16, .write = 64 + 48 + 16 + 16}};
 }
 
 // 5 rows put at 5 indices.
@@ -26,7 +26,7 @@ CostCase put_rows(const char* op, bool accumulate, std::int64_t flops, std::int6
   return {Call(op, "(self fp32 100x8 written, indices [int64 5], values fp32 5x8)")
               .scalar("accumulate", accumulate)
               .with("-> fp32 100x8 written"),
-          {.flops = flops, .read_bytes = old_rows * 32 + 40 + 160, .write_bytes = 160}};
+          {.flops = flops, .read = old_rows * 32 + 40 + 160, .write = 160}};
 }
 
 // x[indices] = values for x of 2 x 3 x 4 x 5 floats, which writes so many of them.
@@ -37,7 +37,7 @@ CostCase put(const std::vector<TensorDesc>& indices, const std::vector<std::size
               .at(places)
               .in("values", fp32, values)
               .with("(accumulate=false) -> fp32 2x3x4x5 written"),
-          {.read_bytes = read_bytes, .write_bytes = elements * 4}};
+          {.read = read_bytes, .write = elements * 4}};
 }
 
 // 5 rows at 5 indices along dimension 0, with the op's name for the rows.
@@ -51,45 +51,43 @@ Call elements_along_dim(const char* op) {
 }
 
 CostCase copied_with_patch(const char* op) {
-  return {Call(op, "(self fp32 100x8, src fp32 5x8) -> fp32 100x8"), {.read_bytes = 3200, .write_bytes = 3200}};
+  return {Call(op, "(self fp32 100x8, src fp32 5x8) -> fp32 100x8"), {.read = 3200, .write = 3200}};
 }
 
 CostCase gradient_into_zeros(const char* op) {
-  return {Call(op, "(grad_output fp32 5x8) -> fp32 100x8"), {.read_bytes = 160, .write_bytes = 3200}};
+  return {Call(op, "(grad_output fp32 5x8) -> fp32 100x8"), {.read = 160, .write = 3200}};
 }
 
 const std::vector<CostCase> kGathers = {
     lookup("aten::embedding", 5, 5),
     // More indices than rows: no row counts twice.
     lookup("aten::embedding", 1000, 100),
-    {Call("aten::index_select(self fp32 100x8, dim=1, index int64 2) -> fp32 100x2"),
-     {.read_bytes = 800 + 16, .write_bytes = 800}},
+    {Call("aten::index_select(self fp32 100x8, dim=1, index int64 2) -> fp32 100x2"), {.read = 800 + 16, .write = 800}},
     {Call("aten::gather(self fp32 100x8, dim=1, index int64 100x3) -> fp32 100x3"),
-     {.read_bytes = 1200 + 2400, .write_bytes = 1200}},
-    {Call("aten::take(self fp32 100x8, index int64 7) -> fp32 7"), {.read_bytes = 28 + 56, .write_bytes = 28}},
-    {Call("aten::index(self fp32 100x8, indices [int64 5]) -> fp32 5x8"), {.read_bytes = 160 + 40, .write_bytes = 160}},
+     {.read = 1200 + 2400, .write = 1200}},
+    {Call("aten::take(self fp32 100x8, index int64 7) -> fp32 7"), {.read = 28 + 56, .write = 28}},
+    {Call("aten::index(self fp32 100x8, indices [int64 5]) -> fp32 5x8"), {.read = 160 + 40, .write = 160}},
     // A mask with 9 true elements.
-    {Call("aten::index(self fp32 100x8, indices [boolean 100x8]) -> fp32 9"),
-     {.read_bytes = 36 + 800, .write_bytes = 36}},
+    {Call("aten::index(self fp32 100x8, indices [boolean 100x8]) -> fp32 9"), {.read = 36 + 800, .write = 36}},
     {Call("aten::_unsafe_index(self fp32 2x4x4, indices [int64 8x1; int64 8]) -> fp32 2x8x8"),
-     {.read_bytes = 128 + 128, .write_bytes = 512}},
+     {.read = 128 + 128, .write = 512}},
     {Call("aten::embedding_dense_backward(grad_output fp32 5x8, indices int64 5) -> fp32 100x8"),
-     {.flops = 40, .read_bytes = 160 + 40, .write_bytes = 3200}},
+     {.flops = 40, .read = 160 + 40, .write = 3200}},
     {Call("aten::embedding_renorm_(self fp32 100x8 written, indices int64 5) -> fp32 100x8 written"),
-     {.flops = 3 * 40, .read_bytes = 160 + 40, .write_bytes = 160}},
+     {.flops = 3 * 40, .read = 160 + 40, .write = 160}},
     bag("aten::_embedding_bag", 0, 48),
     bag("aten::_embedding_bag", 1, 48 + 16),
     bag("aten::_embedding_bag_forward_only", 2, 48),
     // A weight for each of the 6 rows: one multiplication more.
     {Call("aten::_embedding_bag(weight fp32 100x8, indices int64 6, offsets int64 2, mode=0, per_sample_weights fp32 "
           "6) -> fp32 2x8"),
-     {.flops = 2 * 48, .read_bytes = 6 * 32 + 48 + 16 + 24, .write_bytes = 64}},
+     {.flops = 2 * 48, .read = 6 * 32 + 48 + 16 + 24, .write = 64}},
     {Call("aten::_embedding_bag_dense_backward(grad fp32 2x8, indices int64 6, offset2bag int64 6, per_sample_weights "
           "none) -> fp32 100x8"),
-     {.flops = 48, .read_bytes = 64 + 48 + 48, .write_bytes = 3200}},
+     {.flops = 48, .read = 64 + 48 + 48, .write = 3200}},
     {Call("aten::_embedding_bag_per_sample_weights_backward(grad fp32 2x8, weight fp32 100x8, indices int64 6, offsets "
           "int64 2, offset2bag int64 6) -> fp32 6"),
-     {.flops = 2 * 48, .read_bytes = 64 + 6 * 32 + 48 + 16 + 48, .write_bytes = 24}},
+     {.flops = 2 * 48, .read = 64 + 6 * 32 + 48 + 16 + 48, .write = 24}},
 };
 
 const std::vector<CostCase> kScatters = {
@@ -98,14 +96,14 @@ const std::vector<CostCase> kScatters = {
     put_rows("aten::_index_put_impl_", true, 40, 5),
     // The form that returns a new tensor copies the table.
     {Call("aten::index_put(self fp32 100x8, indices [int64 5], values fp32 5x8, accumulate=false) -> fp32 100x8"),
-     {.read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
+     {.read = 3200 + 40 + 160, .write = 3200}},
     {Call(
          "aten::_unsafe_index_put(self fp32 100x8, indices [int64 5], values fp32 5x8, accumulate=true) -> fp32 100x8"),
-     {.flops = 40, .read_bytes = 3200 + 40 + 160, .write_bytes = 3200}},
+     {.flops = 40, .read = 3200 + 40 + 160, .write = 3200}},
     // x[mask] = 0: as many elements as the mask has, at most.
     {Call("aten::index_put_(self fp32 100x8 written, indices [boolean 100x8], values fp32, accumulate=false) -> fp32 "
           "100x8 written"),
-     {.read_bytes = 800 + 4, .write_bytes = 3200}},
+     {.read = 800 + 4, .write = 3200}},
     // x[idx] = 0: each index puts 3 x 4 x 5.
     put({tensor(int64, {2})}, {0}, {}, 16 + 4, 2 * 60),
     // x[:, idx] = v puts 2 x 4 x 5 for each, x[:, :, :, idx] 2 x 3 x 4.
@@ -128,31 +126,30 @@ const std::vector<CostCase> kScatters = {
     put({tensor(boolean, {2}), tensor(int64, {2})}, {0, 2}, {2, 3, 5}, 2 + 16 + 120, 2 * 15),
     put({tensor(boolean, {3}), tensor(int64, {1})}, {1, 3}, {3, 2, 4}, 3 + 8 + 96, 3 * 8),
     {Call("aten::put_(self fp32 100x8 written, index int64 5, source fp32 5, accumulate=false) -> fp32 100x8 written"),
-     {.read_bytes = 40 + 20, .write_bytes = 20}},
+     {.read = 40 + 20, .write = 20}},
     {elements_along_dim("aten::scatter_").with("(reduce none) -> fp32 100x8 written"),
-     {.read_bytes = 320 + 160, .write_bytes = 160}},
+     {.read = 320 + 160, .write = 160}},
     {elements_along_dim("aten::scatter_").with("(reduce=add) -> fp32 100x8 written"),
-     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+     {.flops = 40, .read = 160 + 320 + 160, .write = 160}},
     // scatter(dim, index, value)
-    {Call("aten::scatter(self fp32 100x8, dim=0, index int64 5x8) -> fp32 100x8"),
-     {.read_bytes = 3200 + 320, .write_bytes = 3200}},
+    {Call("aten::scatter(self fp32 100x8, dim=0, index int64 5x8) -> fp32 100x8"), {.read = 3200 + 320, .write = 3200}},
     {elements_along_dim("aten::scatter_add_").with("-> fp32 100x8 written"),
-     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+     {.flops = 40, .read = 160 + 320 + 160, .write = 160}},
     // Of a larger src as much is added as there are indices.
     {Call("aten::scatter_add_(self fp32 6x16 written, dim=1, index int64 6x1, src fp32 6x16) -> fp32 6x16 written"),
-     {.flops = 6, .read_bytes = 6 * 4 + 6 * 8 + 96 * 4, .write_bytes = 6 * 4}},
+     {.flops = 6, .read = 6 * 4 + 6 * 8 + 96 * 4, .write = 6 * 4}},
     {elements_along_dim("aten::scatter_reduce_").with("(reduce=amax) -> fp32 100x8 written"),
-     {.flops = 40, .read_bytes = 160 + 320 + 160, .write_bytes = 160}},
+     {.flops = 40, .read = 160 + 320 + 160, .write = 160}},
     {rows_along_dim("aten::index_add_", "source").with("-> fp32 100x8 written"),
-     {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
+     {.flops = 40, .read = 160 + 40 + 160, .write = 160}},
     {rows_along_dim("aten::index_reduce_", "source").with("-> fp32 100x8 written"),
-     {.flops = 40, .read_bytes = 160 + 40 + 160, .write_bytes = 160}},
+     {.flops = 40, .read = 160 + 40 + 160, .write = 160}},
     // A key/value cache of 2 x 4 x 512 x 64 takes one more position.
     {Call("aten::index_copy_(self bf16 2x4x512x64 written, dim=2, index int64 1, source bf16 2x4x1x64) -> bf16 "
           "2x4x512x64 written"),
-     {.read_bytes = 8 + 1024, .write_bytes = 1024}},
+     {.read = 8 + 1024, .write = 1024}},
     {Call("aten::index_fill_(self fp32 100x8 written, dim=0, index int64 5) -> fp32 100x8 written"),
-     {.read_bytes = 40, .write_bytes = 160}},
+     {.read = 40, .write = 160}},
     copied_with_patch("aten::slice_scatter"),
     copied_with_patch("aten::select_scatter"),
     copied_with_patch("aten::diagonal_scatter"),
@@ -160,19 +157,19 @@ const std::vector<CostCase> kScatters = {
     gradient_into_zeros("aten::slice_backward"),
     gradient_into_zeros("aten::select_backward"),
     gradient_into_zeros("aten::diagonal_backward"),
-    {Call("aten::unfold_backward(grad_in fp32 4x3) -> fp32 6"), {.flops = 12, .read_bytes = 48, .write_bytes = 24}},
+    {Call("aten::unfold_backward(grad_in fp32 4x3) -> fp32 6"), {.flops = 12, .read = 48, .write = 24}},
 };
 
 const std::vector<CostCase> kMasks = {
     // A causal mask over 2 x 4 heads: one mask for all.
     {Call("aten::masked_fill(self fp32 2x4x16x16, mask boolean 2x4x16x16 expanded 1100) -> fp32 2x4x16x16"),
-     {.flops = 2048, .read_bytes = 8192 + 256, .write_bytes = 8192}},
+     {.flops = 2048, .read = 8192 + 256, .write = 8192}},
     {Call("aten::masked_select(self fp32 100x8, mask boolean 100x8) -> fp32 9"),
-     {.flops = 800, .read_bytes = 36 + 800, .write_bytes = 36}},
+     {.flops = 800, .read = 36 + 800, .write = 36}},
     {Call("aten::masked_scatter(self fp32 100x8, mask boolean 100x8, source fp32 9) -> fp32 100x8"),
-     {.flops = 800, .read_bytes = 3200 + 800 + 36, .write_bytes = 3200}},
+     {.flops = 800, .read = 3200 + 800 + 36, .write = 3200}},
     {Call("aten::masked_scatter_backward(grad_output fp32 100x8, mask boolean 100x8) -> fp32 9"),
-     {.flops = 800, .read_bytes = 3200 + 800, .write_bytes = 36}},
+     {.flops = 800, .read = 3200 + 800, .write = 36}},
 };
 
 TEST(Indexing, CostsAreAsWrittenOut) { check_family(indexing_costs(), together({kGathers, kScatters, kMasks})); }

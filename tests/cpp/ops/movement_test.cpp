@@ -16,34 +16,29 @@ CostCase allocation(const char* op) { return {Call(op, "(size=[2,3]) -> fp32 2x3
 
 CostCase question(const char* op) { return {Call(op, "(self fp32 2x3)"), {}}; }
 
-CostCase copy(const char* op) {
-  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.read_bytes = 24, .write_bytes = 24}};
-}
+CostCase copy(const char* op) { return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.read = 24, .write = 24}}; }
 
 // 2 x 3 floats and two more on each side of the last dimension.
-CostCase padding(const char* op) {
-  return {Call(op, "(self fp32 2x3) -> fp32 2x7"), {.read_bytes = 24, .write_bytes = 56}};
-}
+CostCase padding(const char* op) { return {Call(op, "(self fp32 2x3) -> fp32 2x7"), {.read = 24, .write = 56}}; }
 
 CostCase padding_gradient(const char* op) {
-  return {Call(op, "(grad_output fp32 2x7, self fp32 2x3) -> fp32 2x3"),
-          {.flops = 14, .read_bytes = 56, .write_bytes = 24}};
+  return {Call(op, "(grad_output fp32 2x7, self fp32 2x3) -> fp32 2x3"), {.flops = 14, .read = 56, .write = 24}};
 }
 
 CostCase factory(const char* op, std::int64_t flops = 0) {
-  return {Call(op, "(size=[2,3]) -> fp32 2x3"), {.flops = flops, .write_bytes = 24}};
+  return {Call(op, "(size=[2,3]) -> fp32 2x3"), {.flops = flops, .write = 24}};
 }
 
 CostCase factory_like(const char* op, std::int64_t flops = 0) {
-  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .write_bytes = 24}};
+  return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .write = 24}};
 }
 
 CostCase of_integers(const char* op, std::int64_t int_ops) {
-  return {Call(op, "(n=6) -> int64 6"), {.int_ops = int_ops, .write_bytes = 48}};
+  return {Call(op, "(n=6) -> int64 6"), {.int_ops = int_ops, .write = 48}};
 }
 
 CostCase fill(const char* op, std::int64_t flops) {
-  return {Call(op, "(self fp32 2x3 written) -> fp32 2x3 written"), {.flops = flops, .write_bytes = 24}};
+  return {Call(op, "(self fp32 2x3 written) -> fp32 2x3 written"), {.flops = flops, .write = 24}};
 }
 
 const std::vector<CostCase> kCases = together({
@@ -53,56 +48,50 @@ const std::vector<CostCase> kCases = together({
         {Call("aten::sym_constrain_range(size=3)"), {}},
         {Call("aten::sym_constrain_range_for_size(size=3)"), {}},
         {Call("aten::_assert_scalar(self=true)"), {}},
-        {Call("aten::_assert_async(self boolean)"), {.read_bytes = 1}},
-        {Call("aten::_linalg_check_errors(info int32 5)"), {.read_bytes = 20}},
-        {Call("aten::_local_scalar_dense(self fp32)"), {.read_bytes = 4}},
+        {Call("aten::_assert_async(self boolean)"), {.read = 1}},
+        {Call("aten::_linalg_check_errors(info int32 5)"), {.read = 20}},
+        {Call("aten::_local_scalar_dense(self fp32)"), {.read = 4}},
 
         // The destination is written, not read; an expanded source is held once.
-        {Call("aten::copy_(self fp32 2x3 written, src fp16 2x3) -> fp32 2x3 written"),
-         {.read_bytes = 12, .write_bytes = 24}},
+        {Call("aten::copy_(self fp32 2x3 written, src fp16 2x3) -> fp32 2x3 written"), {.read = 12, .write = 24}},
         {Call("aten::copy_(self fp32 2x3 written, src fp32 2x3 expanded 10) -> fp32 2x3 written"),
-         {.read_bytes = 12, .write_bytes = 24}},
-        {Call("aten::_to_copy(self fp32 2x3) -> bf16 2x3"), {.read_bytes = 24, .write_bytes = 12}},
-        {Call("aten::complex(real fp32 2x3, imag fp32 2x3) -> fp32 2x3 complex"),
-         {.read_bytes = 48, .write_bytes = 48}},
-        {Call("aten::narrow_copy(self fp32 100x3) -> fp32 2x3"), {.read_bytes = 24, .write_bytes = 24}},
+         {.read = 12, .write = 24}},
+        {Call("aten::_to_copy(self fp32 2x3) -> bf16 2x3"), {.read = 24, .write = 12}},
+        {Call("aten::complex(real fp32 2x3, imag fp32 2x3) -> fp32 2x3 complex"), {.read = 48, .write = 48}},
+        {Call("aten::narrow_copy(self fp32 100x3) -> fp32 2x3"), {.read = 24, .write = 24}},
         // Two parts of three rows are left out; written where out= says.
         {Call("aten::split_with_sizes_copy(all_gather_output fp32 6x3, out [fp32 2x3; fp32 1x3] written)"),
-         {.read_bytes = 36, .write_bytes = 36}},
-        {Call("aten::split_copy(self fp32 2x3) -> [fp32 1x3; fp32 1x3]"), {.read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::unbind_copy(self fp32 2x3) -> [fp32 3; fp32 3]"), {.read_bytes = 24, .write_bytes = 24}},
+         {.read = 36, .write = 36}},
+        {Call("aten::split_copy(self fp32 2x3) -> [fp32 1x3; fp32 1x3]"), {.read = 24, .write = 24}},
+        {Call("aten::unbind_copy(self fp32 2x3) -> [fp32 3; fp32 3]"), {.read = 24, .write = 24}},
         // An expanded input is held once.
-        {Call("aten::unbind_copy(self fp32 2x3 expanded 10) -> [fp32 3; fp32 3]"),
-         {.read_bytes = 12, .write_bytes = 24}},
+        {Call("aten::unbind_copy(self fp32 2x3 expanded 10) -> [fp32 3; fp32 3]"), {.read = 12, .write = 24}},
         // 3 and 2 rows, each padded to two chunks of 2 and of 1.
-        {Call("aten::_chunk_cat(tensors [bf16 3; bf16 2]) -> fp32 2x3"), {.read_bytes = 10, .write_bytes = 24}},
+        {Call("aten::_chunk_cat(tensors [bf16 3; bf16 2]) -> fp32 2x3"), {.read = 10, .write = 24}},
         {Call("aten::lu_unpack(LU_data fp32 3x3, LU_pivots int32 3) -> fp32 3x3, fp32 3x3, fp32 3x3"),
-         {.read_bytes = 36 + 12, .write_bytes = 108}},
+         {.read = 36 + 12, .write = 108}},
         // A key cache of 7 positions takes one more.
-        {Call("aten::cat(tensors [bf16 2x7x8; bf16 2x1x8]) -> bf16 2x8x8"),
-         {.read_bytes = 224 + 32, .write_bytes = 256}},
-        {Call("aten::stack(tensors [fp32 3; fp32 3]) -> fp32 2x3"), {.read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::repeat(self fp32 2x3) -> fp32 4x9"), {.read_bytes = 24, .write_bytes = 144}},
-        {Call("aten::repeat_interleave(self fp32 2x3) -> fp32 4x3"), {.read_bytes = 24, .write_bytes = 48}},
-        {Call("aten::diag_embed(self fp32 3) -> fp32 3x3"), {.read_bytes = 12, .write_bytes = 36}},
+        {Call("aten::cat(tensors [bf16 2x7x8; bf16 2x1x8]) -> bf16 2x8x8"), {.read = 224 + 32, .write = 256}},
+        {Call("aten::stack(tensors [fp32 3; fp32 3]) -> fp32 2x3"), {.read = 24, .write = 24}},
+        {Call("aten::repeat(self fp32 2x3) -> fp32 4x9"), {.read = 24, .write = 144}},
+        {Call("aten::repeat_interleave(self fp32 2x3) -> fp32 4x3"), {.read = 24, .write = 48}},
+        {Call("aten::diag_embed(self fp32 3) -> fp32 3x3"), {.read = 12, .write = 36}},
         // 2 x 2 windows of a 3 x 3 image: 4 columns of 4.
-        {Call("aten::im2col(self fp32 1x1x3x3) -> fp32 1x4x4"), {.read_bytes = 36, .write_bytes = 64}},
-        {Call("aten::col2im(self fp32 1x4x4) -> fp32 1x1x3x3"), {.flops = 16, .read_bytes = 64, .write_bytes = 36}},
+        {Call("aten::im2col(self fp32 1x1x3x3) -> fp32 1x4x4"), {.read = 36, .write = 64}},
+        {Call("aten::col2im(self fp32 1x4x4) -> fp32 1x1x3x3"), {.flops = 16, .read = 64, .write = 36}},
         // 2 sequences of 5 and 3 steps.
         {Call("aten::_pack_padded_sequence(input fp32 5x2x4, lengths int64 2) -> fp32 8x4, int64 5"),
-         {.read_bytes = 160 + 16, .write_bytes = 128 + 40}},
+         {.read = 160 + 16, .write = 128 + 40}},
 
-        {Call("aten::scalar_tensor(s=1.5) -> fp32"), {.write_bytes = 4}},
+        {Call("aten::scalar_tensor(s=1.5) -> fp32"), {.write = 4}},
 
-        {Call("aten::normal(mean fp32 2x3, std fp32 2x3) -> fp32 2x3"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 24}},
-        {Call("aten::bernoulli(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::poisson(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::binomial(count fp32 2x3, prob fp32 2x3) -> fp32 2x3"),
-         {.flops = 6, .read_bytes = 48, .write_bytes = 24}},
-        {Call("aten::_standard_gamma(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::_sample_dirichlet(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read_bytes = 24, .write_bytes = 24}},
-        {Call("aten::multinomial(self fp32 2x50) -> int64 2x1"), {.flops = 300, .read_bytes = 400, .write_bytes = 16}},
+        {Call("aten::normal(mean fp32 2x3, std fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 48, .write = 24}},
+        {Call("aten::bernoulli(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::poisson(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::binomial(count fp32 2x3, prob fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 48, .write = 24}},
+        {Call("aten::_standard_gamma(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::_sample_dirichlet(self fp32 2x3) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::multinomial(self fp32 2x50) -> int64 2x1"), {.flops = 300, .read = 400, .write = 16}},
         fill("aten::fill_", 0),
         fill("aten::zero_", 0),
         of_integers("aten::randint", 6),

@@ -19,39 +19,37 @@ const std::vector<CostCase> kCases = together({
     {
         // To 3 x 5 x 8.
         {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}),
-         {.read_bytes = 320, .write_bytes = 480}},
+         {.read = 320, .write = 480}},
         {Call("aten::_nested_tensor_from_tensor_list(list [fp32 3x8; fp32 5x8; fp32 2x8])").out_nested(fp32, kTokens),
-         {.read_bytes = 320, .write_bytes = 320}},
+         {.read = 320, .write = 320}},
         {Call("aten::_nested_tensor_from_mask(t fp32 3x5x8, mask boolean 3x5)").out_nested(fp32, kTokens),
-         {.read_bytes = 320 + 15, .write_bytes = 320}},
-        {Call("aten::_nested_tensor_from_mask_left_aligned(t fp32 3x5x8, mask boolean 3x5)"), {.read_bytes = 15}},
-        {Call("aten::_nested_from_padded(padded fp32 3x5x8)").out_nested(fp32, kTokens),
-         {.read_bytes = 320, .write_bytes = 320}},
+         {.read = 320 + 15, .write = 320}},
+        {Call("aten::_nested_tensor_from_mask_left_aligned(t fp32 3x5x8, mask boolean 3x5)"), {.read = 15}},
+        {Call("aten::_nested_from_padded(padded fp32 3x5x8)").out_nested(fp32, kTokens), {.read = 320, .write = 320}},
         {Call("aten::_nested_from_padded_and_nested_example(padded fp32 3x5x8)")
              .nested("nt_example", fp32, kTokens)
              .out_nested(fp32, kTokens),
-         {.read_bytes = 320, .write_bytes = 320}},
+         {.read = 320, .write = 320}},
         {Call("aten::_nested_tensor_softmax_with_shape(self fp32 3x2x5x5)")
              .nested("query", fp32, kTokens)
              .out(fp32, {3, 2, 5, 5}),
-         {.flops = 750, .read_bytes = 600, .write_bytes = 600}},
+         {.flops = 750, .read = 600, .write = 600}},
         {Call("aten::_nested_select_backward(grad_output fp32 5x8)")
              .nested("self", fp32, kTokens)
              .out_nested(fp32, kTokens),
-         {.read_bytes = 160, .write_bytes = 320}},
+         {.read = 160, .write = 320}},
         {Call("aten::_nested_sum_backward")
              .nested("grad", fp32, {{3, 1}, {5, 1}, {2, 1}})
              .nested("self", fp32, kTokens)
              .out_nested(fp32, kTokens),
-         {.read_bytes = 40, .write_bytes = 320}},
+         {.read = 40, .write = 320}},
         // Jagged: values and offsets apart.
         {Call("aten::_jagged_to_padded_dense_forward(values fp32 10x8, offsets [int64 4]) -> fp32 3x5x8"),
-         {.read_bytes = 320 + 32, .write_bytes = 480}},
+         {.read = 320 + 32, .write = 480}},
         {Call("aten::_padded_dense_to_jagged_forward(dense fp32 3x5x8, offsets [int64 4]) -> fp32 10x8"),
-         {.read_bytes = 320, .write_bytes = 320}},
-        {Call("aten::_nested_from_padded_tensor(padded fp32 3x5x8) -> fp32 10x8"),
-         {.read_bytes = 320, .write_bytes = 320}},
-        {Call("aten::_nested_get_values_copy(self fp32 10x8) -> fp32 10x8"), {.read_bytes = 320, .write_bytes = 320}},
+         {.read = 320, .write = 320}},
+        {Call("aten::_nested_from_padded_tensor(padded fp32 3x5x8) -> fp32 10x8"), {.read = 320, .write = 320}},
+        {Call("aten::_nested_get_values_copy(self fp32 10x8) -> fp32 10x8"), {.read = 320, .write = 320}},
     },
     each(question, {"aten::_nested_tensor_size", "aten::_nested_tensor_strides", "aten::_nested_tensor_storage_offsets",
                     "aten::_nested_compute_contiguous_strides_offsets", "aten::_nested_get_jagged_dummy",
@@ -68,7 +66,7 @@ const std::vector<CostCase> kElsewhere = {
          .nested("input", fp32, kTokens)
          .with("(weight fp32 4x8, bias fp32 4)")
          .out_nested(fp32, kNarrow),
-     {.macs = 320, .flops = 640 + 40, .read_bytes = 320 + 128 + 16, .write_bytes = 160}},
+     {.macs = 320, .flops = 640 + 40, .read = 320 + 128 + 16, .write = 160}},
     // Gradients of weight and bias are written once.
     {Call("aten::linear_backward")
          .nested("self", fp32, kTokens)
@@ -76,12 +74,12 @@ const std::vector<CostCase> kElsewhere = {
          .with("(weight fp32 4x8, output_mask=[1,1,1])")
          .out_nested(fp32, kTokens)
          .with("-> fp32 4x8, fp32 4"),
-     {.macs = 640, .flops = 1280 + 40, .read_bytes = 320 + 160 + 128, .write_bytes = 320 + 128 + 16}},
+     {.macs = 640, .flops = 1280 + 40, .read = 320 + 160 + 128, .write = 320 + 128 + 16}},
     {Call("aten::matmul").nested("self", fp32, kTokens).nested("other", fp32, kTurned).out_nested(fp32, kScores),
-     {.macs = 38 * 8, .flops = 38 * 16, .read_bytes = 640, .write_bytes = 152}},
+     {.macs = 38 * 8, .flops = 38 * 16, .read = 640, .write = 152}},
     {Call("aten::relu_").nested("self", fp32, kTokens).written().out_nested(fp32, kTokens).written(),
-     {.flops = 80, .read_bytes = 320, .write_bytes = 320}},
-    {Call("aten::sum").nested("self", fp32, kTokens).out(fp32, {}), {.flops = 80, .read_bytes = 320, .write_bytes = 4}},
+     {.flops = 80, .read = 320, .write = 320}},
+    {Call("aten::sum").nested("self", fp32, kTokens).out(fp32, {}), {.flops = 80, .read = 320, .write = 4}},
     // Two heads of depth 4: 76 scores of 8 MACs, of which a causal mask leaves 2 x (6 + 15 + 3).
     {Call("aten::scaled_dot_product_attention")
          .nested("query", fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}})
@@ -89,7 +87,7 @@ const std::vector<CostCase> kElsewhere = {
          .nested("value", fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}})
          .scalar("is_causal", true)
          .out_nested(fp32, {{2, 3, 4}, {2, 5, 4}, {2, 2, 4}}),
-     {.macs = 76 * 8, .flops = 76 * 16 + 76 * 6, .read_bytes = 3 * 320, .write_bytes = 320, .causal_macs = 48 * 8}},
+     {.macs = 76 * 8, .flops = 76 * 16 + 76 * 6, .read = 3 * 320, .write = 320, .causal_macs = 48 * 8}},
 };
 
 TEST(Nested, OpsOnComponents) { expect_costs(kElsewhere); }

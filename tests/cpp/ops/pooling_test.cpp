@@ -19,18 +19,18 @@ Call pool(std::string name, int dims, DType dtype = fp32) {
       .out(dtype, sizes(dims, 4));
 }
 
-constexpr Expected kPool1d = {.flops = 24 * 2, .read_bytes = 192, .write_bytes = 96};
-constexpr Expected kPool2d = {.flops = 96 * 4, .read_bytes = 1536, .write_bytes = 384};
-constexpr Expected kPool3d = {.flops = 384 * 8, .read_bytes = 12288, .write_bytes = 1536};
+constexpr Expected kPool1d = {.flops = 24 * 2, .read = 192, .write = 96};
+constexpr Expected kPool2d = {.flops = 96 * 4, .read = 1536, .write = 384};
+constexpr Expected kPool3d = {.flops = 384 * 8, .read = 12288, .write = 1536};
 
 // An index is 8 bytes.
 Call with_indices(std::string name, int dims) { return pool(std::move(name), dims).out(int64, sizes(dims, 4)); }
 Expected and_indices(Expected expected) {
-  expected.write_bytes *= 3;
+  expected.write *= 3;
   return expected;
 }
 Expected quantized(Expected expected) {
-  return {.int_ops = expected.flops, .read_bytes = expected.read_bytes / 4, .write_bytes = expected.write_bytes / 4};
+  return {.int_ops = expected.flops, .read = expected.read / 4, .write = expected.write / 4};
 }
 
 // Gradients of outputs and indices are read, the input is not.
@@ -41,8 +41,8 @@ Call max_backward(std::string name, int dims) {
       .in("indices", int64, sizes(dims, 4))
       .out(fp32, sizes(dims, 8));
 }
-constexpr Expected kMaxBackward2d = {.flops = 96, .read_bytes = 3 * 384, .write_bytes = 1536};
-constexpr Expected kMaxBackward3d = {.flops = 384, .read_bytes = 3 * 1536, .write_bytes = 12288};
+constexpr Expected kMaxBackward2d = {.flops = 96, .read = 3 * 384, .write = 1536};
+constexpr Expected kMaxBackward3d = {.flops = 384, .read = 3 * 1536, .write = 12288};
 
 Call average_backward(std::string name, int dims) {
   return Call(std::move(name))
@@ -51,16 +51,16 @@ Call average_backward(std::string name, int dims) {
       .with("(kernel_size=[2])")
       .out(fp32, sizes(dims, 8));
 }
-constexpr Expected kAverageBackward2d = {.flops = 96 * 5, .read_bytes = 384, .write_bytes = 1536};
-constexpr Expected kAverageBackward3d = {.flops = 384 * 9, .read_bytes = 1536, .write_bytes = 12288};
+constexpr Expected kAverageBackward2d = {.flops = 96 * 5, .read = 384, .write = 1536};
+constexpr Expected kAverageBackward3d = {.flops = 384 * 9, .read = 1536, .write = 12288};
 
 // 8 positions to 3: windows of 3, 4 and 3 of them overlap, 10 in all along each dimension.
 Call adaptive(std::string name, int dims) {
   return Call(std::move(name)).in("self", fp32, sizes(dims, 8)).out(fp32, sizes(dims, 3));
 }
-constexpr Expected kAdaptive1d = {.flops = 6 * 10, .read_bytes = 192, .write_bytes = 72};
-constexpr Expected kAdaptive2d = {.flops = 6 * 100, .read_bytes = 1536, .write_bytes = 216};
-constexpr Expected kAdaptive3d = {.flops = 6 * 1000, .read_bytes = 12288, .write_bytes = 648};
+constexpr Expected kAdaptive1d = {.flops = 6 * 10, .read = 192, .write = 72};
+constexpr Expected kAdaptive2d = {.flops = 6 * 100, .read = 1536, .write = 216};
+constexpr Expected kAdaptive3d = {.flops = 6 * 1000, .read = 12288, .write = 648};
 
 Call adaptive_backward(std::string name, int dims) {
   return Call(std::move(name))
@@ -79,11 +79,11 @@ Call upsample_backward(std::string name, int dims) {
 Expected upsampled(int dims, std::int64_t flops_per_output) {
   const std::int64_t in = 6 * (std::int64_t{1} << (3 * dims));
   const std::int64_t out = 6 * (std::int64_t{1} << (4 * dims));
-  return {.flops = flops_per_output * out, .read_bytes = 4 * in, .write_bytes = 4 * out};
+  return {.flops = flops_per_output * out, .read = 4 * in, .write = 4 * out};
 }
 Expected upsampled_backward(int dims, std::int64_t flops_per_gradient) {
   const Expected forward = upsampled(dims, flops_per_gradient);
-  return {.flops = forward.flops, .read_bytes = forward.write_bytes, .write_bytes = forward.read_bytes};
+  return {.flops = forward.flops, .read = forward.write, .write = forward.read};
 }
 
 // 8 x 8 -> 4 x 6 with antialiasing: filters of 2 reach over 4 rows and ceil(2 * 8 / 6) = 3 columns. 6 * 8 * 6 values
@@ -95,10 +95,10 @@ Call antialiased_backward(std::string name) {
   return Call(std::move(name), "(grad_output fp32 2x3x4x6)").out(fp32, sizes(2, 8));
 }
 Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
-  return {.flops = 288 * per_column_value + 144 * per_row_value, .read_bytes = 1536, .write_bytes = 576};
+  return {.flops = 288 * per_column_value + 144 * per_row_value, .read = 1536, .write = 576};
 }
 Expected antialiased_backward_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
-  return {.flops = 288 * per_column_value + 144 * per_row_value, .read_bytes = 576, .write_bytes = 1536};
+  return {.flops = 288 * per_column_value + 144 * per_row_value, .read = 576, .write = 1536};
 }
 
 // 5 x 5 points for each of 2 images of 3 channels: 150 outputs. In 3-d 5 x 5 x 5 points: 750.
@@ -114,7 +114,7 @@ Call sample(std::string name, int dims, std::int64_t mode) {
 }
 // At 50 locations, for 3 channels each.
 Expected sampled2d(std::int64_t flops_per_output, std::int64_t flops_per_location) {
-  return {.flops = 150 * flops_per_output + 50 * flops_per_location, .read_bytes = 1536 + 400, .write_bytes = 600};
+  return {.flops = 150 * flops_per_output + 50 * flops_per_location, .read = 1536 + 400, .write = 600};
 }
 Call sample_backward(std::string name, std::int64_t mode, Sizes mask) {
   return Call(std::move(name), "(grad_output fp32 2x3x5x5)")
@@ -130,9 +130,9 @@ std::vector<CostCase> cases() {
       {pool("aten::max_pool2d", 2), kPool2d},
       // One size for both dimensions; the shapes of kernel 2, stride 2, but kernel 3 with padding.
       {Call("aten::max_pool2d").in("self", fp32, sizes(2, 8)).with("(kernel_size=[3])").out(fp32, sizes(2, 4)),
-       {.flops = 96 * 9, .read_bytes = 1536, .write_bytes = 384}},
+       {.flops = 96 * 9, .read = 1536, .write = 384}},
       {Call("aten::max_pool2d(self fp32 3x8x8, kernel_size=[2,4]) -> fp32 3x4x2"),
-       {.flops = 24 * 8, .read_bytes = 768, .write_bytes = 96}},
+       {.flops = 24 * 8, .read = 768, .write = 96}},
       {pool("aten::max_pool3d", 3), kPool3d},
       {with_indices("aten::max_pool1d_with_indices", 1), and_indices(kPool1d)},
       {with_indices("aten::max_pool2d_with_indices", 2), and_indices(kPool2d)},
@@ -152,19 +152,19 @@ std::vector<CostCase> cases() {
            .in("grad_output", fp32, sizes(2, 4))
            .in("self", fp32, sizes(2, 8))
            .out(fp32, sizes(2, 8)),
-       {.flops = 96, .read_bytes = 384 + 1536, .write_bytes = 1536}},
+       {.flops = 96, .read = 384 + 1536, .write = 1536}},
       {Call("aten::mkldnn_max_pool2d_backward")
            .in("grad_output", fp32, sizes(2, 4))
            .in("output", fp32, sizes(2, 4))
            .in("input", fp32, sizes(2, 8))
            .out(fp32, sizes(2, 8)),
-       {.flops = 96, .read_bytes = 2 * 384 + 1536, .write_bytes = 1536}},
+       {.flops = 96, .read = 2 * 384 + 1536, .write = 1536}},
       {Call("aten::mkldnn_max_pool3d_backward")
            .in("grad_output", fp32, sizes(3, 4))
            .in("output", fp32, sizes(3, 4))
            .in("input", fp32, sizes(3, 8))
            .out(fp32, sizes(3, 8)),
-       {.flops = 384, .read_bytes = 2 * 1536 + 12288, .write_bytes = 12288}},
+       {.flops = 384, .read = 2 * 1536 + 12288, .write = 12288}},
       {max_backward("aten::max_pool2d_with_indices_backward", 2), kMaxBackward2d},
       {max_backward("aten::max_pool3d_with_indices_backward", 3), kMaxBackward3d},
       {max_backward("aten::fractional_max_pool2d_backward", 2), kMaxBackward2d},
@@ -175,18 +175,17 @@ std::vector<CostCase> cases() {
            .in("self", fp32, sizes(2, 4))
            .in("indices", int64, sizes(2, 4))
            .out(fp32, sizes(2, 8)),
-       {.read_bytes = 3 * 384, .write_bytes = 1536}},
+       {.read = 3 * 384, .write = 1536}},
       {Call("aten::max_unpool3d")
            .in("self", fp32, sizes(3, 4))
            .in("indices", int64, sizes(3, 4))
            .out(fp32, sizes(3, 8)),
-       {.read_bytes = 3 * 1536, .write_bytes = 12288}},
+       {.read = 3 * 1536, .write = 12288}},
 
       {adaptive("aten::adaptive_avg_pool1d", 1), kAdaptive1d},
       {adaptive("aten::adaptive_avg_pool2d", 2), kAdaptive2d},
       // To one position: every element once.
-      {Call("aten::adaptive_avg_pool2d(self fp32 3x7x5) -> fp32 3x1x1"),
-       {.flops = 105, .read_bytes = 420, .write_bytes = 12}},
+      {Call("aten::adaptive_avg_pool2d(self fp32 3x7x5) -> fp32 3x1x1"), {.flops = 105, .read = 420, .write = 12}},
       {adaptive("aten::adaptive_avg_pool3d", 3), kAdaptive3d},
       {adaptive("aten::_adaptive_avg_pool2d", 2), kAdaptive2d},
       {adaptive("aten::_adaptive_avg_pool3d", 3), kAdaptive3d},
@@ -194,12 +193,10 @@ std::vector<CostCase> cases() {
       {adaptive("aten::adaptive_max_pool1d", 1), kAdaptive1d},
       {adaptive("aten::adaptive_max_pool2d", 2), kAdaptive2d},
       {adaptive("aten::adaptive_max_pool3d", 3), kAdaptive3d},
-      {adaptive_backward("aten::_adaptive_avg_pool2d_backward", 2),
-       {.flops = 600 + 54, .read_bytes = 216, .write_bytes = 1536}},
-      {adaptive_backward("aten::_adaptive_avg_pool3d_backward", 3),
-       {.flops = 6000 + 162, .read_bytes = 648, .write_bytes = 12288}},
+      {adaptive_backward("aten::_adaptive_avg_pool2d_backward", 2), {.flops = 600 + 54, .read = 216, .write = 1536}},
+      {adaptive_backward("aten::_adaptive_avg_pool3d_backward", 3), {.flops = 6000 + 162, .read = 648, .write = 12288}},
       {adaptive_backward("aten::mkldnn_adaptive_avg_pool2d_backward", 2),
-       {.flops = 600 + 54, .read_bytes = 216, .write_bytes = 1536}},
+       {.flops = 600 + 54, .read = 216, .write = 1536}},
       {max_backward("aten::adaptive_max_pool2d_backward", 2), kMaxBackward2d},
       {max_backward("aten::adaptive_max_pool3d_backward", 3), kMaxBackward3d},
 
@@ -231,13 +228,11 @@ std::vector<CostCase> cases() {
       {antialiased_backward("aten::_upsample_lanczos2d_aa_backward"), antialiased_backward_cost(16, 24)},
 
       {sample("aten::grid_sampler", 2, 0), sampled2d(7, 26)},
-      {sample("aten::grid_sampler", 3, 0),
-       {.flops = 750 * 15 + 250 * 49, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::grid_sampler", 3, 0), {.flops = 750 * 15 + 250 * 49, .read = 12288 + 3000, .write = 3000}},
       {sample("aten::grid_sampler_2d", 2, 0), sampled2d(7, 26)},
       {sample("aten::grid_sampler_2d", 2, 1), sampled2d(0, 14)},
       {sample("aten::grid_sampler_2d", 2, 2), sampled2d(31, 76)},
-      {sample("aten::grid_sampler_3d", 3, 0),
-       {.flops = 750 * 15 + 250 * 49, .read_bytes = 12288 + 3000, .write_bytes = 3000}},
+      {sample("aten::grid_sampler_3d", 3, 0), {.flops = 750 * 15 + 250 * 49, .read = 12288 + 3000, .write = 3000}},
       {sample("aten::_grid_sampler_2d_cpu_fallback", 2, 0), sampled2d(7, 26)},
       {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7, 26)},
       {Call("aten::cudnn_grid_sampler_backward")
@@ -245,18 +240,18 @@ std::vector<CostCase> cases() {
            .with("(grid fp32 2x5x5x2, grad_output fp32 2x3x5x5)")
            .out(fp32, sizes(2, 8))
            .out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 * (8 + 16) + 50 * 26, .read_bytes = 1536 + 400 + 600, .write_bytes = 1536 + 400}},
+       {.flops = 150 * (8 + 16) + 50 * 26, .read = 1536 + 400 + 600, .write = 1536 + 400}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 * (8 + 16) + 50 * 26, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+       {.flops = 150 * (8 + 16) + 50 * 26, .read = 600 + 400 + 1536, .write = 1536 + 400}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, sizes(2, 8)),
-       {.flops = 150 * 8 + 50 * 26, .read_bytes = 600 + 400, .write_bytes = 1536}},
+       {.flops = 150 * 8 + 50 * 26, .read = 600 + 400, .write = 1536}},
       {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 + 50 * 14, .read_bytes = 600 + 400 + 1536, .write_bytes = 1536 + 400}},
+       {.flops = 150 + 50 * 14, .read = 600 + 400 + 1536, .write = 1536 + 400}},
       {Call("aten::grid_sampler_3d_backward")
            .in("grad_output", fp32, sizes(3, 5))
            .in("input", fp32, sizes(3, 8))
            .with("(grid fp32 2x5x5x5x3, interpolation_mode=0, output_mask=[0,1]) -> none, fp32 2x5x5x5x3"),
-       {.flops = 750 * 16 * 3 + 250 * 49, .read_bytes = 3000 + 3000 + 12288, .write_bytes = 3000}},
+       {.flops = 750 * 16 * 3 + 250 * 49, .read = 3000 + 3000 + 12288, .write = 3000}},
   };
 }
 

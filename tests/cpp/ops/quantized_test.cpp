@@ -13,10 +13,7 @@ Call linear(const char* op, DType input, DType output, bool bias = true) {
 }
 
 Expected of_linear(std::int64_t others, std::int64_t input_bytes, std::int64_t output_bytes) {
-  return {.macs = 512,
-          .int_ops = 1024 + others * 32,
-          .read_bytes = 64 * input_bytes + 128 + 32,
-          .write_bytes = 32 * output_bytes};
+  return {.macs = 512, .int_ops = 1024 + others * 32, .read = 64 * input_bytes + 128 + 32, .write = 32 * output_bytes};
 }
 
 Call half(const char* op) { return Call(op, "(X fp32 4x16, W_prepack [fp32 8x16; fp32 8]) -> fp32 4x8"); }
@@ -27,13 +24,13 @@ Call convolution(const char* op, const char* weight = "packed_weight") {
 }
 
 Expected of_convolution(std::int64_t others) {
-  return {.macs = 2700, .int_ops = 5400 + others * 100, .read_bytes = 294 + 108, .write_bytes = 100};
+  return {.macs = 2700, .int_ops = 5400 + others * 100, .read = 294 + 108, .write = 100};
 }
 
 // 4 channels to 6 in 2 groups, 3 x 3: each of 100 inputs meets 27 weights.
 CostCase transposed(const char* op) {
   return {Call(op, "(qx uint8 1x4x5x5, packed_weight [int8 4x3x3x3]) -> uint8 1x6x7x7"),
-          {.macs = 2700, .int_ops = 5400 + 294, .read_bytes = 100 + 108, .write_bytes = 294}};
+          {.macs = 2700, .int_ops = 5400 + 294, .read = 100 + 108, .write = 294}};
 }
 
 Call with_options(Call call, const char* fused) {
@@ -43,26 +40,23 @@ Call with_options(Call call, const char* fused) {
 
 CostCase onednn_convolution(const char* op) {
   return {with_options(Call(op, "(qx uint8 1x6x7x7, qw int8 4x3x3x3, bias fp32 4) -> uint8 1x4x5x5"), "relu"),
-          {.macs = 2700, .int_ops = 5400 + 300, .read_bytes = 294 + 108 + 16, .write_bytes = 100}};
+          {.macs = 2700, .int_ops = 5400 + 300, .read = 294 + 108 + 16, .write = 100}};
 }
 
 CostCase per_element(const char* op, std::int64_t each) {
-  return {Call(op, "(qa uint8 4x8) -> uint8 4x8"), {.int_ops = each * 32, .read_bytes = 32, .write_bytes = 32}};
+  return {Call(op, "(qa uint8 4x8) -> uint8 4x8"), {.int_ops = each * 32, .read = 32, .write = 32}};
 }
 
 CostCase quantize(const char* op, std::int64_t each) {
-  return {Call(op, "(self fp32 4x8) -> int8 4x8"), {.flops = each * 32, .read_bytes = 128, .write_bytes = 32}};
+  return {Call(op, "(self fp32 4x8) -> int8 4x8"), {.flops = each * 32, .read = 128, .write = 32}};
 }
 
 // The mask says, in a byte each, what was clamped.
 CostCase fake(const char* op, std::int64_t each) {
-  return {Call(op, "(self fp32 4x8) -> fp32 4x8, boolean 4x8"),
-          {.flops = each * 32, .read_bytes = 128, .write_bytes = 128 + 32}};
+  return {Call(op, "(self fp32 4x8) -> fp32 4x8, boolean 4x8"), {.flops = each * 32, .read = 128, .write = 128 + 32}};
 }
 
-CostCase copied(const char* op) {
-  return {Call(op, "(self int8 4x8) -> uint8 4x8"), {.read_bytes = 32, .write_bytes = 32}};
-}
+CostCase copied(const char* op) { return {Call(op, "(self int8 4x8) -> uint8 4x8"), {.read = 32, .write = 32}}; }
 
 CostCase free_of_cost(const char* op) { return {Call(op, "(self uint8 4x8) -> fp64 4"), {}}; }
 
@@ -75,23 +69,22 @@ CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std:
           {.macs = 10 * weights,
            .flops = each * 10 * 32,
            .int_ops = 20 * weights,
-           .read_bytes = 160 + states * 256 + weights,
-           .write_bytes = 640}};
+           .read = 160 + states * 256 + weights,
+           .write = 640}};
 }
 
 // 12 indices into 100 rows of 16, in 4 bags where there are any: 192 elements. A row has 16 or 8 bytes, and its scale
 // and offset in 8 or 4.
 CostCase lookup(const char* op, std::int64_t each, std::int64_t row) {
   return {Call(op, "(weight [uint8 100x16], indices int64 12) -> fp32 12x16"),
-          {.flops = each * 192, .read_bytes = 12 * row + 96, .write_bytes = 768}};
+          {.flops = each * 192, .read = 12 * row + 96, .write = 768}};
 }
 
 CostCase bags(const char* op, std::int64_t row, bool weights) {
   Call call = Call(op, "(weight [uint8 100x16], indices int64 12, offsets int64 4)");
   if (weights) call = call.in("per_sample_weights", fp32, {12});
-  return {
-      call.out(fp32, {4, 16}),
-      {.flops = (weights ? 4 : 3) * 192, .read_bytes = 12 * row + 96 + 32 + (weights ? 48 : 0), .write_bytes = 256}};
+  return {call.out(fp32, {4, 16}),
+          {.flops = (weights ? 4 : 3) * 192, .read = 12 * row + 96 + 32 + (weights ? 48 : 0), .write = 256}};
 }
 
 const std::vector<CostCase> kCases = {
@@ -104,11 +97,11 @@ const std::vector<CostCase> kCases = {
     bags("quantized::embedding_bag_4bit_rowwise_offsets", 12, false),
     // No row is read twice.
     {Call("quantized::embedding_byte(weight [uint8 5x16], indices int64 12) -> fp32 12x16"),
-     {.flops = 384, .read_bytes = 5 * 24 + 96, .write_bytes = 768}},
+     {.flops = 384, .read = 5 * 24 + 96, .write = 768}},
 
     {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
     {linear("quantized::linear", uint8, uint8, false),
-     {.macs = 512, .int_ops = 1024 + 32, .read_bytes = 64 + 128, .write_bytes = 32}},
+     {.macs = 512, .int_ops = 1024 + 32, .read = 64 + 128, .write = 32}},
     {linear("quantized::linear_relu", uint8, uint8), of_linear(3, 1, 1)},
     {linear("quantized::linear_leaky_relu", uint8, uint8), of_linear(4, 1, 1)},
     {linear("quantized::linear_tanh", uint8, uint8), of_linear(3, 1, 1)},
@@ -117,10 +110,9 @@ const std::vector<CostCase> kCases = {
     {linear("quantized::linear_with_input_q_dq_qweight_dq_output_fp32", fp32, fp32), of_linear(2, 4, 4)},
     {linear("quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32", fp32, fp32), of_linear(3, 4, 4)},
     // Weights of two bytes each.
-    {half("quantized::linear_dynamic_fp16"),
-     {.macs = 512, .flops = 1024 + 32, .read_bytes = 256 + 256 + 32, .write_bytes = 128}},
+    {half("quantized::linear_dynamic_fp16"), {.macs = 512, .flops = 1024 + 32, .read = 256 + 256 + 32, .write = 128}},
     {half("quantized::linear_relu_dynamic_fp16"),
-     {.macs = 512, .flops = 1024 + 64, .read_bytes = 256 + 256 + 32, .write_bytes = 128}},
+     {.macs = 512, .flops = 1024 + 64, .read = 256 + 256 + 32, .write = 128}},
 
     {convolution("quantized::conv1d"), of_convolution(1)},
     {convolution("quantized::conv2d"), of_convolution(1)},
@@ -130,9 +122,9 @@ const std::vector<CostCase> kCases = {
     {convolution("quantized::conv2d_relu"), of_convolution(2)},
     {convolution("quantized::conv3d_relu"), of_convolution(2)},
     {convolution("quantized::conv2d_add").in("qaccum", uint8, {1, 4, 5, 5}),
-     {.macs = 2700, .int_ops = 5400 + 200, .read_bytes = 294 + 108 + 100, .write_bytes = 100}},
+     {.macs = 2700, .int_ops = 5400 + 200, .read = 294 + 108 + 100, .write = 100}},
     {convolution("quantized::conv2d_add_relu").in("qaccum", uint8, {1, 4, 5, 5}),
-     {.macs = 2700, .int_ops = 5400 + 300, .read_bytes = 294 + 108 + 100, .write_bytes = 100}},
+     {.macs = 2700, .int_ops = 5400 + 300, .read = 294 + 108 + 100, .write = 100}},
     {convolution("quantized::conv1d_dynamic"), of_convolution(1)},
     {convolution("quantized::conv2d_dynamic"), of_convolution(1)},
     {convolution("quantized::conv3d_dynamic"), of_convolution(1)},
@@ -143,13 +135,13 @@ const std::vector<CostCase> kCases = {
     {with_options(
          Call("onednn::qlinear_pointwise(qx uint8 4x16, qw int8 16x8, w_scale fp32 8, bias none) -> uint8 4x8"),
          "none"),
-     {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128 + 32, .write_bytes = 32}},
+     {.macs = 512, .int_ops = 1056, .read = 64 + 128 + 32, .write = 32}},
     onednn_convolution("onednn::qconv_pointwise"),
     onednn_convolution("onednn::qconv1d_pointwise"),
     onednn_convolution("onednn::qconv2d_pointwise"),
     onednn_convolution("onednn::qconv3d_pointwise"),
     {Call("quantized::matmul(qa uint8 4x16, qb uint8 16x8) -> uint8 4x8"),
-     {.macs = 512, .int_ops = 1056, .read_bytes = 64 + 128, .write_bytes = 32}},
+     {.macs = 512, .int_ops = 1056, .read = 64 + 128, .write = 32}},
     recurrent("aten::quantized_lstm", 4, 2, 30),
     recurrent("aten::quantized_gru", 3, 1, 23),
 
@@ -172,7 +164,7 @@ const std::vector<CostCase> kCases = {
     quantize("aten::quantize_per_tensor", 2),
     quantize("aten::quantize_per_channel", 2),
     quantize("aten::quantize_per_tensor_dynamic", 4),
-    {Call("aten::dequantize(self uint8 4x8) -> fp32 4x8"), {.int_ops = 64, .read_bytes = 32, .write_bytes = 128}},
+    {Call("aten::dequantize(self uint8 4x8) -> fp32 4x8"), {.int_ops = 64, .read = 32, .write = 128}},
     copied("aten::int_repr"),
     copied("aten::_make_per_tensor_quantized_tensor"),
     copied("aten::_make_per_channel_quantized_tensor"),

@@ -23,23 +23,21 @@ CostCase free_of_cost(const char* op) { return {coo(op), {}}; }
 
 // x != 0 for 48 elements.
 CostCase to_sparse(const char* op) {
-  return {Call(op, "(self fp32 6x8) -> fp32 6x8 sparse 11/144"), {.flops = 48, .read_bytes = 192, .write_bytes = kCsr}};
+  return {Call(op, "(self fp32 6x8) -> fp32 6x8 sparse 11/144"), {.flops = 48, .read = 192, .write = kCsr}};
 }
 
 CostCase per_value(const char* op, std::int64_t flops) {
-  return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.flops = flops, .read_bytes = kCoo, .write_bytes = kCoo}};
+  return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.flops = flops, .read = kCoo, .write = kCoo}};
 }
 
 CostCase softmax_backward(const char* op) {
   return {Call(op,
                "(grad_output fp32 6x8 sparse 11/176, output fp32 6x8 sparse 11/176, self fp32 6x8 sparse 11/176) -> "
                "fp32 6x8 sparse 11/176"),
-          {.flops = 44, .read_bytes = 2 * kCoo, .write_bytes = kCoo}};
+          {.flops = 44, .read = 2 * kCoo, .write = kCoo}};
 }
 
-CostCase copied(const char* op) {
-  return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.read_bytes = kCoo, .write_bytes = kCoo}};
-}
+CostCase copied(const char* op) { return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.read = kCoo, .write = kCoo}}; }
 
 Call sampled(double beta, double alpha) {
   return csr("aten::sparse_sampled_addmm")
@@ -67,54 +65,50 @@ Call structured(const char* op, const char* weight, const char* places) {
 }
 
 const std::vector<CostCase> kCases = {
-    {sampled(1, 1), {.macs = 33, .flops = 66 + 11, .read_bytes = kCsr + 72 + 96, .write_bytes = kCsr}},
-    {sampled(0.5, 2), {.macs = 33, .flops = 66 + 33, .read_bytes = kCsr + 72 + 96, .write_bytes = kCsr}},
+    {sampled(1, 1), {.macs = 33, .flops = 66 + 11, .read = kCsr + 72 + 96, .write = kCsr}},
+    {sampled(0.5, 2), {.macs = 33, .flops = 66 + 33, .read = kCsr + 72 + 96, .write = kCsr}},
     {coo("aten::hspmm", "mat1").with("(mat2 fp32 8x5) -> fp32 6x5 sparse 20/32"),
-     {.macs = 55, .flops = 110, .read_bytes = kCoo + 160, .write_bytes = 80 + 32}},
+     {.macs = 55, .flops = 110, .read = kCoo + 160, .write = 80 + 32}},
     {Call("aten::sspaddmm(self fp32 6x5 sparse 4/64, mat1 fp32 6x8 sparse 11/176, mat2 fp32 8x5, beta=1, alpha=1) -> "
           "fp32 6x5 sparse 24/384"),
-     {.macs = 55, .flops = 110 + 4, .read_bytes = 16 + 64 + kCoo + 160, .write_bytes = 96 + 384}},
-    {reduced("sum"), {.macs = 55, .flops = 110, .read_bytes = kCsr + 160, .write_bytes = 120}},
-    {reduced("mean"), {.macs = 55, .flops = 110 + 30, .read_bytes = kCsr + 160, .write_bytes = 120}},
-    {reduced("amax"), {.flops = 110, .read_bytes = kCsr + 160, .write_bytes = 120}},
-    {reduced_backward(true, true),
-     {.macs = 110, .flops = 220, .read_bytes = kCsr + 120 + 160, .write_bytes = kCsr + 160}},
-    {reduced_backward(false, true),
-     {.macs = 55, .flops = 110, .read_bytes = kCsr + 120 + 160, .write_bytes = kCsr + 160}},
+     {.macs = 55, .flops = 110 + 4, .read = 16 + 64 + kCoo + 160, .write = 96 + 384}},
+    {reduced("sum"), {.macs = 55, .flops = 110, .read = kCsr + 160, .write = 120}},
+    {reduced("mean"), {.macs = 55, .flops = 110 + 30, .read = kCsr + 160, .write = 120}},
+    {reduced("amax"), {.flops = 110, .read = kCsr + 160, .write = 120}},
+    {reduced_backward(true, true), {.macs = 110, .flops = 220, .read = kCsr + 120 + 160, .write = kCsr + 160}},
+    {reduced_backward(false, true), {.macs = 55, .flops = 110, .read = kCsr + 120 + 160, .write = kCsr + 160}},
 
     // 4 rows of 32 features: half of 4 x 8 x 32 MACs.
     {structured("aten::_sparse_semi_structured_linear", "weight", "meta")
          .with("(input fp16 4x32, bias fp16 8, activation=silu) -> fp16 4x8"),
-     {.macs = 512, .flops = 1024 + 6 * 32, .read_bytes = 256 + 32 + 256 + 16, .write_bytes = 64}},
+     {.macs = 512, .flops = 1024 + 6 * 32, .read = 256 + 32 + 256 + 16, .write = 64}},
     {structured("aten::_sparse_semi_structured_linear", "weight", "meta")
          .with("(input int8 4x32, bias none, activation=relu) -> int32 4x8"),
-     {.macs = 512, .int_ops = 1024 + 32, .read_bytes = 256 + 32 + 128, .write_bytes = 128}},
+     {.macs = 512, .int_ops = 1024 + 32, .read = 256 + 32 + 128, .write = 128}},
     {structured("aten::_sparse_semi_structured_mm", "mat1", "mat1_meta").with("(mat2 fp16 32x4) -> fp16 8x4"),
-     {.macs = 512, .flops = 1024, .read_bytes = 256 + 32 + 256, .write_bytes = 64}},
+     {.macs = 512, .flops = 1024, .read = 256 + 32 + 256, .write = 64}},
     {structured("aten::_sparse_semi_structured_addmm", "mat1", "mat1_meta")
          .with("(input fp16 8, mat2 fp16 32x4, alpha=2, beta=1) -> fp16 8x4"),
-     {.macs = 512, .flops = 1024 + 64, .read_bytes = 256 + 32 + 16 + 256, .write_bytes = 64}},
+     {.macs = 512, .flops = 1024 + 64, .read = 256 + 32 + 16 + 256, .write = 64}},
     {Call("aten::_cslt_sparse_mm(compressed_A fp16 8x18, dense_B fp16 32x4, bias fp16 8, alpha none) -> fp16 8x4"),
-     {.macs = 512, .flops = 1024 + 32, .read_bytes = 288 + 256 + 16, .write_bytes = 64}},
-    {Call("aten::_cslt_compress(input fp16 8x32) -> fp16 144"), {.read_bytes = 512, .write_bytes = 288}},
+     {.macs = 512, .flops = 1024 + 32, .read = 288 + 256 + 16, .write = 64}},
+    {Call("aten::_cslt_compress(input fp16 8x32) -> fp16 144"), {.read = 512, .write = 288}},
     {Call("aten::_to_sparse_semi_structured(dense fp16 8x32) -> fp16 8x16, int16 8x2"),
-     {.read_bytes = 512, .write_bytes = 256 + 32}},
+     {.read = 512, .write = 256 + 32}},
     {Call("aten::_sparse_semi_structured_apply(input fp16 8x32, thread_masks uint8 8x4) -> fp16 8x16, fp16 32x4"),
-     {.read_bytes = 512 + 32, .write_bytes = 256 + 256}},
+     {.read = 512 + 32, .write = 256 + 256}},
     {Call("aten::_sparse_semi_structured_apply_dense(input fp16 8x32, thread_masks uint8 8x4) -> fp16 8x32"),
-     {.read_bytes = 512 + 32, .write_bytes = 512}},
+     {.read = 512 + 32, .write = 512}},
 
     per_value("aten::_sparse_softmax", 55),
     per_value("aten::_sparse_log_softmax", 55),
     softmax_backward("aten::_sparse_softmax_backward_data"),
     softmax_backward("aten::_sparse_log_softmax_backward_data"),
-    {coo("aten::_sparse_sum").with("-> fp32 8 sparse 7/56"), {.flops = 11, .read_bytes = kCoo, .write_bytes = 28 + 56}},
+    {coo("aten::_sparse_sum").with("-> fp32 8 sparse 7/56"), {.flops = 11, .read = kCoo, .write = 28 + 56}},
     {Call("aten::_sparse_sum_backward(grad fp32 8 sparse 7/56, self fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176"),
-     {.read_bytes = 28 + 56 + kCoo, .write_bytes = kCoo}},
-    {csr("aten::_sparse_csr_sum").with("-> fp32 6x1 sparse 6/104"),
-     {.flops = 11, .read_bytes = kCsr, .write_bytes = 24 + 104}},
-    {csr("aten::_sparse_csr_prod").with("-> fp32 6x1 sparse 6/104"),
-     {.flops = 11, .read_bytes = kCsr, .write_bytes = 24 + 104}},
+     {.read = 28 + 56 + kCoo, .write = kCoo}},
+    {csr("aten::_sparse_csr_sum").with("-> fp32 6x1 sparse 6/104"), {.flops = 11, .read = kCsr, .write = 24 + 104}},
+    {csr("aten::_sparse_csr_prod").with("-> fp32 6x1 sparse 6/104"), {.flops = 11, .read = kCsr, .write = 24 + 104}},
 
     to_sparse("aten::_to_sparse"),
     to_sparse("aten::_to_sparse_csr"),
@@ -122,28 +116,28 @@ const std::vector<CostCase> kCases = {
     to_sparse("aten::_to_sparse_bsr"),
     to_sparse("aten::_to_sparse_bsc"),
     // From another sparse format: rearranged.
-    {coo("aten::_to_sparse_csr").with("-> fp32 6x8 sparse 11/144"), {.read_bytes = kCoo, .write_bytes = kCsr}},
-    {csr("aten::_to_dense").out(fp32, {6, 8}), {.read_bytes = kCsr, .write_bytes = 192}},
+    {coo("aten::_to_sparse_csr").with("-> fp32 6x8 sparse 11/144"), {.read = kCoo, .write = kCsr}},
+    {csr("aten::_to_dense").out(fp32, {6, 8}), {.read = kCsr, .write = 192}},
     // 11 values sorted: 4 comparisons each. Two of them stood at one place.
     {coo("aten::_coalesce").with("-> fp32 6x8 sparse 10/160"),
-     {.flops = 11, .int_ops = 44, .read_bytes = kCoo, .write_bytes = 40 + 160}},
+     {.flops = 11, .int_ops = 44, .read = kCoo, .write = 40 + 160}},
     {Call("aten::sparse_mask(self fp32 6x8, mask fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176"),
-     {.read_bytes = 176 + 44, .write_bytes = kCoo}},
+     {.read = 176 + 44, .write = kCoo}},
     {Call("aten::_sparse_mask_projection(self fp32 6x8 sparse 20/320, mask fp32 6x8 sparse 11/176) -> fp32 6x8 sparse "
           "11/176"),
-     {.read_bytes = 80 + 320 + 176, .write_bytes = kCoo}},
+     {.read = 80 + 320 + 176, .write = kCoo}},
     {coo("aten::copy_sparse_to_sparse_")
          .written()
          .with("(src fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176 written"),
-     {.read_bytes = kCoo, .write_bytes = kCoo}},
+     {.read = kCoo, .write = kCoo}},
     copied("aten::_sparse_broadcast_to_copy"),
     {Call("aten::_spdiags(diagonals fp32 2x4, offsets int64 2) -> fp32 4x4 sparse 7/112"),
-     {.read_bytes = 32 + 16, .write_bytes = 28 + 112}},
-    {Call("aten::_convert_indices_from_coo_to_csr(self int64 11) -> int64 7"), {.read_bytes = 88, .write_bytes = 56}},
+     {.read = 32 + 16, .write = 28 + 112}},
+    {Call("aten::_convert_indices_from_coo_to_csr(self int64 11) -> int64 7"), {.read = 88, .write = 56}},
     {Call("aten::_convert_indices_from_csr_to_coo(crow_indices int64 7, col_indices int64 11) -> int64 2x11"),
-     {.read_bytes = 144, .write_bytes = 176}},
+     {.read = 144, .write = 176}},
     {Call("aten::_validate_compressed_sparse_indices(compressed_idx int64 7, plain_idx int64 11)"),
-     {.int_ops = 18, .read_bytes = 144}},
+     {.int_ops = 18, .read = 144}},
 
     free_of_cost("aten::_nnz"),
     free_of_cost("aten::sparse_dim"),
@@ -163,27 +157,25 @@ TEST(Sparse, Costs) { check_family(sparse_costs(), kCases); }
 
 // Lines of other families on sparse operands.
 const std::vector<CostCase> kElsewhere = {
-    {coo("aten::mm").with("(mat2 fp32 8x5) -> fp32 6x5"),
-     {.macs = 55, .flops = 110, .read_bytes = kCoo + 160, .write_bytes = 120}},
-    {csr("aten::mv").with("(vec fp32 8) -> fp32 6"),
-     {.macs = 11, .flops = 22, .read_bytes = kCsr + 32, .write_bytes = 24}},
+    {coo("aten::mm").with("(mat2 fp32 8x5) -> fp32 6x5"), {.macs = 55, .flops = 110, .read = kCoo + 160, .write = 120}},
+    {csr("aten::mv").with("(vec fp32 8) -> fp32 6"), {.macs = 11, .flops = 22, .read = kCsr + 32, .write = 24}},
     // Each value meets one row of a batch of 3 x 2.
     {Call("aten::matmul(self fp32 3x2x6, other fp32 6x8 sparse 11/144) -> fp32 3x2x8"),
-     {.macs = 66, .flops = 132, .read_bytes = kCsr + 144, .write_bytes = 192}},
+     {.macs = 66, .flops = 132, .read = kCsr + 144, .write = 192}},
     {Call("aten::linear(input fp32 3x8, weight fp32 6x8 sparse 11/144) -> fp32 3x6"),
-     {.macs = 33, .flops = 66, .read_bytes = kCsr + 96, .write_bytes = 72}},
+     {.macs = 33, .flops = 66, .read = kCsr + 96, .write = 72}},
     {Call("aten::addmm(self fp32 6x5, mat1 fp32 6x8 sparse 11/176, mat2 fp32 8x5) -> fp32 6x5"),
-     {.macs = 55, .flops = 110 + 30, .read_bytes = kCoo + 120 + 160, .write_bytes = 120}},
-    {Call("aten::mm(self fp32 0x8 sparse 0/0, mat2 fp32 8x5) -> fp32 0x5"), {.read_bytes = 160}},
+     {.macs = 55, .flops = 110 + 30, .read = kCoo + 120 + 160, .write = 120}},
+    {Call("aten::mm(self fp32 0x8 sparse 0/0, mat2 fp32 8x5) -> fp32 0x5"), {.read = 160}},
     {coo("aten::mm").with("(mat2 fp32 8x6 sparse 11/176) -> fp32 6x6 sparse 9/144"), {.not_known = true}},
     per_value("aten::relu", 11),
-    {coo("aten::sum").out(fp32, {}), {.flops = 11, .read_bytes = kCoo, .write_bytes = 4}},
+    {coo("aten::sum").out(fp32, {}), {.flops = 11, .read = kCoo, .write = 4}},
     // A dense tensor plus a sparse one; in place only what the sparse one names is touched.
     {Call("aten::add(self fp32 6x8, other fp32 6x8 sparse 11/176) -> fp32 6x8"),
-     {.flops = 11, .read_bytes = 192 + kCoo, .write_bytes = 192}},
+     {.flops = 11, .read = 192 + kCoo, .write = 192}},
     {Call("aten::add_(self fp32 6x8 written, other fp32 6x8 sparse 11/176) -> fp32 6x8 written"),
-     {.flops = 11, .read_bytes = 44 + kCoo, .write_bytes = 44}},
-    {coo("aten::clone").with("-> fp32 6x8 sparse 11/176"), {.read_bytes = kCoo, .write_bytes = kCoo}},
+     {.flops = 11, .read = 44 + kCoo, .write = 44}},
+    {coo("aten::clone").with("-> fp32 6x8 sparse 11/176"), {.read = kCoo, .write = kCoo}},
 };
 
 TEST(Sparse, CountedByStoredValues) { expect_costs(kElsewhere); }

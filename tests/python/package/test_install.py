@@ -52,7 +52,8 @@ def test_a_program_finds_roofprof_before_torch(programs, installed, name):
 
 
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="there is no pkg-config")
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+# `make clang` builds the examples, which use the API as well.
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
 def test_pkg_config_alone_serves_a_program(installed, tmp_path, monkeypatch, compiler):
     """The program uses the API as a user would, torch and fmt included, and checks what it gets."""
     if shutil.which(compiler) is None:
