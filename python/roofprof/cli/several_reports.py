@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from roofprof.cli.shared import (
     check_dash,
     check_files,
     check_output,
+    check_plot,
     output,
     print_result,
     read_report,
@@ -161,10 +161,7 @@ def _scaling(arguments: argparse.Namespace) -> int:
     """Read the files, write the requested ones, and print how they scale."""
     check_dash(*arguments.reports)
     check_files(arguments.reports, arguments.json, arguments.html, arguments.plot)
-    if arguments.plot and arguments.plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
-        raise CommandError(f"cannot draw '{arguments.plot}': a plot's file ends in .svg, .png or .pdf")
-    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
-        raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
+    check_plot(arguments.plot)
     from roofprof.report.scaling.scaling import scaling
 
     found = scaling(read_stdin(arguments.reports))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import shutil
 import stat
@@ -141,6 +142,14 @@ def check_can_be_written(path: Path) -> None:
         return
     if why := why_not_writable(path):
         raise CommandError(f"cannot write '{path}': {why}")
+
+
+def check_plot(path: Path | None) -> None:
+    """Raise CommandError where --plot names a file that cannot be drawn."""
+    if path is not None and path.suffix.lower() not in {".png", ".svg", ".pdf"}:
+        raise CommandError(f"cannot draw '{path}': a plot's file ends in .svg, .png or .pdf")
+    if path is not None and importlib.util.find_spec("matplotlib") is None:
+        raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
 
 
 def output(report: Report, arguments: argparse.Namespace) -> int:

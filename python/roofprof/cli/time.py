@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from roofprof.cli.shared import (
     add_debug,
     add_target_options,
     check_files,
+    check_plot,
     files_of,
     print_result,
     say,
@@ -95,8 +95,7 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
     Plan(arguments.warmup, arguments.repeat, arguments.seconds, arguments.samples, arguments.tokens)
     if arguments.plot and not arguments.batch:
         raise CommandError("--plot draws a sweep over batch sizes: give --batch too, such as --batch auto")
-    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
-        raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
+    check_plot(arguments.plot)
     if arguments.batch and arguments.samples:
         raise CommandError("--samples is of one call, and --batch says how many samples calls have: give one of them")
     if arguments.batch in (None, "auto"):

@@ -99,6 +99,7 @@ def test_an_automatic_sweep(shell):
     ("arguments", "words"),
     [
         ((*MLP, "--plot", "s.png"), "--plot draws a sweep over batch sizes: give --batch too"),
+        ((*MLP, "--batch", "1,2", "--plot", "s.gif"), "cannot draw 's.gif': a plot's file ends in .svg, .png or .pdf"),
         ((*MLP, "--batch", "few"), "--batch takes 'auto' or whole numbers such as 1,2,4, not 'few'"),
         ((*MLP, "--batch", "0"), "a batch must be 1 or more, not 0"),
         ((*MLP, "--batch", "1,2", "--samples", "2"), "give one of them"),
