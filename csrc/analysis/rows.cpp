@@ -342,6 +342,19 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   return rows;
 }
 
+std::vector<std::int64_t> row_parents(const ProfileData& data) {
+  const auto ids = row_modules(data);
+  std::vector<std::int64_t> row_of(data.modules.size(), -1);
+  std::vector<std::int64_t> parents;
+  parents.reserve(ids.size());
+  for (const ModuleId id : ids) {  // a row's parent has one, before it
+    const ModuleId parent = data.modules[index_of(id)].parent;
+    row_of[index_of(id)] = std::ssize(parents);
+    parents.push_back(parent < 0 ? -1 : row_of[index_of(parent)]);
+  }
+  return parents;
+}
+
 const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const ProfileData& data) {
   auto found = std::ranges::find(rows, path, &RooflineRow::path);
   if (found == rows.end()) {

@@ -19,6 +19,8 @@ void check_consistent(const ProfileData& data);
 std::vector<RooflineRow> join_rows(const ProfileData& data);
 // The modules of these rows, in their order.
 std::vector<ModuleId> row_modules(const ProfileData& data);
+// By row: the index of its parent's row, which is before it; -1 of the model and of rows that stand at its level.
+std::vector<std::int64_t> row_parents(const ProfileData& data);
 
 // The row of that path; of a region its bare name will do where no other has it. Throws std::out_of_range, naming the
 // closest paths.

@@ -355,6 +355,80 @@ inline constexpr std::tuple kKernelFields{
                  {.needs = facts::counters}),
 };
 
+// The fields of a rank of a merged report.
+inline constexpr std::tuple kRankFields{
+    figure_entry("rank", "rank", Unit::count, &Rank::rank),
+    figure_entry("host", "host", Unit::text, &Rank::host),
+    figure_entry("device", "device", Unit::text, &Rank::device),
+    figure_entry("model", "model", Unit::text, &Rank::model),
+    figure_entry("partial", "partial", Unit::flag, &Rank::partial),
+    figure_entry("steps", "steps", Unit::count, &Rank::known_steps),
+    figure_entry("step", "step", Unit::nanoseconds, &Rank::step_ns, {.legend = {"step: the median one", facts::time}}),
+    figure_entry("step_spread", "spread", Unit::fraction, &Rank::step_spread),
+    figure_entry("wall", "wall", Unit::nanoseconds, &Rank::wall_ns, {.needs = facts::time}),
+    figure_entry("time", "time", Unit::nanoseconds, &Rank::time_ns, {.needs = facts::time}),
+    figure_entry("compute", "compute", Unit::nanoseconds, &Rank::compute_ns,
+                 {.needs = facts::time, .legend = {"compute: inside ops that are no collectives"}}),
+    figure_entry("communication", "comm.", Unit::nanoseconds, &Rank::communication_ns,
+                 {.needs = facts::time, .legend = {"comm.: while any collective was under way"}}),
+    figure_entry("exposed", "exposed", Unit::nanoseconds, &Rank::exposed_ns,
+                 {.needs = facts::time, .legend = {"exposed: of it, while no op computed"}}),
+    figure_entry("waiting", "waiting", Unit::nanoseconds, &Rank::waiting_ns,
+                 {.needs = facts::time, .legend = {"waiting: in collectives, until the last rank called"}}),
+    figure_entry("idle", "idle", Unit::nanoseconds, &Rank::idle_ns,
+                 {.needs = facts::time, .legend = {"idle: wall - compute - exposed"}}),
+    figure_entry("macs", "MACs", Unit::macs, &Rank::macs),
+    figure_entry("flops", "FLOPs", Unit::operations, &Rank::flops),
+    figure_entry("bytes", "bytes", Unit::bytes, &Rank::bytes),
+    figure_entry("lower_bound", "lower bound", Unit::nanoseconds, &Rank::lower_bound_ns),
+    figure_entry("percent_of_roof", "%roof", Unit::percent, &Rank::percent_of_roof,
+                 {.aliases = {"roof"}, .needs = facts::time}),
+    figure_entry("peak_memory", "peak memory", Unit::bytes, &Rank::peak_memory),
+};
+
+// The fields of a collective: all calls of one in a module, phase, group and size.
+inline constexpr std::tuple kCollectiveFields{
+    figure_entry("name", "collective", Unit::text, &Collective::name),
+    figure_entry("op", "op", Unit::text, &Collective::op),
+    figure_entry("module", "module", Unit::text, &Collective::module),
+    figure_entry("phase", "phase", Unit::text, &Collective::phase),
+    figure_entry("group", "group", Unit::text, &Collective::group),
+    figure_entry("backend", "backend", Unit::text, &Collective::backend),
+    figure_entry("ranks", "ranks", Unit::count, &Collective::ranks),
+    figure_entry("hosts", "hosts", Unit::count, &Collective::known_hosts),
+    figure_entry("dtype", "dtype", Unit::text, &Collective::dtype_name),
+    figure_entry("shapes", "shapes", Unit::text, &Collective::shapes),
+    figure_entry("calls", "calls", Unit::count, &Collective::calls),
+    figure_entry("timed_calls", "timed calls", Unit::count, &Collective::timed_calls),
+    figure_entry("bytes", "bytes", Unit::bytes, &Collective::bytes,
+                 {.legend = {"bytes and bandwidths as nccl-tests defines them"}}),
+    figure_entry("wire_bytes", "wire bytes", Unit::bytes, &Collective::wire_bytes),
+    figure_entry("ring_bytes", "ring bytes", Unit::bytes, &Collective::ring_bytes),
+    figure_entry("tree_bytes", "tree bytes", Unit::bytes, &Collective::tree_bytes),
+    figure_entry("direct_bytes", "direct bytes", Unit::bytes, &Collective::direct_bytes),
+    figure_entry("time", "time", Unit::nanoseconds, &Collective::time_ns,
+                 {.needs = facts::collectives, .legend = {"time: from the calls to their ends"}}),
+    figure_entry("wait", "wait", Unit::nanoseconds, &Collective::wait_ns,
+                 {.needs = facts::collectives | facts::ranks,
+                  .legend = {"wait: of the time, until the last rank called; transfer: the rest"}}),
+    figure_entry("transfer", "transfer", Unit::nanoseconds, &Collective::transfer_ns,
+                 {.needs = facts::collectives | facts::ranks}),
+    figure_entry("exposed", "exposed", Unit::nanoseconds, &Collective::exposed_ns,
+                 {.needs = facts::collectives, .legend = {"exposed: of it, while no op computed"}}),
+    figure_entry("algorithm_bandwidth", "alg. B/s", Unit::bytes_per_second, &Collective::algorithm_bandwidth,
+                 {.aliases = {"alg. bw"}, .needs = facts::collectives}),
+    figure_entry("bus_bandwidth", "bus B/s", Unit::bytes_per_second, &Collective::bus_bandwidth,
+                 {.aliases = {"bus bw"}, .needs = facts::collectives}),
+    figure_entry("bound", "bound", Unit::bound, &Collective::bound, {.needs = facts::collectives | facts::roofs}),
+    figure_entry("lower_bound", "lower bound", Unit::nanoseconds, &Collective::lower_bound_ns, {.needs = facts::roofs}),
+    figure_entry("percent_of_roof", "%roof", Unit::percent, &Collective::percent_of_roof,
+                 {.aliases = {"roof"},
+                  .needs = facts::collectives | facts::roofs,
+                  .legend = {"%roof = lower bound by the network's roof / time"}}),
+    figure_entry("wasted", "wasted", Unit::nanoseconds, &Collective::wasted_ns,
+                 {.needs = facts::collectives | facts::roofs}),
+};
+
 // Calls visit(info, member) for each entry of a list.
 template <class Entries, class Visitor>
 void for_each_entry(const Entries& entries, Visitor&& visit) {
@@ -375,8 +449,8 @@ void for_each_kernel_field(Visitor&& visit) {
   for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 
-// Visits all fields of a RooflineRow, GroupRow or KernelRow, in the order of CSV: visit(info, of_self, value_of), where
-// value_of(row) is the value. `of_self`: it is a row's self figure.
+// Visits all fields of a RooflineRow, GroupRow, KernelRow, Rank or Collective, in the order of CSV: visit(info,
+// of_self, value_of), where value_of(row) is the value. `of_self`: it is a row's self figure.
 template <class Row, class Visitor>
 void for_each_field(Visitor&& visit) {
   const auto own = [&](const FigureInfo& info, auto member) {
@@ -384,11 +458,10 @@ void for_each_field(Visitor&& visit) {
   };
   if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
   if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
-  if constexpr (std::is_same_v<Row, KernelRow>) {
-    for_each_entry(kKernelFields, own);
-  } else {
-    for_each_entry(kFigures, own);
-  }
+  if constexpr (std::is_same_v<Row, KernelRow>) for_each_entry(kKernelFields, own);
+  if constexpr (std::is_same_v<Row, Rank>) for_each_entry(kRankFields, own);
+  if constexpr (std::is_same_v<Row, Collective>) for_each_entry(kCollectiveFields, own);
+  if constexpr (std::is_base_of_v<Figures, Row>) for_each_entry(kFigures, own);
   if constexpr (std::is_same_v<Row, RooflineRow>) {
     for_each_entry(kFigures, [&](const FigureInfo& info, auto member) {
       visit(info, true, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row.self); });

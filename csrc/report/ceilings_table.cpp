@@ -85,7 +85,7 @@ void add(Table& table, const Row& row, bool beside_published) {
 }
 
 // Every other point: the working sets double.
-std::string curve_table(const BandwidthCurve& curve, std::size_t width) {
+Table curve_table(const BandwidthCurve& curve) {
   Table table{{{"working set", false, 0, 0},
                {"read", false, 0, 0},
                {"triad", false, 0, 0},
@@ -93,16 +93,17 @@ std::string curve_table(const BandwidthCurve& curve, std::size_t width) {
                {"write", false, 0, 0},
                {"in place", false, 0, 0},
                {"spread", false, 0, 1}}};
+  table.title = "bandwidth by working set";
   for (std::size_t i = 0; i < curve.points.size(); i += 2) {
     const BandwidthPoint& point = curve.points[i];
     const auto cell = [](double rate) { return Cell(human_count(rate, "B/s")); };
     table.add({Cell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
                cell(point.copy), cell(point.write), cell(point.update), Cell(human_percent(point.spread * 100))});
   }
-  return render_rows(table, width);
+  return table;
 }
 
-std::string network_table(const std::vector<NetworkCeiling>& network, std::size_t width) {
+Table network_table(const std::vector<NetworkCeiling>& network) {
   Table table{{{"collective", true, 0, 0},
                {"ranks", false, 0, 0},
                {"backend", true, 0, 0},
@@ -111,6 +112,7 @@ std::string network_table(const std::vector<NetworkCeiling>& network, std::size_
                {"spread", false, 0, 1},
                {"date", true, 0, 2},
                {"method", true, 20, 3}}};
+  table.title = "network";
   for (const auto& roof : network) {
     const auto& provenance = roof.provenance;
     table.add({roof.collective, std::to_string(roof.ranks), roof.backend, human_time(roof.latency_ns),
@@ -118,16 +120,21 @@ std::string network_table(const std::vector<NetworkCeiling>& network, std::size_
                provenance.spread ? human_percent(*provenance.spread * 100) : "n/a", provenance.date,
                provenance.method});
   }
-  return render_rows(table, width);
+  return table;
 }
 
 }  // namespace
 
-std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ceilings* published) {
+Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) {
   if (published != nullptr && published->empty()) published = nullptr;
-  const bool has_network = !ceilings.network.empty();
+  Document document;
+  const auto add_network = [&] {
+    if (!ceilings.network.empty()) document.add(network_table(ceilings.network));
+  };
   if (ceilings.empty() && published == nullptr) {
-    return has_network ? printable(ceilings.device) + "\n\n" + network_table(ceilings.network, width) : "no roofs\n";
+    document.add(Heading{ceilings.network.empty() ? "no roofs" : ceilings.device});
+    add_network();
+    return document;
   }
   std::vector<TableColumn> columns = {{"roof", true, 0, 0}, {"value", false, 0, 0}};
   if (published != nullptr) {
@@ -139,31 +146,33 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ce
                                  {"source", true, 0, 1},
                                  {"date", true, 0, 2},
                                  {"method", true, 20, 4}});
-  Table table{std::move(columns)};
+  Table table{std::move(columns), "roofs"};
   for (const auto& row : compute_rows(ceilings, published)) add(table, row, published != nullptr);
   table.add_rule();
   for (const auto& row : memory_rows(ceilings, published)) add(table, row, published != nullptr);
-  std::string text = printable(ceilings.device.empty() && published ? published->device : ceilings.device) + "\n\n";
-  text += render_rows(table, width);
-  if (!ceilings.curve.empty()) text += "\n" + curve_table(ceilings.curve, width);
-  if (has_network) text += "\n" + network_table(ceilings.network, width);
+  document.add(Heading{ceilings.device.empty() && published != nullptr ? published->device : ceilings.device});
+  document.add(std::move(table));
+  if (!ceilings.curve.empty()) document.add(curve_table(ceilings.curve));
+  add_network();
+  const auto say = [&](std::string label, std::string text, bool apart = true) {
+    document.add(Paragraph{.label = std::move(label), .text = std::move(text), .apart = apart});
+  };
   if (ceilings.busy_share > 0) {
-    text += "\n" + labelled_paragraph("busy",
-                                      "other programs used " + human_percent(ceilings.busy_share * 100) +
-                                          " of the processors meanwhile: these roofs may be too low",
-                                      width);
+    say("busy", "other programs used " + human_percent(ceilings.busy_share * 100) +
+                    " of the processors meanwhile: these roofs may be too low");
   }
   const auto is_published = [](const ComputeCeiling& peak) { return peak.provenance.source == "published"; };
   if (published != nullptr || std::ranges::any_of(ceilings.compute, is_published)) {
-    text += "\n" + labelled_paragraph("clock",
-                                      "published peaks are for boost clocks: under load power and heat may hold a card "
-                                      "below them, and its peaks in proportion",
-                                      width);
+    say("clock",
+        "published peaks are for boost clocks: under load power and heat may hold a card below them, and its "
+        "peaks in proportion");
   }
-  if (published != nullptr) {
-    text += "\n" + labelled_paragraph("share", "of the published value of " + published->device, width);
-  }
-  return text;
+  if (published != nullptr) say("share", "of the published value of " + published->device, false);
+  return document;
+}
+
+std::string ceilings_table(const Ceilings& ceilings, std::size_t width, const Ceilings* published) {
+  return render_text(ceilings_document(ceilings, published), width);
 }
 
 }  // namespace roofprof

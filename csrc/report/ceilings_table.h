@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <string>
 
+#include "report/document.h"
 #include "roofprof/ceilings.h"
 
 namespace roofprof {
+
+// What `ceilings_table` prints.
+Document ceilings_document(const Ceilings& ceilings, const Ceilings* published = nullptr);
 
 // A line for each roof with its value, spread, source, date and method; "no roofs" where there is none. With published
 // ones (null: none) each line has the published value of the same dtype or level too, and the share of it that the roof

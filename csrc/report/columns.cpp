@@ -2,9 +2,31 @@
 
 #include <algorithm>
 
+#include "analysis/whole/analysis.h"
 #include "core/phrases.h"
+#include "core/profile_data.h"
 
 namespace roofprof {
+
+namespace {
+
+Facts facts_of_collectives(const Report& report) {
+  const auto& rows = report.analysis().collectives();
+  const auto any = [&](auto member) {
+    return std::ranges::any_of(rows, [&](const auto& row) { return (row.*member).has_value(); });
+  };
+  return (any(&Collective::time_ns) ? facts::collectives : 0) | (any(&Collective::wait_ns) ? facts::ranks : 0) |
+         (any(&Collective::lower_bound_ns) ? facts::roofs : 0);
+}
+
+template <class Row>
+std::vector<std::string> names_of_default(const Report& report, const TableOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& column : choose_columns<Row>(report, options).figures) names.push_back(column.name);
+  return names;
+}
+
+}  // namespace
 
 std::string lower_case(std::string_view text) {
   std::string lowered(text);
@@ -30,6 +52,162 @@ std::string cell_text(const Value& value, Unit unit) {
       return human_ratio(number);
     default:
       return human_count(number, "", "");
+  }
+}
+
+const std::vector<DefaultColumn>& default_columns(TableKind kind) {
+  static const std::vector<DefaultColumn> kModules = {
+      {"type", 13},
+      {"params", 14},
+      {"macs", 12},
+      {"flops", 5},
+      {"int_ops", 6, facts::integers},
+      {"bytes", 9},
+      {"intensity", 11},
+      {"time", 0},
+      {"time_low", 5},
+      {"time_high", 5},
+      {"time_min", 6},
+      {"time_max", 1},
+      {"slowest_rank", 1},
+      {"imbalance", 4},
+      {"exposed_communication", 3},
+      {"utilization", 8},
+      {"achieved_flops", 15},
+      {"achieved_bandwidth", 16},
+      {"dram_bytes", 4},
+      {"dram_bytes_ratio", 6},
+      {"dram_intensity", 10},
+      {"dram_bandwidth", 10},
+      {"bound", 3},
+      {"percent_of_roof", 7},
+      {"wasted_time", 2},
+      {"work_share", 1},
+  };
+  static const std::vector<DefaultColumn> kRegions = {
+      {"calls", 3},
+      {"wall", 1, facts::time},
+      {"time", 0},
+      {"macs", 12},
+      {"flops", 5},
+      {"int_ops", 6, facts::integers},
+      {"bytes", 9},
+      {"intensity", 11},
+      {"achieved_flops", 15},
+      {"achieved_bandwidth", 16},
+      {"dram_bytes", 4},
+      {"bound", 3},
+      {"percent_of_roof", 7},
+      {"wasted_time", 2},
+  };
+  static const std::vector<DefaultColumn> kGroups = {
+      {"calls", 12},          {"time", 0},
+      {"percent_of_time", 3}, {"macs", 13},
+      {"flops", 5},           {"int_ops", 6, facts::integers},
+      {"bytes", 9},           {"intensity", 14},
+      {"achieved_flops", 15}, {"achieved_bandwidth", 16},
+      {"dram_bytes", 6},      {"dram_bytes_ratio", 8},
+      {"dram_intensity", 11}, {"dram_bandwidth", 10},
+      {"bound", 4},           {"percent_of_roof", 7},
+      {"wasted_time", 2},
+  };
+  static const std::vector<DefaultColumn> kKernels = {
+      {"percent_of_time", 0},
+      {"total", 0},
+      {"instances", 0},
+      {"average", 0},
+      {"median", 1},
+      {"min", 3},
+      {"max", 2},
+      {"stddev", 4},
+      {"dram_bytes", 6},
+      {"dram_bandwidth", 8},
+      {"module", 5},
+      {"scope", 5},
+      {"op", 7},
+      {"built_for", 9},
+      {"grid", 10},
+      {"block", 11},
+  };
+  static const std::vector<DefaultColumn> kRanks = {
+      {"host", 4}, {"device", 3},  {"steps", 7},           {"step", 2},        {"step_spread", 6}, {"wall", 1},
+      {"time", 5}, {"compute", 0}, {"communication", 4},   {"exposed", 0},     {"waiting", 0},     {"idle", 3},
+      {"macs", 9}, {"bytes", 10},  {"percent_of_roof", 0}, {"peak_memory", 8},
+  };
+  static const std::vector<DefaultColumn> kCollectives = {
+      {"module", 0},
+      {"phase", 8},
+      {"group", 9},
+      {"ranks", 4},
+      {"hosts", 5},
+      {"dtype", 10},
+      {"calls", 3},
+      {"bytes", 0},
+      {"time", 0},
+      {"wait", 0},
+      {"transfer", 2},
+      {"exposed", 0},
+      {"algorithm_bandwidth", 6},
+      {"bus_bandwidth", 1},
+      {"bound", 7},
+      {"percent_of_roof", 0},
+      {"wasted", 5},
+  };
+  switch (kind) {
+    case TableKind::modules:
+      return kModules;
+    case TableKind::regions:
+      return kRegions;
+    case TableKind::groups:
+      return kGroups;
+    case TableKind::kernels:
+      return kKernels;
+    case TableKind::ranks:
+      return kRanks;
+    default:
+      return kCollectives;
+  }
+}
+
+Facts facts_of(const Report& report, TableKind kind) {
+  if (kind == TableKind::collectives) return facts_of_collectives(report);
+  const auto& rows = report.rows();
+  const RooflineRow& total = report.total();
+  const auto any = [&](auto holds) { return std::any_of(rows.begin(), rows.end(), holds); };
+  const bool of_modules = kind == TableKind::modules;
+  Facts known = 0;
+  const auto add = [&](bool holds, Facts fact) { known |= holds ? fact : 0; };
+  add(total.int_ops > total.flops, facts::integers);
+  add(total.time_ns || total.op_time_ns, facts::time);
+  add(report.data().device_timed, facts::device);
+  add(of_modules && total.utilization, facts::intervals);
+  add((of_modules || report.data().counter_ranges == CounterRanges::kernels) &&
+          any([](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; }),
+      facts::counters);
+  add(!report.ceilings().empty(), facts::roofs);
+  add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
+  add(total.incomplete, facts::incomplete);
+  add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
+  add(of_modules && total.time_max_ns, facts::ranks);
+  add(of_modules && total.communication_ns, facts::collectives);
+  add(total.time_low_ns.has_value(), facts::predicted);
+  add(any([](const auto& row) { return row.bound.kind == BoundKind::latency; }), facts::latency);
+  return known;
+}
+
+std::vector<std::string> default_columns_of(const Report& report, std::string_view by) {
+  const TableOptions options{.by = std::string(by)};
+  switch (kind_of(by)) {
+    case TableKind::groups:
+      return names_of_default<GroupRow>(report, options);
+    case TableKind::kernels:
+      return names_of_default<KernelRow>(report, options);
+    case TableKind::ranks:
+      return names_of_default<Rank>(report, options);
+    case TableKind::collectives:
+      return names_of_default<Collective>(report, options);
+    default:
+      return names_of_default<RooflineRow>(report, options);
   }
 }
 

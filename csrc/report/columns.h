@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "analysis/closest.h"
+#include "analysis/whole/analysis.h"
 #include "core/fields.h"
 #include "report/document.h"
+#include "report/tables.h"
 #include "report/units.h"
 
 namespace roofprof {
@@ -99,23 +101,34 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
                               "; the columns are " + known);
 }
 
+namespace detail {
+
+// The figures that a column may be one of; null where such rows have none.
+template <class Row>
+const Figures* figures_in(const Row& row, bool of_self) {
+  if constexpr (std::is_same_v<Row, RooflineRow>) {
+    return of_self ? &row.self : &row;
+  } else if constexpr (std::is_base_of_v<Figures, Row>) {
+    return &row;
+  } else {
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
 // The cell of a row: its value, ">=" before counts that an uncosted op left incomplete, "op/s" behind rates of
 // integers.
 template <class Row>
 Cell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
-  const bool incomplete = [&] {
-    if constexpr (std::is_same_v<Row, KernelRow>) return false;
-    if constexpr (std::is_same_v<Row, RooflineRow>) return column.of_self ? row.self.incomplete : row.incomplete;
-    if constexpr (std::is_same_v<Row, GroupRow>) return row.incomplete;
-  }();
-  const std::string limit(incomplete && value.number ? to_string(column.info->limit) : "");
-  const bool of_integers = value.number && column.info->unit == Unit::flops_per_second && [&] {
-    if constexpr (std::is_same_v<Row, KernelRow>) return false;
-    if constexpr (std::is_same_v<Row, RooflineRow>) return (column.of_self ? row.self : row).counts_integers();
-    if constexpr (std::is_same_v<Row, GroupRow>) return row.counts_integers();
-  }();
-  return Cell(limit + cell_text(value, column.info->unit) + (of_integers ? "op/s" : ""));
+  const Figures* figures = detail::figures_in(row, column.of_self);
+  const std::string_view limit =
+      figures != nullptr && figures->incomplete && value.number ? to_string(column.info->limit) : "";
+  const bool of_integers =
+      figures != nullptr && value.number && column.info->unit == Unit::flops_per_second && figures->counts_integers();
+  const std::string text = cell_text(value, column.info->unit) + (of_integers ? "op/s" : "");
+  return {limit.empty() ? text : std::string(limit) + text, value.number, limit};
 }
 
 // Largest first, unknown last; text in alphabetical order. Equal rows keep their order. `row_of`: the row of an item.
@@ -128,6 +141,90 @@ void sort_by(const Column<Row>& column, std::vector<const Item*>& items, RowOf r
     if (!left.number || !right.number) return left.number.has_value() && !right.number.has_value();
     return *left.number > *right.number;
   });
+}
+
+// ---- the columns of a table
+
+struct DefaultColumn {
+  std::string_view name;
+  int drop_rank;   // see TableColumn
+  Facts when = 0;  // beside what its figure needs
+};
+
+// In the order that tables show them.
+const std::vector<DefaultColumn>& default_columns(TableKind kind);
+
+// The column that every table has and that is not chosen; a group has its keys.
+template <class Row>
+constexpr std::string_view naming_column() {
+  if constexpr (std::is_same_v<Row, KernelRow> || std::is_same_v<Row, Collective>) return "name";
+  return std::is_same_v<Row, Rank> ? "rank" : "path";
+}
+
+template <class Row>
+const std::vector<Row>& rows_of(const Report& report) {
+  if constexpr (std::is_same_v<Row, KernelRow>) {
+    return report.kernels();
+  } else if constexpr (std::is_same_v<Row, Rank>) {
+    return report.ranks();
+  } else {
+    static_assert(std::is_same_v<Row, Collective>);
+    return report.analysis().collectives();
+  }
+}
+
+template <class Row>
+struct ChosenColumns {
+  std::vector<Column<Row>> figures;
+  std::vector<TableColumn> layout;
+
+  bool has(const std::string& name) const {
+    return std::ranges::any_of(figures, [&](const auto& figure) { return figure.name == name; });
+  }
+  void add(const Column<Row>& column, int drop_rank) {
+    if (column.name == naming_column<Row>() || has(column.name)) return;
+    const bool textual = is_textual(column.info->unit);
+    const std::size_t min_width = textual && column.info->unit != Unit::bound ? 12 : 0;
+    figures.push_back(column);
+    layout.push_back({column.heading, textual, min_width, drop_rank, Keep::both_ends, column.name});
+  }
+  void append_cells(std::vector<Cell>& cells, const Row& row) const {
+    cells.reserve(cells.size() + figures.size() + 1);
+    for (const auto& column : figures) cells.push_back(cell_of(column, row));
+    if constexpr (requires { row.module.empty(); }) {  // the model is "" in data
+      for (std::size_t i = 0; row.module.empty() && i < figures.size(); ++i) {
+        if (figures[i].name == "module") cells[cells.size() - figures.size() + i].text = "(model)";
+      }
+    }
+  }
+};
+
+// The columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is always
+// among them. Throws std::invalid_argument for unknown names.
+template <class Row>
+ChosenColumns<Row> choose_columns(const Report& report, const TableOptions& options) {
+  const auto all = columns_of<Row>();
+  ChosenColumns<Row> chosen;
+  for (const auto& name : options.columns) chosen.add(column_named(all, name), 0);
+  if (options.columns.empty()) {
+    const TableKind kind = kind_of(options.by);
+    const Facts known = facts_of(report, kind);
+    for (const auto& [name, rank, when] : default_columns(kind)) {
+      const auto& column = column_named(all, name);
+      bool filled = ((column.info->needs | when) & ~known) == 0;
+      if constexpr (!std::is_base_of_v<Figures, Row>) {
+        filled = std::ranges::any_of(rows_of<Row>(report),
+                                     [&](const Row& row) {
+                                       const Value value = column.value(row);
+                                       return value.number || !value.text.empty();
+                                     }) &&
+                 (filled || std::is_same_v<Row, KernelRow>);
+      }
+      if (filled) chosen.add(column, rank);
+    }
+  }
+  if (!options.sort.empty()) chosen.add(column_named(all, options.sort), 0);
+  return chosen;
 }
 
 }  // namespace roofprof

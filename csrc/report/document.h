@@ -17,7 +17,7 @@
 namespace roofprof {
 
 struct TableColumn {
-  std::string heading;
+  std::string heading = {};
   bool left = false;  // alignment; figures stand right
   // May be truncated down to this, and to two thirds of it before any column is dropped; 0: never truncated.
   std::size_t min_width = 0;
@@ -39,12 +39,12 @@ struct Cell {
 };
 
 struct TableRow {
-  std::vector<Cell> cells;
-  std::string mark;  // "total", or a word that pages colour by
+  std::vector<Cell> cells = {};
+  std::string mark = {};  // "total", or a word that pages colour by
 };
 
 struct Table {
-  std::vector<TableColumn> columns;
+  std::vector<TableColumn> columns = {};
   std::string title = {};  // of a page, where a table stands by itself; text shows none
   std::vector<TableRow> rows = {};
   std::vector<std::size_t> rules = {};    // a line stands before each of these rows
@@ -65,8 +65,8 @@ struct Heading {
 enum class Role : std::uint8_t { statement, note, hint };
 
 struct Paragraph {
-  std::string label;  // empty: it goes on with the one before
-  std::string text;
+  std::string label = {};  // empty: it goes on with the one before
+  std::string text = {};
   std::vector<std::string> items = {};  // a list in place of the text: "first; second"
   Role role = Role::statement;
   bool apart = false;          // an empty line stands before it

@@ -9,10 +9,12 @@
 #include "analysis/language_model.h"
 #include "analysis/predict/prediction.h"
 #include "analysis/ranks/rank_figures.h"
+#include "analysis/ranks/rank_merger.h"
 #include "analysis/rows.h"
 #include "analysis/steps.h"
 #include "analysis/whole/analysis.h"
 #include "analysis/within.h"
+#include "core/json/file.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
 
@@ -44,6 +46,8 @@ Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64
 const ProfileData& Report::data() const { return analysis_->data(); }
 
 const std::vector<RooflineRow>& Report::rows() const& { return analysis_->rows(); }
+
+const std::vector<std::int64_t>& Report::parents() const& { return analysis_->parents(); }
 
 const RooflineRow& Report::total() const& { return analysis_->total(); }
 
@@ -132,6 +136,14 @@ Report Report::report_of_rank(std::int64_t rank) const {
   throw std::out_of_range(
       "the report of rank " + std::to_string(rank) + " is not in this one, which has " +
       (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
+}
+
+Report merge_reports(const std::vector<std::string>& paths) {
+  RankMerger merger;
+  std::map<std::int64_t, std::string> path_of;
+  for (const auto& path : paths) path_of[merger.add(Report::from_json(path).data(), path)] = path;
+  for (const auto rank : merger.typical_ranks()) merger.keep(rank, read_whole_file(path_of.at(rank)));
+  return make_report(std::make_shared<const ProfileData>(merger.finish()), {});
 }
 
 const std::vector<std::int64_t>& Report::missing_ranks() const& {

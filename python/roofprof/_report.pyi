@@ -67,6 +67,7 @@ class Ceilings:
     def bandwidth(self, read_bytes: int, write_bytes: int = 0, updated_bytes: int = 0) -> float | None:
         """Return the roof in B/s of an op that moves these bytes; ``updated_bytes`` of both are in the same place."""
     def to_dict(self) -> dict[str, Any]: ...
+    def document(self, published: Ceilings | None = None) -> Document: ...
     def table(self, width: int = 120, published: Ceilings | None = None) -> str: ...
     def __bool__(self) -> bool: ...
     # Set by roofprof.roofs.ceilings, which documents them.
@@ -98,11 +99,11 @@ class Field:
     needs: Final[tuple[str, ...]]
     limit: Final[str]  # ">=" or "<=" if the figure of an incomplete row is a limit; "" if it is exact anyway
     legend: Final[str]  # the sentence below tables that explains it; "" if there is none
-    of: Final[str]  # the kind of row: "row", "group" or "kernel"
+    of: Final[str]  # the kind of row: "row", "group", "kernel", "rank" or "collective"
     key: Final[str]  # in JSON and CSV, where times are integer nanoseconds
     type: Final[str]  # of the row's attribute: "int | None"
     is_text: Final[bool]  # True if the CSV has text for it; else it has a number, or true and false
-    def cell(self, row: Row | GroupRow | KernelRow) -> str:
+    def cell(self, row: Row | GroupRow | KernelRow | Rank | Collective) -> str:
         """Return the cell that a table has for that row: "4.09G", ">=1.2M", "n/a"."""
     def text(self, value: float | None) -> str:
         """Return a value in this figure's unit, as tables write it. For figures that are numbers."""
@@ -304,6 +305,106 @@ class KernelRow:
     dram_bandwidth: Final[float | None]
     executed_flops: Final[int | None]
 
+class Rank:
+    @property
+    def rank(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def partial(self) -> bool: ...
+    @property
+    def steps(self) -> int | None: ...
+    @property
+    def step(self) -> float | None: ...
+    @property
+    def step_spread(self) -> float | None: ...
+    @property
+    def wall(self) -> float | None: ...
+    @property
+    def time(self) -> float | None: ...
+    @property
+    def compute(self) -> float | None: ...
+    @property
+    def communication(self) -> float | None: ...
+    @property
+    def exposed(self) -> float | None: ...
+    @property
+    def waiting(self) -> float | None: ...
+    @property
+    def idle(self) -> float | None: ...
+    @property
+    def macs(self) -> int: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def lower_bound(self) -> float | None: ...
+    @property
+    def percent_of_roof(self) -> float | None: ...
+    @property
+    def peak_memory(self) -> int | None: ...
+
+class Collective:
+    @property
+    def name(self) -> str: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def hosts(self) -> int | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shapes(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def timed_calls(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def wire_bytes(self) -> int: ...
+    @property
+    def ring_bytes(self) -> int | None: ...
+    @property
+    def tree_bytes(self) -> int | None: ...
+    @property
+    def direct_bytes(self) -> int | None: ...
+    @property
+    def time(self) -> float | None: ...
+    @property
+    def wait(self) -> float | None: ...
+    @property
+    def transfer(self) -> float | None: ...
+    @property
+    def exposed(self) -> float | None: ...
+    @property
+    def algorithm_bandwidth(self) -> float | None: ...
+    @property
+    def bus_bandwidth(self) -> float | None: ...
+    @property
+    def bound(self) -> str: ...
+    @property
+    def lower_bound(self) -> float | None: ...
+    @property
+    def percent_of_roof(self) -> float | None: ...
+    @property
+    def wasted(self) -> float | None: ...
+
 # Rows end here.
 
 class Note:
@@ -359,6 +460,19 @@ class Siblings:
     slowest: Final[str | None]  # path of the slowest, if it stands out from the others
     slowest_ratio: Final[float | None]  # its time, as a multiple of the median
 
+class FoldedRow:
+    """A line of the tree of folded siblings. ``members`` are rows by index, ``count`` of these below one parent."""
+
+    @property
+    def mean(self) -> Row: ...
+    @property
+    def members(self) -> list[int]: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def parent(self) -> int:
+        """The line of its parent, by index; -1: none."""
+
 class StepStatistics:
     count: Final[int]
     mean: Final[float]
@@ -385,60 +499,6 @@ class TokenPhase:
     flops_per_token: Final[float | None]
     time: Final[float | None]  # wall seconds of all calls
     tokens_per_second: Final[float | None]
-
-class Rank:
-    rank: Final[int]
-    host: Final[str]
-    device: Final[str]
-    model: Final[str]
-    partial: Final[bool]
-    steps: Final[int]
-    wall: Final[float | None]
-    step: Final[float | None]
-    step_spread: Final[float | None]
-    time: Final[float | None]
-    compute: Final[float | None]
-    communication: Final[float | None]  # seconds in which any collective was under way
-    exposed: Final[float | None]  # the part of it in which no op computed
-    waiting: Final[float | None]  # seconds in collectives until the last rank called them
-    idle: Final[float | None]  # the part of the wall time with neither computing nor exposed communication
-    lower_bound: Final[float | None]
-    percent_of_roof: Final[float | None]
-    peak_memory: Final[int | None]
-    macs: Final[int]
-    flops: Final[int]
-    bytes: Final[int]
-
-class Collective:
-    """All calls of one collective in a module, phase, group and size; ``roofprof/collectives.h`` says what each is."""
-
-    name: Final[str]
-    op: Final[str]
-    group: Final[str]
-    backend: Final[str]
-    ranks: Final[int]
-    hosts: Final[int]
-    module: Final[str]
-    phase: Final[str]
-    dtype: Final[str]
-    shapes: Final[str]
-    calls: Final[int]
-    timed_calls: Final[int]
-    bytes: Final[int]
-    wire_bytes: Final[int]
-    ring_bytes: Final[int | None]
-    tree_bytes: Final[int | None]
-    direct_bytes: Final[int | None]
-    time: Final[float | None]
-    wait: Final[float | None]
-    transfer: Final[float | None]
-    exposed: Final[float | None]
-    algorithm_bandwidth: Final[float | None]
-    bus_bandwidth: Final[float | None]
-    lower_bound: Final[float | None]
-    percent_of_roof: Final[float | None]
-    wasted: Final[float | None]
-    bound: Final[str]
 
 class ClockOffset:
     """The time that must be added to a rank's clock to get the first rank's, and its largest error."""
@@ -502,12 +562,27 @@ class Report:
         for_shell: bool = False,
         expand: bool = False,
     ) -> str: ...
-    # Returns the paragraphs around a table as pairs of label and text; csrc/report/parts.h lists the parts.
-    def paragraphs(self, part: str, by: str = "module") -> list[tuple[str, str]]: ...
+    def document(
+        self,
+        depth: int | None = None,
+        sort: str = "",
+        columns: list[str] = ...,
+        by: str = "module",
+        limit: int = 0,
+        legend: bool = True,
+        for_shell: bool = False,
+        expand: bool = False,
+    ) -> Document:
+        """Return what `table` prints."""
+    def part(self, part: str, by: str = "module") -> Document:
+        """Return one part of it: "heading", "rows" (all of them), "legend", "roofs" or "coverage"."""
     def default_columns(self, by: str) -> list[str]: ...
     def most_wasting(self) -> list[GroupRow]: ...
     def marked_rows(self) -> list[int]: ...
+    # By row: the index of its parent's row; -1: none.
     def parents(self) -> list[int]: ...
+    @property
+    def folded_rows(self) -> list[FoldedRow]: ...
     def to_json(self) -> str: ...
     def to_csv(self, by: str) -> str: ...
 

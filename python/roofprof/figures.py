@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from roofprof import _report
 
-KINDS = ("row", "group", "kernel")
+KINDS = ("row", "group", "kernel", "rank", "collective")
 
 
 class Fields(Mapping[str, _report.Field]):
@@ -22,7 +22,10 @@ class Fields(Mapping[str, _report.Field]):
         self._first = {f.name: f for f in reversed(every)}
 
     def of(self, kind: str) -> Mapping[str, _report.Field]:
-        """Return the figures of a "row", "group" or "kernel", in the CSV's order. Raises ValueError for other kinds."""
+        """Return the figures of a "row", "group", "kernel", "rank" or "collective", in the order of files.
+
+        Raises ValueError for other kinds.
+        """
         if kind not in self._of:
             raise ValueError(f"there are figures of {', '.join(KINDS)}, not of {kind!r}")
         return self._of[kind]

@@ -406,6 +406,7 @@ std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<Roo
   for (std::size_t i = 0; i < ids.size(); ++i) row_of[index_of(ids[i])] = i;
   const auto members_of = [&](ModuleId id) { return std::ssize(folding.modules[index_of(id)].members); };
 
+  const auto parents = row_parents(*folding.data);
   std::vector<FoldedRow> folded;
   folded.reserve(sums.size());
   for (const ModuleId id : row_modules(*folding.data)) {
@@ -413,6 +414,7 @@ std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<Roo
     const RooflineRow& sum = sums[folded.size()];
     FoldedRow& line = folded.emplace_back();
     line.count = module.count;
+    line.parent = parents[folded.size() - 1];
     for (const ModuleId member : module.members) line.members.push_back(row_of[index_of(member)]);
     if (line.members.size() == 1) {
       line.mean = rows[line.members.front()];
@@ -436,7 +438,7 @@ std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const
     for (const std::size_t member : row->members) members.push_back(&rows[member]);
     for (const auto* member : members) group.paths.push_back(member->path);
     group.rows.push_back(row->mean);
-    for (auto below = row + 1; below != folded.end() && below->mean.depth > row->mean.depth; ++below) {
+    for (auto below = row + 1; below != folded.end() && below->parent >= row - folded.begin(); ++below) {
       group.rows.push_back(below->mean);
     }
     look_at_times(members, group);

@@ -60,6 +60,7 @@ struct FoldedRow {
   RooflineRow mean;  // additive figures are those of one member on average; rates and percentages are those of the sums
   std::vector<std::size_t> members;  // rows of the profile that was folded, by index
   std::int64_t count = 1;
+  std::int64_t parent = -1;  // the line of its parent, by index
 };
 
 // Returns the rows in the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; a row

@@ -33,18 +33,7 @@ const Analysis::Tree& Analysis::tree() const {
 }
 
 const std::vector<std::int64_t>& Analysis::parents() const {
-  return parents_.get([&] {
-    const auto ids = row_modules(*data_);
-    std::vector<std::int64_t> row_of(data_->modules.size(), -1);
-    std::vector<std::int64_t> parents;
-    parents.reserve(ids.size());
-    for (const ModuleId id : ids) {  // a row's parent has one, before it
-      const ModuleId parent = data_->modules[index_of(id)].parent;
-      row_of[index_of(id)] = std::ssize(parents);
-      parents.push_back(parent < 0 ? -1 : row_of[index_of(parent)]);
-    }
-    return parents;
-  });
+  return parents_.get([&] { return row_parents(*data_); });
 }
 
 const std::vector<KernelRow>& Analysis::kernels() const {

@@ -45,6 +45,8 @@ struct Collective {
   std::optional<std::int64_t> wasted_ns;       // time - lower bound
   Bound bound;
 
+  std::optional<std::int64_t> known_hosts() const { return hosts > 0 ? std::optional(hosts) : std::nullopt; }
+  std::string dtype_name() const { return std::string(name_of(dtype)); }
   bool operator==(const Collective&) const = default;
 };
 

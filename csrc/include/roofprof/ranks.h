@@ -35,6 +35,7 @@ struct Rank {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
 
+  std::optional<std::int64_t> known_steps() const { return steps > 0 ? std::optional(steps) : std::nullopt; }
   bool operator==(const Rank&) const = default;
 };
 

@@ -90,6 +90,9 @@ class Report {
  public:
   const std::vector<RooflineRow>& rows() const&;
   std::vector<RooflineRow> rows() && { return std::as_const(*this).rows(); }
+  // By row: the index of its parent's row, which is before it; -1 of the model and of rows that stand at its level.
+  const std::vector<std::int64_t>& parents() const&;
+  std::vector<std::int64_t> parents() && { return std::as_const(*this).parents(); }
   // The model, "(outside)" and "(optimizer)", all phases.
   const RooflineRow& total() const&;
   RooflineRow total() && { return std::as_const(*this).total(); }

@@ -63,6 +63,10 @@ void bind_ceilings(py::module_& module) {
           py::arg("read_bytes"), py::arg("write_bytes") = 0, py::arg("updated_bytes") = 0)
       .def("to_dict", &to_dict)
       .def(
+          "document",
+          [](const Ceilings& self, const Ceilings* published) { return ceilings_document(self, published); },
+          py::arg("published") = nullptr)
+      .def(
           "table",
           [](const Ceilings& self, std::size_t width, const Ceilings* published) {
             return ceilings_table(self, width, published);

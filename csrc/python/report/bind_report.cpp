@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -15,7 +16,7 @@
 #include "core/phrases.h"
 #include "core/profile_data.h"
 #include "python/report/bindings.h"
-#include "report/parts.h"
+#include "report/tables.h"
 #include "roofprof/report.h"
 
 namespace py = pybind11;
@@ -100,6 +101,17 @@ void bind_siblings(py::module_& module) {
            }));
 }
 
+void bind_folds(py::module_& module) {
+  py::class_<FoldedRow>(module, "FoldedRow")
+      .def_readonly("mean", &FoldedRow::mean)
+      .def_readonly("members", &FoldedRow::members)
+      .def_readonly("count", &FoldedRow::count)
+      .def_readonly("parent", &FoldedRow::parent)
+      .def("__repr__", repr_of(+[](const FoldedRow& self) {
+             return "<FoldedRow '" + self.mean.path + "' of " + counted(std::ssize(self.members), "row") + ">";
+           }));
+}
+
 void bind_steps(py::module_& module) {
   bind_struct<StepStatistics>(
       module, "StepStatistics",
@@ -115,41 +127,6 @@ void bind_language_model(py::module_& module) {
 }
 
 void bind_ranks(py::module_& module) {
-  bind_struct<Rank>(
-      module, "Rank",
-      +[](const Rank& self) { return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">"; });
-  py::class_<Collective>(module, "Collective")
-      .def_readonly("name", &Collective::name)
-      .def_readonly("op", &Collective::op)
-      .def_readonly("group", &Collective::group)
-      .def_readonly("backend", &Collective::backend)
-      .def_readonly("ranks", &Collective::ranks)
-      .def_readonly("hosts", &Collective::hosts)
-      .def_readonly("module", &Collective::module)
-      .def_readonly("phase", &Collective::phase)
-      .def_property_readonly("dtype", [](const Collective& self) { return std::string(name_of(self.dtype)); })
-      .def_readonly("shapes", &Collective::shapes)
-      .def_readonly("calls", &Collective::calls)
-      .def_readonly("timed_calls", &Collective::timed_calls)
-      .def_readonly("bytes", &Collective::bytes)
-      .def_readonly("wire_bytes", &Collective::wire_bytes)
-      .def_readonly("ring_bytes", &Collective::ring_bytes)
-      .def_readonly("tree_bytes", &Collective::tree_bytes)
-      .def_readonly("direct_bytes", &Collective::direct_bytes)
-      .def_property_readonly("time", seconds_of<Collective>(&Collective::time_ns))
-      .def_property_readonly("wait", seconds_of<Collective>(&Collective::wait_ns))
-      .def_property_readonly("transfer", seconds_of<Collective>(&Collective::transfer_ns))
-      .def_property_readonly("exposed", seconds_of<Collective>(&Collective::exposed_ns))
-      .def_readonly("algorithm_bandwidth", &Collective::algorithm_bandwidth)
-      .def_readonly("bus_bandwidth", &Collective::bus_bandwidth)
-      .def_property_readonly("lower_bound", seconds_of<Collective>(&Collective::lower_bound_ns))
-      .def_readonly("percent_of_roof", &Collective::percent_of_roof)
-      .def_property_readonly("wasted", seconds_of<Collective>(&Collective::wasted_ns))
-      .def_property_readonly("bound", [](const Collective& self) { return to_string(self.bound); })
-      .def("__repr__", repr_of(+[](const Collective& self) {
-             return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " +
-                    counted(self.calls, "call") + ">";
-           }));
   py::class_<ClockOffset>(module, "ClockOffset")
       .def(py::init<std::int64_t, std::int64_t>(), py::arg("offset_ns"), py::arg("error_ns"));
   py::class_<RankMerger>(module, "RankMerger")
@@ -225,6 +202,7 @@ void bind_report(py::module_& module) {
   bind_coverage(module);
   bind_advice(module);
   bind_siblings(module);
+  bind_folds(module);
   bind_steps(module);
   bind_language_model(module);
   module.def("events_of", &events_of, py::arg("report"));
@@ -238,6 +216,8 @@ void bind_report(py::module_& module) {
         return make_report(std::move(data), {});
       }))
       .def_property_readonly("rows", kept(&Report::rows))
+      .def("parents", kept(&Report::parents))
+      .def_property_readonly("folded_rows", [](const Report& self) { return self.analysis().folded_rows(); })
       .def_property_readonly("total", kept(&Report::total))
       .def(
           "row", [](const Report& self, std::string_view path) -> const RooflineRow& { return self.row(path); },
@@ -287,6 +267,22 @@ void bind_report(py::module_& module) {
              return std::pair(std::move(times.total), std::move(times.of_rows));
            })
       .def(
+          "document",
+          [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
+             std::string by, std::int64_t limit, bool legend, bool for_shell, bool expand) {
+            return report_document(self, {.depth = depth,
+                                          .sort = std::move(sort),
+                                          .columns = std::move(columns),
+                                          .by = std::move(by),
+                                          .limit = limit,
+                                          .legend = legend,
+                                          .speech = for_shell ? Speech::shell : Speech::python,
+                                          .expand = expand});
+          },
+          py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
+          py::arg("by") = "module", py::arg("limit") = 0, py::arg("legend") = true, py::arg("for_shell") = false,
+          py::arg("expand") = false)
+      .def(
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
              std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell, bool expand) {
@@ -303,17 +299,29 @@ void bind_report(py::module_& module) {
           py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"),
           py::arg("legend"), py::arg("for_shell") = false, py::arg("expand") = false)
       .def(
-          "paragraphs",
-          [](const Report& self, const std::string& part, const std::string& by) {
-            std::vector<std::pair<std::string, std::string>> pairs;
-            for (const auto& said : paragraphs_of(self, part, by)) pairs.emplace_back(said.label, said.text);
-            return pairs;
+          "part",
+          [](const Report& self, const std::string& part, std::string by) {
+            constexpr std::int64_t kAll = std::numeric_limits<std::int32_t>::max();
+            return part_of_report(self, part,
+                                  {.by = std::move(by), .limit = kAll, .speech = Speech::python, .expand = true});
           },
           py::arg("part"), py::arg("by") = "module")
       .def("default_columns", &default_columns_of, py::arg("by"))
-      .def("most_wasting", &most_wasting)
-      .def("marked_rows", &marked_rows)
-      .def("parents", [](const Report& self) { return self.analysis().parents(); })
+      .def("most_wasting",
+           [](const Report& self) {
+             std::vector<GroupRow> rows;
+             for (const auto& hotspot : self.analysis().hotspots()) rows.push_back(hotspot.row);
+             return rows;
+           })
+      .def("marked_rows",
+           [](const Report& self) {
+             const auto& marked = self.analysis().wasting_themselves();
+             std::vector<std::size_t> indices;
+             for (std::size_t i = 0; i < marked.size(); ++i) {
+               if (marked[i]) indices.push_back(i);
+             }
+             return indices;
+           })
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
       .def(py::pickle([](const Report& self) { return self.to_json(); },

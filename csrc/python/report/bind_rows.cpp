@@ -1,5 +1,5 @@
-// Rows, groups and kernels as the table of figures lists them, and the table itself. Times become float seconds,
-// missing figures None.
+// Rows, groups, kernels, ranks and collectives as the table of figures lists them, and the table itself. Times become
+// float seconds, missing figures None.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -190,6 +190,19 @@ void bind_rows(py::module_& module) {
   kernel.def("__repr__", repr_of(+[](const KernelRow& self) {
                return "<KernelRow " + self.name + ": " + counted(self.instances, "instance") + ">";
              }));
+
+  py::class_<Rank> rank(module, "Rank");
+  bind_fields(rank, "rank", fields);
+  rank.def("__repr__", repr_of(+[](const Rank& self) {
+             return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">";
+           }));
+
+  py::class_<Collective> collective(module, "Collective");
+  bind_fields(collective, "collective", fields);
+  collective.def("__repr__", repr_of(+[](const Collective& self) {
+                   return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " +
+                          counted(self.calls, "call") + ">";
+                 }));
   bind_table_of_figures(module, std::move(fields));
 }
 

@@ -43,6 +43,16 @@ class Report(WritesTraces, Predicts):
         return self._compiled.rows
 
     @property
+    def parents(self) -> list[int]:
+        """The index of each row's parent in :attr:`rows`; -1 for the model and the rows at its level."""
+        return self._compiled.parents()
+
+    @property
+    def folded_rows(self) -> list[_report.FoldedRow]:
+        """The lines of the table's tree: each the mean of the rows that are its ``members``, most of one row."""
+        return self._compiled.folded_rows
+
+    @property
     def total(self) -> _report.Row:
         """Everything observed: the model, ``(outside)`` and ``(optimizer)``."""
         return self._compiled.total

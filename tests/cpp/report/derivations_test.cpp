@@ -9,8 +9,8 @@
 
 #include "analysis/derivations.h"
 #include "analysis/whole/analysis.h"
-#include "report/parts.h"
 #include "report/sample_models.h"
+#include "report/tables.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
@@ -36,9 +36,9 @@ void show_everything(const Report& report) {
   }
   report.to_json();
   report.to_csv();
-  for (const char* part : {"heading", "legend", "roofs", "coverage"}) paragraphs_of(report, part, "module");
-  most_wasting(report);
-  marked_rows(report);
+  for (const char* part : {"heading", "rows", "legend", "roofs", "coverage"}) part_of_report(report, part, {});
+  report.analysis().hotspots();
+  report.analysis().wasting_themselves();
   report.siblings();
   report.advice();
   report.collectives();
@@ -90,7 +90,7 @@ TEST(Analysis, ThreadsMayReadOneReport) {
 TEST(Analysis, ParentsAreTheRowsOneLevelAboveThatPathsLieIn) {
   for (const auto& report : {testing::sample_resnet50(), testing::sample_transformer(), testing::sample_toy()}) {
     const auto& rows = report.rows();
-    const auto& parents = report.analysis().parents();
+    const auto& parents = report.parents();
     ASSERT_EQ(parents.size(), rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].depth == 0) {
@@ -103,6 +103,23 @@ TEST(Analysis, ParentsAreTheRowsOneLevelAboveThatPathsLieIn) {
       EXPECT_EQ(parent.depth + 1, rows[i].depth) << rows[i].path;
       EXPECT_TRUE(parent.path.empty() || rows[i].path.starts_with(parent.path + ".")) << rows[i].path;
     }
+  }
+}
+
+TEST(Analysis, ParentsOfFoldedRowsAreTheLinesOneLevelAbove) {
+  const Report report = testing::sample_transformer();
+  const auto& folded = report.analysis().folded_rows();
+  ASSERT_LT(folded.size(), report.rows().size());
+  for (std::size_t i = 0; i < folded.size(); ++i) {
+    if (folded[i].mean.depth == 0) {
+      EXPECT_EQ(folded[i].parent, -1) << folded[i].mean.path;
+      continue;
+    }
+    ASSERT_GE(folded[i].parent, 0) << folded[i].mean.path;
+    ASSERT_LT(folded[i].parent, static_cast<std::int64_t>(i)) << folded[i].mean.path;
+    const auto& parent = folded[static_cast<std::size_t>(folded[i].parent)].mean;
+    EXPECT_EQ(parent.depth + 1, folded[i].mean.depth) << folded[i].mean.path;
+    EXPECT_TRUE(parent.path.empty() || folded[i].mean.path.starts_with(parent.path + ".")) << folded[i].mean.path;
   }
 }
 

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <stdexcept>
 
 #include "report/golden.h"
 #include "report/sample_models.h"
+#include "report/tables.h"
 #include "report/utf8.h"
 
 namespace roofprof {
@@ -289,6 +291,57 @@ TEST(Table, UnknownColumnsNameTheKnownOnes) {
   TableOptions options;
   options.by = "layer";
   EXPECT_THROW((void)report.table(options), std::invalid_argument);
+}
+
+TEST(Table, RefusesUnknownColumnsAndSortKeysOfEveryKind) {
+  const Report report = testing::sample_transformer();
+  for (const char* by : {"module", "op", "op, phase", "kernel", "scope", "rank", "collective"}) {
+    for (const auto& options :
+         {TableOptions{.columns = {"bogus"}, .by = by}, TableOptions{.sort = "bogus", .by = by}}) {
+      try {
+        report.table(options);
+        ADD_FAILURE() << by;
+      } catch (const std::invalid_argument& error) {
+        EXPECT_TRUE(std::string(error.what()).starts_with("no column 'bogus': the closest are ")) << error.what();
+      }
+    }
+  }
+}
+
+Report merged_of_three() {
+  testing::ProfileBuilder profile;
+  profile.op("aten::linear", kModel, testing::work_of(1'000, 500));
+  auto& ranks = profile.data.ranks.ranks;
+  ranks.resize(3);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].rank = static_cast<std::int64_t>(i);
+    ranks[i].device = "cpu";
+    ranks[i].compute_ns = std::array<std::int64_t, 3>{2'000'000, 3'500'000, 1'000'000}.at(i);
+    ranks[i].bytes = 1'200;
+  }
+  ranks[2].partial = true;
+  return profile.report();
+}
+
+TEST(Table, OfRanksSortsAndTakesColumnsAsOthersDo) {
+  const Report report = merged_of_three();
+  EXPECT_EQ(report.table({.sort = "compute", .columns = {"device", "bytes"}, .by = "rank", .rows_only = true}),
+            "       rank  device   bytes  compute\n"
+            "────────────────────────────────────\n"
+            "          1  cpu     1.20kB   3.50ms\n"
+            "          0  cpu     1.20kB   2.00ms\n"
+            "2 (partial)  cpu     1.20kB   1.00ms\n");
+  EXPECT_EQ(report.table({.columns = {"host", "waiting"}, .by = "rank", .limit = 1, .rows_only = true}),
+            "rank  host  waiting\n"
+            "───────────────────\n"
+            "   0            n/a\n"
+            "          2 more rows after these: .limit = ... shows more\n");
+}
+
+TEST(Table, OfRanksHasTheColumnsThatSomeRankCanFill) {
+  const Report report = merged_of_three();
+  EXPECT_EQ(default_columns_of(report, "rank"), (std::vector<std::string>{"device", "macs", "bytes"}));
+  EXPECT_TRUE(default_columns_of(report, "collective").empty());
 }
 
 TEST(Table, WithoutTimesTheirColumnsGoAndItSaysWhy) {

@@ -179,6 +179,17 @@ def test_tables_and_files_have_them(folder, merged):
     assert "reduce_scatter" in text
     assert "transfer" in text
     assert merged.table(by="rank", width=200).count("\n   ") >= RANKS
+    waiting = merged.table(by="rank", columns="waiting", sort="waiting", legend=False).split("\n\n")[1].splitlines()
+    most = max(merged.ranks, key=lambda rank: rank.waiting)
+    assert waiting[0].split() == ["rank", "waiting"]
+    assert waiting[2].split() == [str(most.rank), roofprof.fields.of("rank")["waiting"].cell(most)]
+    row = max(merged.collectives, key=lambda row: row.wire_bytes)
+    wire = merged.table(by="collective", columns=["wire bytes"], sort="wire_bytes", legend=False)
+    assert wire.split("\n\n")[1].splitlines()[2].split() == [
+        row.name,
+        roofprof.fields.of("collective")["wire_bytes"].cell(row),
+    ]
+    assert "exposed: of it, while no op computed" in " ".join(merged.table(by="rank").split())
     again = roofprof.Report.from_json(folder / "all.json")
     assert again.to_json() == merged.to_json()
     files = roofprof.merge(folder / f"r.{rank}.json" for rank in range(RANKS))

@@ -62,7 +62,7 @@ def test_the_same_name_of_several_kinds_of_row():
     assert roofprof.fields["instances"].of == "kernel"
     assert roofprof.fields.of("kernel")["dram_bytes"].limit == ""
     assert roofprof.fields.of("group")["time"].of == "group"
-    with pytest.raises(ValueError, match="figures of row, group, kernel, not of 'op'"):
+    with pytest.raises(ValueError, match="figures of row, group, kernel, rank, collective, not of 'op'"):
         roofprof.fields.of("op")
 
 
@@ -109,9 +109,24 @@ def test_headings_and_aliases_are_those_of_the_table(report):
 
 
 def test_no_word_stands_for_two_figures():
-    for kind in ("row", "group", "kernel"):
+    for kind in ("row", "group", "kernel", "rank", "collective"):
         words = [{field.name, field.heading.lower(), *field.aliases} for field in roofprof.fields.of(kind).values()]
         assert len(set().union(*words)) == sum(map(len, words))
+
+
+@pytest.mark.parametrize("by", ["module", "op", "op, phase", "kernel", "scope", "rank", "collective"])
+def test_tables_of_every_kind_refuse_unknown_columns_and_sort_keys(report, by):
+    for options in ({"columns": ["bogus"]}, {"sort": "bogus"}):
+        with pytest.raises(ValueError, match=r"^no column 'bogus': the closest are .*; the columns are .*$"):
+            report.table(by=by, **options)
+
+
+def test_ranks_and_collectives_are_in_the_table_of_figures():
+    ranks, collectives = roofprof.fields.of("rank"), roofprof.fields.of("collective")
+    assert (ranks["wall"].heading, ranks["wall"].unit, ranks["wall"].key) == ("wall", "seconds", "wall_ns")
+    assert (collectives["bus_bandwidth"].text(34.1e9), collectives["wait"].text(1.2e-3)) == ("34.1G", "1.20ms")
+    assert roofprof.fields["wire_bytes"].of == "collective"
+    assert roofprof.fields["time"].of == "row"
 
 
 def test_what_a_report_cannot_fill_is_no_usual_column(report):

@@ -9,7 +9,7 @@ import roofprof
 STUBS = Path(__file__).resolve().parents[3] / "python" / "roofprof" / "_report.pyi"
 BEGIN = "# Rows: what follows is written by tests/python/support/row_stubs.py.\n"
 END = "# Rows end here.\n"
-CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow"}
+CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow", "rank": "Rank", "collective": "Collective"}
 # What ops are grouped by.
 KEYS = ("phase", "op", "module", "scope", "dtype", "shapes")
 # What a list of operations by dtype is shown as, too.

@@ -8,7 +8,7 @@ from roofprof import _report
 from roofprof.figures import fields
 from roofprof.render.page import tables
 from roofprof.render.page.folds import tree_lines
-from roofprof.render.page.parts import parts
+from roofprof.render.page.parts import parts, table_data
 from roofprof.render.page.rooflines import Views, rooflines, why_none
 
 
@@ -16,7 +16,7 @@ def content(report: _report.Report, views: Views) -> dict[str, Any]:
     """Return the data that the page's scripts lay out, in the order of the page."""
     lines = tree_lines(report)
     return {
-        "heading": report.paragraphs("heading"),
+        "heading": [[said.label, said.text] for said in _paragraphs(report, "heading")],
         "coverage": _coverage(report),
         "advice": [
             {name: getattr(advice, name) for name in ("rule", "module", "modules", "text", "source")}
@@ -34,11 +34,10 @@ def content(report: _report.Report, views: Views) -> dict[str, Any]:
 
 def _coverage(report: _report.Report) -> dict[str, Any]:
     coverage = report.coverage
-    said = [text for _, text in report.paragraphs("coverage")]
     share = fields["percent_of_time"]
     return {
         # Notes and lists stand below in full.
-        "sentences": [text for text in said if not text.startswith(("note: ", "in full: "))],
+        "sentences": [said.text for said in _paragraphs(report, "coverage") if said.role == "statement"],
         "notes": [
             {"level": note.level, "code": note.code, "text": note.text, "count": note.count, "where": note.where}
             for note in coverage.notes
@@ -53,36 +52,16 @@ def _coverage(report: _report.Report) -> dict[str, Any]:
 
 
 def _roofs(report: _report.Report) -> dict[str, Any]:
-    ceilings = report.ceilings
-    flops, rate, size, spread = (
-        fields[name] for name in ("achieved_flops", "achieved_bandwidth", "bytes", "time_spread")
-    )
-
-    def origin(provenance: _report.Provenance) -> list[str]:
-        return [spread.text(provenance.spread), provenance.source, provenance.date, provenance.method]
-
-    rows = []
-    for peak in ceilings.compute:
-        unit = "op/s" if peak.dtype.startswith(("int", "uint", "bool")) else "FLOP/s"
-        rows.append([peak.dtype, flops.text(peak.operations_per_second) + unit, "", *origin(peak.provenance)])
-    for level in ceilings.memory:
-        holds = size.text(level.capacity_bytes) if level.capacity_bytes else ""
-        rows.append([level.level, rate.text(level.bytes_per_second) + "B/s", holds, *origin(level.provenance)])
-    measured = ("read", "triad", "copy", "write", "update")
+    blocks = report.ceilings.document().blocks
+    tables = {block.title: table_data(block) for block in blocks if isinstance(block, _report.Table)}
+    none: dict[str, Any] = {"headings": [], "rows": []}
     return {
-        "device": ceilings.device,
-        "said": [text for _, text in report.paragraphs("roofs")],
-        "headings": ["roof", "value", "holds", "spread", "source", "date", "method"],
-        "rows": rows,
-        "curve": {
-            "headings": ["working set", *measured, "spread"],
-            "rows": [
-                [
-                    size.text(point.working_set_bytes),
-                    *(rate.text(getattr(point, name)) + "B/s" for name in measured),
-                    spread.text(point.spread),
-                ]
-                for point in ceilings.curve.points
-            ],
-        },
+        "device": report.ceilings.device,
+        "said": [said.text for said in _paragraphs(report, "roofs")],
+        **tables.get("roofs", none),
+        "curve": tables.get("bandwidth by working set", none),
     }
+
+
+def _paragraphs(report: _report.Report, part: str) -> list[_report.Paragraph]:
+    return [block for block in report.part(part).blocks if isinstance(block, _report.Paragraph)]

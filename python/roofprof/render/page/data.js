@@ -45,7 +45,7 @@ class Table {
     this.inferred = new Set(described.inferred);
     this.marked = new Set(described.marked);
     this.folds = new Map(described.folds); // lines that stand for equal siblings, which are below them
-    const places = new Map((this.parents ?? []).map((row, place) => [row, place]));
+    const places = new Map((this.inner ?? []).map((row, place) => [row, place]));
     this.byName = new Map();
     for (const column of described.columns) {
       const whole = column.self ? this.byName.get(column.self) : null;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roofprof import _report
@@ -15,40 +14,45 @@ class Line:
 
     row: _report.Row  # of a fold the mean of its members
     level: int
+    parent: int  # the line above that it belongs to, by index; -1: none
     place: int | None  # of a module: index of its row in the report
     fold: str = ""  # of a fold the text after its name: "x80, the mean of 80, spread 8.1%"
 
 
 def tree_lines(report: _report.Report) -> list[Line]:
     """Return the lines of the tree. Groups inside of others are not folded again."""
-    return list(_lines(report, {group.paths[0]: group for group in _outermost(report.siblings)}))
-
-
-def _outermost(groups: list[_report.Siblings]) -> Iterator[_report.Siblings]:
-    members = {path for group in groups for path in group.paths}
-    for group in groups:
-        parts = group.paths[0].split(".")
-        if not any(".".join(parts[:end]) in members for end in range(1, len(parts))):
-            yield group
-
-
-def _lines(report: _report.Report, groups: dict[str, _report.Siblings]) -> Iterator[Line]:
-    rows = report.rows
-    ends = _ends(report.parents())
-    places = {row.path: place for place, row in enumerate(rows)}
-    told: set[int] = set()
+    rows, parents = report.rows, report.parents()
+    ends, groups = _ends(parents), _outermost(report)
+    lines: list[Line] = []
+    line_of = {-1: -1}  # by row
     for place, row in enumerate(rows):
-        if place in told:
+        if place in line_of:
             continue
-        group = groups.get(row.path)
-        if group is None:
-            yield Line(row, row.depth, place)
+        above = line_of[parents[place]]
+        if place not in groups:
+            line_of[place] = len(lines)
+            lines.append(Line(row, row.depth, above, place))
             continue
-        yield Line(group.mean, row.depth, None, _said(group))
-        for path in group.paths:
-            for below in range(places[path], ends[places[path]]):
-                told.add(below)
-                yield Line(rows[below], rows[below].depth + 1, below)
+        group, members = groups[place]
+        fold = len(lines)
+        lines.append(Line(group.mean, row.depth, above, None, _said(group)))
+        for member in members:
+            for below in range(member, ends[member]):
+                line_of[below] = len(lines)
+                parent = fold if below == member else line_of[parents[below]]
+                lines.append(Line(rows[below], rows[below].depth + 1, parent, below))
+    return lines
+
+
+def _outermost(report: _report.Report) -> dict[int, tuple[_report.Siblings, list[int]]]:
+    """Return the groups that are in no other, with the rows of their members, by the first of these."""
+    folded = report.folded_rows
+    lines = [line for line in folded if line.count > 1]  # one for each group, in their order
+    return {
+        line.members[0]: (group, line.members)
+        for line, group in zip(lines, report.siblings, strict=True)
+        if len(folded[line.parent].members) == 1
+    }
 
 
 def _ends(parents: list[int]) -> list[int]:

@@ -19,27 +19,27 @@ _NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
 def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
     """Return the tree: a line for each module, its path and level, and the total below them."""
     rows = [line.row for line in lines]
-    levels = [line.level for line in lines]
     marked = set(report.marked_rows())
-    parents = [index for index, level in enumerate(levels) if levels[index + 1 : index + 2] > [level]]
+    inner = sorted({line.parent for line in lines} - {-1})
     columns = []
     for name, field in fields.of("row").items():
         if name in _NOT_OFFERED:
             continue
         of_self = name.startswith("self_")
         # A module without children has its own figures only: they are not written twice.
-        column = _column(field, [rows[i] for i in parents] if of_self else rows, report.total)
+        column = _column(field, [rows[i] for i in inner] if of_self else rows, report.total)
         if column:
             columns.append(column | ({"self": name.removeprefix("self_")} if of_self else {}))
     return {
         "naming": fields["path"].heading,
         "model": report.model or "model",
         "paths": [row.path for row in rows],
-        "levels": levels,
+        "levels": [line.level for line in lines],
         "inferred": [index for index, row in enumerate(rows) if row.inferred],
         "marked": [index for index, line in enumerate(lines) if line.place in marked],
         "folds": [[index, line.fold] for index, line in enumerate(lines) if line.fold],
-        "parents": parents,
+        "parents": [line.parent for line in lines],
+        "inner": inner,
         "columns": columns,
         "usual": report.default_columns("module"),
         "legend": _legend(report, "module"),
@@ -88,7 +88,8 @@ def hotspots(report: _report.Report) -> dict[str, Any] | None:
 
 
 def _legend(report: _report.Report, by: str) -> list[str]:
-    return [sentence for _, text in report.paragraphs("legend", by) for sentence in text.split("; ")]
+    blocks = report.part("legend", by).blocks
+    return [sentence for block in blocks if isinstance(block, _report.Paragraph) for sentence in block.items]
 
 
 def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> dict[str, Any] | None:

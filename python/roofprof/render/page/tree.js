@@ -6,19 +6,14 @@ class Tree {
   constructor(table) {
     this.table = table;
     this.levels = table.levels ?? new Array(table.count).fill(0);
-    this.parent = new Array(table.count).fill(-1);
+    this.parent = table.parents ?? new Array(table.count).fill(-1);
     this.children = Array.from({ length: table.count }, () => []);
     this.roots = [];
     this.inFold = new Set();
-    const open = [];
-    for (let row = 0; row < table.count; row++) {
-      open.length = this.levels[row];
-      const parent = open.length ? (open[open.length - 1] ?? -1) : -1;
-      this.parent[row] = parent;
+    this.parent.forEach((parent, row) => {
       (parent < 0 ? this.roots : this.children[parent]).push(row);
       if (table.folds.has(parent) || this.inFold.has(parent)) this.inFold.add(row);
-      open.push(row);
-    }
+    });
     this.unfolded = new Set();
     this.unfoldTo(this.#readableLevel());
     this.filter = "";

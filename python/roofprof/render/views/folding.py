@@ -22,15 +22,12 @@ Folds: TypeAlias = dict[str, Fold]  # by name, as in "layers.0-79.mlp"
 
 def folds_of(report: ViewedReport) -> Folds:
     """Return the folds of a report, by its siblings."""
-    known = {row.path for row in report.rows}
-    folds: Folds = {}
-    for group in report.siblings:  # outer ones first: a group within a group has its members below all of the outer's
-        for row in group.rows:
-            below = row.path.removeprefix(group.name)
-            members = tuple(path + below for path in group.paths)
-            if row.path.startswith(group.name) and known.issuperset(members):
-                folds[row.path] = Fold(row, members)
-    return folds
+    rows = report.rows
+    return {
+        line.mean.path: Fold(line.mean, tuple(rows[member].path for member in line.members))
+        for line in report.folded_rows
+        if len(line.members) > 1
+    }
 
 
 def in_both(folds: Folds, others: Folds) -> tuple[Folds, Folds]:

@@ -232,22 +232,22 @@ def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
 
 def _each_module(report: ViewedReport, fold_of: dict[str, str]) -> Iterator[_Source]:
     kinds = kinds_of_modules(report, fold_of)
-    rows = report.rows
-    compiled_depth: int | None = None  # of the module around compiled code that we are in
-    for row, after in zip(rows, [*rows[1:], None], strict=True):
+    rows, parents = report.rows, report.parents
+    has_children = set(parents)
+    in_compiled: set[int] = set()  # modules around compiled code, and those below them
+    for place, (row, parent) in enumerate(zip(rows, parents, strict=True)):
         name = row.path or report.model or "the model"
-        if compiled_depth is not None and row.depth > compiled_depth:
+        if parent in in_compiled:
+            in_compiled.add(place)
             why_not = "inside compiled code, which has one dot for all of it"
             yield _Source(row.path, name, OTHER, row, why_not=why_not)
             continue
-        compiled_depth = None
         kind = kinds.get(fold_of.get(row.path, row.path), OTHER)
         if row.self_time and row.self_achieved_flops is None:  # its own time is that of all the work below it
-            compiled_depth = row.depth
+            in_compiled.add(place)
             yield _Source(row.path, f"{name} (compiled)", COMPILED, row)
             continue
-        is_parent = after is not None and after.depth > row.depth
-        yield _Source(row.path, f"{name} (own ops)" if is_parent else name, kind, row, prefix="self_")
+        yield _Source(row.path, f"{name} (own ops)" if place in has_children else name, kind, row, prefix="self_")
 
 
 def _operators(report: ViewedReport) -> Iterator[_Source]:

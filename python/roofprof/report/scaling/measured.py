@@ -47,7 +47,7 @@ class Read:
     @property
     def has_steps(self) -> bool:
         """Return True when every rank marked its steps."""
-        return all(line.steps > 0 and line.step is not None for line in self.lines)
+        return all(line.steps is not None and line.step is not None for line in self.lines)
 
     @property
     def model(self) -> str:
@@ -79,7 +79,7 @@ def read(report: Report | str | Path, position: int) -> Read:
 def measured(of: Read, *, per_step: bool) -> Measured:
     """Return the figures of a report; those of missing ranks are taken to be the mean of the others."""
     lines, report = of.lines, of.report
-    steps = [line.steps if per_step else 1 for line in lines]
+    steps = [(line.steps if per_step else None) or 1 for line in lines]
     walls = [float(line.wall or 0) for line in lines]
     times = [float(line.step or 0) if per_step else wall for line, wall in zip(lines, walls, strict=True)]
     slowest = max(range(len(lines)), key=times.__getitem__)

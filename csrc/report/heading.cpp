@@ -1,21 +1,71 @@
-#include "report/header_and_footer.h"
+// What stands above every table: what was profiled, how, and what a reader must know.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "analysis/rows.h"
+#include "analysis/whole/analysis.h"
 #include "core/median.h"
 #include "core/phrases.h"
-#include "report/document.h"
+#include "core/profile_data.h"
 #include "report/tables.h"
 #include "report/units.h"
 
 namespace roofprof {
 
 namespace {
+
+constexpr std::size_t kShownPlaces = 3;
+
+// ---- ranks
+
+std::size_t hosts_of(const std::vector<Rank>& ranks) {
+  std::set<std::string> hosts;
+  for (const auto& rank : ranks) hosts.insert(rank.host);
+  return hosts.size();
+}
+
+std::string rank_words(const Report& report) {
+  const auto& ranks = report.ranks();
+  std::string text = counted(std::ssize(ranks), "rank");
+  const bool hosts_known = std::ranges::all_of(ranks, [](const Rank& rank) { return !rank.host.empty(); });
+  if (hosts_known) text += " on " + counted(static_cast<std::int64_t>(hosts_of(ranks)), "host");
+  text += ": work and times are sums over ranks";
+  const auto wall = std::ranges::max_element(ranks, {}, [](const Rank& rank) { return rank.wall_ns.value_or(-1); });
+  if (wall != ranks.end() && wall->wall_ns) {
+    text += fmt::format("; the longest took {} (rank {})", human_time(static_cast<double>(*wall->wall_ns)), wall->rank);
+  }
+  return text;
+}
+
+std::string late_rank_words(const Report& report) {
+  const auto& late = report.analysis().late_rank();
+  if (!late) return "";
+  const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
+  std::string text = fmt::format("rank {} keeps the others waiting: they wait {} in collectives, it {}", late->rank,
+                                 time(late->others_ns), time(late->waiting_ns));
+  const auto rank = std::ranges::find(report.ranks(), late->rank, &Rank::rank);
+  if (rank->compute_ns && rank->idle_ns) {
+    text += fmt::format("; it computes {} and is idle {}", time(*rank->compute_ns), time(*rank->idle_ns));
+  }
+  return text;
+}
+
+std::string slow_rank_words(const Report& report) {
+  const auto& slow = report.analysis().slow_rank();
+  if (!slow) return "";
+  const std::string text =
+      fmt::format("rank {} computes {} times as long as the median rank", slow->rank, human_ratio(slow->ratio));
+  std::vector<std::string> modules;
+  for (const auto& path : topmost_of(slow->modules)) modules.push_back(path);
+  return modules.empty() ? text : text + ", most in " + listed(modules, kNamed);
+}
+
+// ---- the run
 
 // Empty where the environment does not say.
 std::string environment_text(const Environment& environment, std::string_view name) {
@@ -190,81 +240,39 @@ std::string partial_words(const ProfileData& data) {
   return "on some ranks an exception ended it; of these it is what ran before";
 }
 
-std::string roof_text(std::string_view name, double rate, std::string_view unit, std::int64_t capacity,
-                      const Provenance& provenance) {
-  std::string text = fmt::format("{} {}", name, human_count(rate, unit));
-  if (capacity > 0) text += " up to " + human_bytes(static_cast<double>(capacity));
-  if (provenance.spread) text += fmt::format(" ({})", human_percent(100 * *provenance.spread));
-  return text;
-}
-
-// "measured 2025-01-01": what roofs of one origin stand behind.
-std::string origin_of(const Provenance& provenance) {
-  std::string origin = provenance.source.empty() ? "of unknown origin" : provenance.source;
-  if (!provenance.date.empty()) origin += " " + provenance.date.substr(0, 10);
-  // A measurement's method is in the JSON; who published or gave a figure belongs beside it.
-  if (provenance.source != "measured" && !provenance.method.empty()) origin += " (" + provenance.method + ")";
-  return origin;
-}
-
 }  // namespace
 
-std::string heading_lines(const Report& report, std::size_t width) {
+void add_heading(Document& document, const Report& report) {
   const ProfileData& data = report.data();
   const std::string machine = machine_words(report);
   std::string title = fmt::format("{} on {}", data.model.empty() ? "model" : data.model, data.device);
   if (!machine.empty()) title += " (" + machine + ")";
-  std::string text = labelled_paragraph("roofprof", title, width);
-  text += labelled_paragraph("", run_words(report), width);
-  for (const auto& words : {step_words(report), step_time_words(report), memory_words(report)}) {
-    if (!words.empty()) text += labelled_paragraph("", words, width);
+  document.say("roofprof", title);
+  document.say("", run_words(report));
+  const auto say_if_any = [&](std::string_view label, std::string words) {
+    if (!words.empty()) document.say(std::string(label), std::move(words));
+  };
+  for (auto& words : {step_words(report), step_time_words(report), memory_words(report)}) say_if_any("", words);
+  for (const TokenPhase& phase : report.analysis().language_model()) document.say("", token_words(phase));
+  for (auto& words : {utilization_words(report), slow_rank_words(report), late_rank_words(report)}) {
+    say_if_any("", words);
   }
-  for (const TokenPhase& phase : report.language_model()) text += labelled_paragraph("", token_words(phase), width);
-  if (const auto words = utilization_words(report); !words.empty()) text += labelled_paragraph("", words, width);
-  if (const auto words = slow_rank_words(report); !words.empty()) text += labelled_paragraph("", words, width);
-  if (const auto words = late_rank_words(report); !words.empty()) text += labelled_paragraph("", words, width);
-  if (const auto words = partial_words(data); !words.empty()) text += labelled_paragraph("PARTIAL", words, width);
+  say_if_any("PARTIAL", partial_words(data));
   for (const auto& note : data.notes) {
-    if (note.level == NoteLevel::attention) text += labelled_paragraph("ATTENTION", note_text(note), width);
+    if (note.level != NoteLevel::attention) continue;
+    document.add(Paragraph{.label = "ATTENTION", .text = note_text(note), .role = Role::note});
   }
-  return text + '\n';
 }
 
-std::string roof_lines(const Report& report, std::size_t width) {
-  const Ceilings& ceilings = report.ceilings();
-  if (ceilings.empty()) {
-    if (!report.total().time_ns) return "";
-    return labelled_paragraph("roofs", "none given: no bounds, no % of roof and no wasted time", width);
+std::string note_text(const Note& note) {
+  std::string text = note.text;
+  if (note.count < 2 || note.level == NoteLevel::info) return text;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(note.where.size(), kShownPlaces); ++i) {
+    shown.push_back(note.where[i].empty() ? "the model" : note.where[i]);
   }
-  // One paragraph for each origin, in order of appearance.
-  struct Origin {
-    std::string name;
-    std::vector<std::string> roofs;
-    bool has_spread = false;
-  };
-  std::vector<Origin> origins;
-  const auto add = [&](const Provenance& provenance, std::string roof) {
-    const std::string name = origin_of(provenance);
-    auto found = std::find_if(origins.begin(), origins.end(), [&](const auto& known) { return known.name == name; });
-    if (found == origins.end()) found = origins.insert(origins.end(), {name, {}, false});
-    found->roofs.push_back(std::move(roof));
-    found->has_spread = found->has_spread || provenance.spread.has_value();
-  };
-  for (const auto& peak : ceilings.compute) {
-    add(peak.provenance, roof_text(name_of(peak.dtype), peak.operations_per_second,
-                                   is_floating(peak.dtype) ? "FLOP/s" : "op/s", 0, peak.provenance));
-  }
-  for (const auto& level : ceilings.memory) {
-    add(level.provenance,
-        roof_text(level.level, level.bytes_per_second, "B/s", level.capacity_bytes, level.provenance));
-  }
-  std::string text;
-  for (const auto& origin : origins) {
-    const std::string_view brackets = origin.has_spread ? " (in brackets the spread over repeats)" : "";
-    text += labelled_paragraph(text.empty() ? "roofs" : "",
-                               fmt::format("{}{}: {}", origin.name, brackets, fmt::join(origin.roofs, ", ")), width);
-  }
-  return text;
+  if (note.where.size() > kShownPlaces) shown.emplace_back("...");
+  return text + fmt::format(" ({} times{}{})", note.count, shown.empty() ? "" : ": ", fmt::join(shown, ", "));
 }
 
 }  // namespace roofprof
