@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/figure_info.h"
+#include "core/fields.h"
 #include "report/document.h"
 #include "roofprof/report.h"
 
