@@ -319,7 +319,7 @@ struct PredictionKey {
     return predicted == nullptr ? "" : words_of(*predicted);
   }
   void set(const std::string& text) const { replace_kind(kind, options_in_words(text)); }
-  bool operator==(const PredictionKey& other) const { return kind == other.kind; }
+  bool operator==(const PredictionKey& other) const { return text() == other.text(); }
 };
 template <class Kind>
 PredictionKey(Kind&) -> PredictionKey<Kind>;
@@ -328,7 +328,9 @@ struct MergedKey {
   Kind& kind;
   const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
   void set(MergedRanks merged) const { replace_kind(kind, std::move(merged)); }
-  bool operator==(const MergedKey& other) const { return kind == other.kind; }
+  bool operator==(const MergedKey& other) const {
+    return merged() == nullptr || other.merged() == nullptr ? merged() == other.merged() : *merged() == *other.merged();
+  }
 };
 template <class Kind>
 MergedKey(Kind&) -> MergedKey<Kind>;
