@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/note_codes.h"
-#include "join/module_paths.h"
+#include "join/attribution.h"
 
 namespace roofprof {
 namespace {

@@ -2,17 +2,131 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <tuple>
 #include <utility>
 
+#include "core/interval.h"
+#include "core/note_codes.h"
 #include "join/counter_join.h"
 #include "join/device_launches.h"
-#include "join/device_timeline.h"
-#include "join/kernel_buckets.h"
 
 namespace roofprof {
+
+namespace {
+
+void append(Intervals& to, const Intervals& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+class Timeline {
+ public:
+  explicit Timeline(const std::vector<Module>& modules) : modules_(modules), times_(modules.size()) {
+    for (std::size_t id = 0; id < times_.size(); ++id) times_[id].module = static_cast<ModuleId>(id);
+  }
+
+  void add_device(const std::vector<Launch>& by_start, const DeviceTrace& trace) {
+    add_idle(by_start, trace);
+    add_busy(by_start);
+  }
+
+  DeviceTimeline take() {
+    std::erase_if(times_, [](const DeviceTime& time) { return time.busy_ns == 0 && time.idle_ns == 0; });
+    return {std::move(times_), busy_ns_};
+  }
+
+ private:
+  DeviceTime& at(ModuleId module) { return times_[static_cast<std::size_t>(module)]; }
+
+  void add_idle(const std::vector<Launch>& by_start, const DeviceTrace& trace) {
+    std::int64_t worked_until = trace.start_ns > 0 ? trace.start_ns : by_start.front().record->start_ns;
+    for (const auto& launch : by_start) {
+      const std::int64_t gap = launch.record->start_ns - worked_until;
+      if (gap > 0) at(launch.owner->owner.module).idle_ns += gap;
+      worked_until = std::max(worked_until, launch.record->end_ns);
+    }
+    if (trace.end_ns > worked_until) at(kModel).idle_ns += trace.end_ns - worked_until;
+  }
+
+  // Parents stand before children, so one walk from the end carries every subtree's intervals up.
+  void add_busy(const std::vector<Launch>& by_start) {
+    std::vector<Intervals> below(modules_.size());
+    std::vector<Intervals> own(modules_.size());
+    for (const auto& launch : by_start) {
+      own[static_cast<std::size_t>(launch.owner->owner.module)].push_back(
+          {launch.record->start_ns, launch.record->end_ns});
+    }
+    Intervals everything;
+    for (std::size_t id = modules_.size(); id-- > 0;) {
+      unite(own[id]);
+      times_[id].self_busy_ns += length_of(own[id]);
+      append(below[id], own[id]);
+      unite(below[id]);
+      times_[id].busy_ns += length_of(below[id]);
+      const ModuleId parent = modules_[id].parent;
+      append(parent >= 0 ? below[static_cast<std::size_t>(parent)] : everything, below[id]);
+      below[id] = {};
+    }
+    unite(everything);
+    busy_ns_ += length_of(everything);
+  }
+
+  const std::vector<Module>& modules_;
+  std::vector<DeviceTime> times_;
+  std::int64_t busy_ns_ = 0;
+};
+
+}  // namespace
+
+DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules) {
+  std::map<std::uint32_t, std::vector<Launch>> by_device;
+  for (const auto& launch : launches.in_order) by_device[launch.record->device].push_back(launch);
+  Timeline timeline(modules);
+  for (auto& [device, by_start] : by_device) {
+    // If several start together, the first one launched ended the gap.
+    std::stable_sort(by_start.begin(), by_start.end(),
+                     [](const Launch& a, const Launch& b) { return a.record->start_ns < b.record->start_ns; });
+    timeline.add_device(by_start, *launches.trace);
+  }
+  return timeline.take();
+}
+
+namespace {
+
+// "cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align4", "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc":
+// of operands in fp32, instructions of 16 x 8 x 8 are those of TF32.
+bool is_tensor_float(const std::string& kernel) {
+  return kernel.find("tf32") != std::string::npos || kernel.find("tensorop_s1688") != std::string::npos;
+}
+
+}  // namespace
+
+ProfileData with_tensor_float(ProfileData data) {
+  std::set<std::int64_t> products;
+  for (const auto& kernel : data.kernels) {
+    if (kernel.bucket < 0 || !is_tensor_float(kernel.name)) continue;
+    const auto& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
+    if (op.dtype == DType::fp32 && op.work.macs > 0) products.insert(kernel.bucket);
+  }
+  std::vector<std::string> named;
+  for (const auto index : products) {
+    auto& op = data.ops[static_cast<std::size_t>(index)];
+    const auto operations = std::min(saturating_multiply(2, op.work.macs), op.work.operations_in(DType::fp32));
+    op.work.operations_in(DType::fp32) -= operations;
+    op.work.operations_in(DType::tf32) += operations;
+    op.dtype = DType::tf32;
+    if (std::ranges::find(named, op.op) == named.end()) named.push_back(op.op);
+  }
+  if (!products.empty()) {
+    add_note(data.notes, "tensor-float",
+             "products of fp32 ran in TF32 on tensor cores, as the names of their kernels say: they are held against "
+             "that roof",
+             std::move(named));
+  }
+  return data;
+}
 
 namespace {
 

@@ -1,13 +1,32 @@
 #pragma once
 // Turns a device's records and counters into kernels, times and bytes by module.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "core/profile_data.h"
-#include "join/launch_owners.h"
+#include "join/device_launches.h"
 
 namespace roofprof {
+
+// When devices were busy and when idle, by module.
+
+struct DeviceTimeline {
+  std::vector<DeviceTime> modules;  // those that launched something or let a device wait, by id
+  std::int64_t busy_ns = 0;         // union of all intervals, devices added up
+};
+
+// Charges every gap in which a device ran nothing to the module whose launch ended it, the gap after the last launch to
+// the model. So on each device busy and idle add up to the time from the trace's start (the first launch where that is
+// not known) to its end (the last one's). A device that ran nothing does not count.
+DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules);
+
+// Products of fp32 that a device computed in TF32, on its tensor cores.
+
+// The profile whose fp32 products count as TF32 where the names of their kernels say so, and a note on it. Types of
+// arguments do not tell: torch's settings decide.
+ProfileData with_tensor_float(ProfileData data);
 
 // The profile with what devices did. Its modules, ops, runs and (clock's) times are there: traces[i] is that of
 // data.runs.total_ns[i]. Kernels come from the chosen run, module times from all; what the clock said becomes the

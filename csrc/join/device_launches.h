@@ -3,12 +3,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/device_data.h"
-#include "join/launch_owners.h"
+#include "core/pass.h"
+#include "core/profile_data.h"
+#include "core/run_record.h"
 
 namespace roofprof {
+
+// Finds the module and op of a profile that a launch belongs to.
+
+struct LaunchOwner {
+  Owner owner = {kOutside};
+  std::string op;            // empty: the module itself, no op was seen around the launch
+  std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+};
+
+// Returns the owners by LaunchId.
+std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<Pass::Op>& ops);
 
 struct Launch {
   const KernelRecord* record;
@@ -32,5 +46,21 @@ void check_owners(const std::vector<LaunchOwner>& owners, std::size_t modules, s
 
 // Refers to both. Throws std::invalid_argument where a kernel's record has a name that the trace has not.
 Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& owners);
+
+// Sums launches into one bucket for each kernel (copy, fill) and owner, with statistics over the launches.
+
+struct KernelBuckets {
+  std::vector<KernelBucket> buckets;   // in order of their first launch
+  std::vector<std::size_t> of_launch;  // the bucket of each launch
+};
+
+// Sum, least, most, median and sample standard deviation are exact: they come from all durations.
+KernelBuckets kernel_buckets(const Launches& launches);
+
+// Returns the launch's name. The names of copies and fills are in brackets, as in nsys: "[memcpy pinned to device]".
+std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names);
+
+// Copied between host and device, in either direction.
+bool crosses_host_link(const KernelBucket& kernel);
 
 }  // namespace roofprof

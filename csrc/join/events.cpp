@@ -10,7 +10,6 @@
 #include "core/note_codes.h"
 #include "core/phrases.h"
 #include "join/device_launches.h"
-#include "join/kernel_buckets.h"
 
 namespace roofprof {
 namespace {

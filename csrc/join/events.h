@@ -5,7 +5,7 @@
 
 #include "core/pass.h"
 #include "core/profile_data.h"
-#include "join/launch_owners.h"
+#include "join/device_launches.h"
 
 namespace roofprof {
 

@@ -1,16 +1,136 @@
 #include "join/host_profile.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "join/attribution.h"
 #include "join/compiled_regions.h"
-#include "join/script_times.h"
 
 namespace roofprof {
+
+namespace {
+
+struct Difference {
+  std::string op;
+  std::int64_t calls = 0;  // of the first call, less those of the later one
+  bool works = false;
+};
+
+// Operators that one call ran more often than the other one.
+class Surplus {
+ public:
+  void add(const Difference& difference) {
+    ops_.push_back(difference);
+    ops_.back().calls = std::abs(difference.calls);
+    calls_ += ops_.back().calls;
+  }
+  bool empty() const { return ops_.empty(); }
+  // "3 more operators", and which: first those that did something.
+  std::string count(const std::string& comparison) const { return counted(calls_, comparison + " operator"); }
+  std::string names() {
+    std::ranges::stable_sort(
+        ops_, [](const auto& a, const auto& b) { return std::tie(a.works, a.calls) > std::tie(b.works, b.calls); });
+    std::vector<std::string> names;
+    for (const auto& op : ops_) names.push_back(op.op + " (" + counted(op.calls, "call") + ")");
+    return listed(names, kNamed);
+  }
+
+ private:
+  std::vector<Difference> ops_;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace
+
+std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules) {
+  std::map<OpKey, std::int64_t> by_key;  // calls of the first, less those of the later one
+  std::map<std::string, Difference> by_name;
+  const auto add = [&](const Pass& pass, std::int64_t sign) {
+    for (const auto& op : pass.ops) {
+      if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing) continue;
+      by_key[op.key()] += sign * op.calls;
+      auto& difference = by_name[op.op];
+      difference.op = op.op;
+      difference.calls += sign * op.calls;
+      difference.works = difference.works || op.has_work();
+    }
+  };
+  add(first, 1);
+  add(later, -1);
+  if (std::ranges::all_of(by_key, [](const auto& op) { return op.second == 0; })) return std::nullopt;
+
+  Surplus more;
+  Surplus fewer;
+  for (const auto& [op, difference] : by_name) {
+    if (difference.calls > 0) more.add(difference);
+    if (difference.calls < 0) fewer.add(difference);
+  }
+  std::string text = "the first call ran ";
+  if (more.empty() && fewer.empty()) {
+    text += "the same operators as those after it with other shapes or in other modules";
+  } else if (more.empty()) {
+    text += fewer.count("fewer") + " than those after it: " + fewer.names();
+  } else {
+    text += more.count("more") + " than those after it: " + more.names();
+    if (!fewer.empty()) text += "; and " + fewer.count("fewer") + ": " + fewer.names();
+  }
+
+  std::set<ModuleId> where;
+  for (const auto& [key, calls] : by_key) {
+    if (calls != 0) where.insert(key.owner.module);
+  }
+  return make_note("first-call", text + "; counts and times are those of the later calls", paths_of(where, modules));
+}
+
+OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules) {
+  std::set<OpKey> counted;
+  for (const auto& op : counting.ops) counted.insert(op.key());
+  std::set<std::string> where;
+  std::set<std::string> names;
+  OtherOps others;
+  for (const auto& op : timed.ops) {
+    if (op.is_unobserved() || op.kind == Pass::Op::Kind::tracing || counted.contains(op.key())) continue;
+    auto& other = others.ops.emplace_back(op);
+    other.calls = 0;
+    other.work = {};
+    other.reuse.clear();
+    other.costed = true;
+    if (!op.has_work()) continue;
+    where.insert(modules[index_of(op.owner.module)].path);
+    names.insert(op.op);
+  }
+  if (!names.empty()) {
+    others.note = make_note("script-other-ops",
+                            "TorchScript's executor ran other operators than the code of its modules has (" +
+                                first_paths(names) + " in " + first_paths(where) +
+                                "): their work is in the rows of the modules whose code has it, their time in the rows "
+                                "of those that ran them",
+                            {where.begin(), where.end()});
+  }
+  return others;
+}
+
+std::optional<Note> note_on_differentiated(const Pass& counting, const std::vector<Module>& modules) {
+  std::set<std::string> where;
+  for (const auto module : counting.differentiated_whole) where.insert(modules[index_of(module)].path);
+  if (where.empty()) return std::nullopt;
+  return make_note("script-differentiated",
+                   "TorchScript differentiated parts of " + first_paths(where) +
+                       " as a whole: their backward, and all work whose module is unknown there, is in those rows",
+                   {where.begin(), where.end()});
+}
+
 namespace {
 
 std::int64_t median_pass(const std::vector<Pass>& timed) {

@@ -13,6 +13,29 @@
 
 namespace roofprof {
 
+// Finds what the first call of a model did that later calls did not: it made buffers, masks and anchors that the model
+// keeps.
+
+// Names the operators that `first` ran more or less often than a later call, and their modules; empty where it traced
+// code and nothing else.
+std::optional<Note> note_on_first_call(const Pass& first, const Pass& later, const std::vector<Module>& modules);
+
+// TorchScript's executor may run other operators than its modules' code has: it folds, fuses and differentiates.
+
+// Ops with times and without work.
+struct OtherOps {
+  std::vector<Pass::Op> ops;
+  std::optional<Note> note;  // empty: none of them has work
+};
+
+// Returns the operators that TorchScript's executor ran instead of the counted ones, and a note that names them with
+// their modules. Used where the model's code was counted and the executor's version of it was timed.
+OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Module>& modules);
+
+// Returns a note on the modules whose parts the executor differentiated as a whole, for a pass that was counted as the
+// executor runs it; empty if there are none.
+std::optional<Note> note_on_differentiated(const Pass& counting, const std::vector<Module>& modules);
+
 struct HostProfile {
   std::vector<Module> modules;
   std::vector<Pass::Op> ops;  // those without a number stand for compiled code
@@ -28,7 +51,7 @@ std::optional<Note> set_tracing_aside(RunRecord& observed);
 
 // Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
 // an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor
-// alone (script_times.h); where the pass ran compiled code, its time stands on the row of the region
+// alone (other_ops); where the pass ran compiled code, its time stands on the row of the region
 // (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which is never repeated.
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
                          bool in_block);

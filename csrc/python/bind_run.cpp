@@ -17,7 +17,6 @@
 #include "module_hooks.h"
 #include "python_target.h"
 #include "read_data.h"
-#include "run/finish_report.h"
 #include "run/observed_run.h"
 #include "run/state_snapshot.h"
 #include "tensor_walk.h"

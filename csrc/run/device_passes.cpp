@@ -16,7 +16,7 @@
 
 #include "core/device_kind.h"
 #include "core/forks.h"
-#include "join/kernel_serialisation.h"
+#include "join/counter_join.h"
 #include "machine/cpu/environment.h"
 #include "machine/gpu/environment.h"
 #include "machine/gpu/target.h"

@@ -1,14 +1,18 @@
 #pragma once
 // One run, block or count while it is under way: its session, its device, and what was observed so far.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "core/run_record.h"
+#include "machine/common/measurement.h"
 #include "machine/cpu/background_load.h"
 #include "observe/own_calls.h"
 #include "observe/session.h"
+#include "roofprof/report.h"
 #include "run/device_passes.h"
 #include "run/run_loop.h"
 
@@ -104,5 +108,13 @@ class SessionTarget : public RunTarget {
   bool of_model_;
   observe::OwnThread thread_;
 };
+
+// The end of every run, block and count.
+
+// The report of what `run` observed, at least the counting call; takes the passes out of it. `observed` comes with what
+// the door alone knows: the model, its modules, the steps and the door's notes. `roofs`: none where nothing was timed.
+// `depth`: of the report's tables.
+Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeilings& roofs,
+                     std::optional<std::int64_t> depth = {});
 
 }  // namespace roofprof::run

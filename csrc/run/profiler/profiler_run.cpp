@@ -14,7 +14,7 @@
 
 #include "core/forks.h"
 #include "machine/roofs.h"
-#include "run/finish_report.h"
+#include "run/observed_run.h"
 
 namespace roofprof::detail {
 

@@ -1,6 +1,6 @@
 // What is said of a first call that did other work than those after it, by hand.
 
-#include "join/first_call.h"
+#include "join/host_profile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "join/kernel_serialisation.h"
+#include "join/counter_join.h"
 
 #include <gtest/gtest.h>
 

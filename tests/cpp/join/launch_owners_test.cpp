@@ -1,6 +1,6 @@
 // Which bucket a launch belongs to, by hand.
 
-#include "join/launch_owners.h"
+#include "join/device_launches.h"
 
 #include <gtest/gtest.h>
 

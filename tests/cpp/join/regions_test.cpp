@@ -1,6 +1,6 @@
 // The rows of regions, by hand.
 
-#include "join/regions.h"
+#include "join/attribution.h"
 
 #include <gtest/gtest.h>
 

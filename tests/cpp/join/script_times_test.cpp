@@ -1,6 +1,6 @@
 // What TorchScript's executor ran in place of what its modules' code has, by hand.
 
-#include "join/script_times.h"
+#include "join/host_profile.h"
 
 #include <gtest/gtest.h>
 

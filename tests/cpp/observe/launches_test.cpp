@@ -20,9 +20,9 @@
 #include <thread>
 #include <vector>
 
+#include "join/attribution.h"
+#include "join/device_launches.h"
 #include "join/host_profile.h"
-#include "join/launch_owners.h"
-#include "join/regions.h"
 #include "observe/declared_work.h"
 #include "observe/observed.h"
 #include "observe/op_observer.h"

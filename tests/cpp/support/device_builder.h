@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "join/device_join.h"
-#include "join/launch_owners.h"
+#include "join/device_launches.h"
 #include "support/profile_builder.h"
 
 namespace roofprof::testing {
