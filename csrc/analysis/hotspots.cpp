@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
-#include "analysis/exposed.h"
 #include "analysis/derivations.h"
+#include "analysis/exposed.h"
 #include "analysis/group.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"

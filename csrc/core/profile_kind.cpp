@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/phrases.h"
-#include "core/phrases.h"
 
 namespace roofprof {
 namespace {

@@ -76,7 +76,7 @@ std::int64_t capacity_of(const MemoryCeiling& ceiling) {
 }
 
 // Between two measured working sets in proportion to the logarithms, as both axes of a curve span decades.
-double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::*mix, std::int64_t working_set) {
+double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::* mix, std::int64_t working_set) {
   const auto next = std::ranges::lower_bound(points, working_set, {}, &BandwidthPoint::working_set_bytes);
   if (next == points.begin()) return points.front().*mix;
   if (next == points.end()) return points.back().*mix;
@@ -89,7 +89,7 @@ double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthP
 
 struct Mix {
   double written;  // share of the bytes
-  double BandwidthPoint::*rate;
+  double BandwidthPoint::* rate;
 };
 constexpr std::array kMixes = {Mix{0, &BandwidthPoint::read}, Mix{1.0 / 3, &BandwidthPoint::triad},
                                Mix{0.5, &BandwidthPoint::copy}, Mix{1, &BandwidthPoint::write}};
@@ -98,8 +98,8 @@ constexpr std::array kMixes = {Mix{0, &BandwidthPoint::read}, Mix{1.0 / 3, &Band
 
 // The time of a byte, not its rate, is linear in the share of writes where one bus carries both.
 double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const {
-  const auto rate = [&](double BandwidthPoint::*mix) { return interpolated(points, mix, working_set_bytes); };
-  const auto seconds_per_byte = [&](double BandwidthPoint::*mix) { return 1 / rate(mix); };
+  const auto rate = [&](double BandwidthPoint::* mix) { return interpolated(points, mix, working_set_bytes); };
+  const auto seconds_per_byte = [&](double BandwidthPoint::* mix) { return 1 / rate(mix); };
   const auto updated = static_cast<double>(traffic.updated_bytes);
   const double reads = static_cast<double>(traffic.read_bytes) - updated;
   const double writes = static_cast<double>(traffic.write_bytes) - updated;

@@ -151,8 +151,7 @@ std::string digest_of(std::string_view text) {
 // Returns the beginning of the names of all files with the roofs of that device.
 std::string name_stem(const std::string& device) {
   std::string stem = "ceilings-" + device;
-  std::ranges::replace_if(
-      stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
   return stem + '-';
 }
 

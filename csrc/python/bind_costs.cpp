@@ -122,8 +122,7 @@ void bind_costs(py::module_& module) {
       [](const std::string& op, py::object evaluate, std::string formula) {
         // Kept for good: it may be running on another thread, and is not to end after Python has.
         const py::handle kept = evaluate.release();
-        OpCosts::add(
-            op, [kept](const OpCall& call, Work& work) { call_python(kept, call, work); }, std::move(formula));
+        OpCosts::add(op, [kept](const OpCall& call, Work& work) { call_python(kept, call, work); }, std::move(formula));
       },
       py::arg("op"), py::arg("evaluate"), py::arg("formula"));
   module.def("remove_op_cost", &OpCosts::remove, py::arg("op"));

@@ -13,10 +13,10 @@
 #include "bindings.h"
 #include "device/doctor.h"
 #include "device/nvidia/driver.h"
-#include "machine/roofs.h"
 #include "machine/cpu/background_load.h"
 #include "machine/cpu/host.h"
 #include "machine/gpu/environment.h"
+#include "machine/roofs.h"
 #include "run/device_passes.h"
 
 namespace py = pybind11;

@@ -201,8 +201,7 @@ std::vector<std::vector<const Note*>> kinds_of_notes(const Report& report) {
 
 std::string all_counted_words(const ProfileData& data) {
   if (data.bypass_sought) return "everything observed was counted";
-  if (data.imported)
-    return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
+  if (data.imported) return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
   return "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++";
 }
 

@@ -41,7 +41,8 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   }
 }
 
-// Returns what was counted, without what the run left in addition to its work, because that says nothing about another device.
+// Returns what was counted, without what the run left in addition to its work, because that says nothing about another
+// device.
 ProfileData counts_of(ProfileData data) {
   ProfileData counts;
   counts.model = std::move(data.model);

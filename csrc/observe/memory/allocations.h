@@ -1,6 +1,6 @@
 #pragma once
-// Listens to torch's allocators of the CPU and of the meta device, and notes each block that they give and get back. The
-// original allocators return when nobody listens any more; blocks that live on are freed as ever.
+// Listens to torch's allocators of the CPU and of the meta device, and notes each block that they give and get back.
+// The original allocators return when nobody listens any more; blocks that live on are freed as ever.
 //
 // The meta device allocates nothing: there, a token stands for the block of each storage, fake tensors' included. What
 // an op makes for itself there and drops before it ends is left out: shape functions often compute by other ops than

@@ -29,7 +29,8 @@ void add_sizes(const Parameters& parameters, const Buffers& buffers, Module& row
   for (const at::Tensor& buffer : buffers) row.buffer_bytes += is_first(buffer) ? bytes_of(buffer) : 0;
 }
 
-// Knows which module owns a parameter. Where a module's calls are not seen, the ops that take its parameters are its own.
+// Knows which module owns a parameter. Where a module's calls are not seen, the ops that take its parameters are its
+// own.
 class ParameterOwners {
  public:
   // `module` is null where the owner's calls are seen. A tensor that several modules registered has no owner.
@@ -38,8 +39,8 @@ class ParameterOwners {
   // Returns true where no op can have an owner.
   bool empty() const;
 
-  // Returns the only module that registered a tensor among these inputs, views of parameters included. Null if no module
-  // or several did, or if the op writes a parameter, as optimizers and initialisations do.
+  // Returns the only module that registered a tensor among these inputs, views of parameters included. Null if no
+  // module or several did, or if the op writes a parameter, as optimizers and initialisations do.
   const void* owner_of(const OpInfo& op, c10::ArrayRef<const c10::IValue> inputs) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Turns an operator's arguments into the key of its bucket, into the path that its call takes to a kernel, and, once per
-// bucket, into the OpCall that its cost reads.
+// Turns an operator's arguments into the key of its bucket, into the path that its call takes to a kernel, and, once
+// per bucket, into the OpCall that its cost reads.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>

@@ -1,6 +1,6 @@
 #pragma once
-// Measures how much memory is touched between two touches of the same memory (the distance at which a cache must remember
-// it), and records that for the ops of one pass, by bucket.
+// Measures how much memory is touched between two touches of the same memory (the distance at which a cache must
+// remember it), and records that for the ops of one pass, by bucket.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Finds what the code of a TorchScript method calls: other methods, and TorchScript's own operators, which its interpreter
-// calls without the dispatcher, so that no record reports them.
+// Finds what the code of a TorchScript method calls: other methods, and TorchScript's own operators, which its
+// interpreter calls without the dispatcher, so that no record reports them.
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
@@ -20,8 +20,8 @@ bool works_unseen(const torch::jit::Operator& op);
 // Returns the node's operator if it works unseen, else null.
 const torch::jit::Operator* unseen_operator(const torch::jit::Node& node);
 
-// Returns the module behind a value, by the attributes that lead to it from `self`, whose method the graph is. `self` is
-// null where the graph's first input may be anything.
+// Returns the module behind a value, by the attributes that lead to it from `self`, whose method the graph is. `self`
+// is null where the graph's first input may be anything.
 std::optional<torch::jit::Module> module_behind(const torch::jit::Value* value, const torch::jit::Graph& graph,
                                                 const torch::jit::Module* self);
 

@@ -30,8 +30,8 @@ std::vector<c10::IValue> packed_weights(const torch::jit::Module& module);
 // Returns the note about a frozen module, none for others: its modules are gone, and its parameters are constants.
 std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path);
 
-// Remembers the contents of TorchScript's values at one moment, and can put them back later into the same containers. It
-// follows lists, dicts, tuples and the attributes of objects, modules included.
+// Remembers the contents of TorchScript's values at one moment, and can put them back later into the same containers.
+// It follows lists, dicts, tuples and the attributes of objects, modules included.
 class ScriptValues {
  public:
   explicit ScriptValues(std::vector<c10::IValue> roots);

@@ -162,8 +162,7 @@ void bind_document(py::module_& module) {
         return labelled_paragraph(utf8_of(label), utf8_of(text), width);
       },
       py::arg("label"), py::arg("text"), py::arg("width"));
-  module.def(
-      "printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
+  module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
 }
 
 }  // namespace roofprof::python

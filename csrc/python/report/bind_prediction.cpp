@@ -75,8 +75,7 @@ void bind_prediction(py::module_& module) {
         return report.predict(ceilings, options);
       },
       py::arg("report"), py::arg("ceilings"), py::arg("options"));
-  module.def(
-      "prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
+  module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
 
 }  // namespace roofprof::python

@@ -23,7 +23,7 @@ auto repr_of(std::string (*text)(const Self&)) {
 
 // Returns a getter of a time in seconds, None where it is not known.
 template <class Struct, class Time>
-auto seconds_of(Time Struct::*member) {
+auto seconds_of(Time Struct::* member) {
   return [member](const Struct& self) -> std::optional<double> {
     if constexpr (std::is_arithmetic_v<Time>) {
       return static_cast<double>(self.*member) * 1e-9;
@@ -40,7 +40,7 @@ pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name
                                      std::string (*repr)(const Struct&) = nullptr) {
   pybind11::class_<Struct> bound(module, name);
   if (repr != nullptr) bound.def("__repr__", repr_of(repr));
-  for_each_member(Of<Struct>{}, [&]<class Value>(std::string_view key, Value Struct::*member, Written) {
+  for_each_member(Of<Struct>{}, [&]<class Value>(std::string_view key, Value Struct::* member, Written) {
     const std::string attribute(key);
     if constexpr (std::is_enum_v<Value>) {
       bound.def_property_readonly(attribute.c_str(), [member](const Struct& self) {
