@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from roofprof.cli.parser import near
+from roofprof.cli.parser import Parser, near
 from roofprof.render.files import read_stream, real, why_not_writable, write_whole
 from roofprof.render.printable import printable, printable_lines
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Nothing here loads torch: options, help and what reads reports have no time for it.
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 DASH = Path("-")  # in place of a file: the standard input, or output
