@@ -632,13 +632,6 @@ class Document:
     def text(self, width: int = 120) -> str:
         """Return the text, with empty lines around tables and headings. A width of 0: as wide as it takes."""
 
-# Lays out text as the report's tables do. Columns: heading, left, least width (0: never cut), rank in which they are
-# dropped (0: never); cells: text, level in the tree; a rule stands before row `ruled_from`. Returns the lines and the
-# headings of the columns that were dropped.
-def text_table(
-    columns: list[tuple[str, bool, int, int]], rows: list[list[tuple[str, int]]], ruled_from: int, width: int
-) -> tuple[str, list[str]]: ...
-def labelled_paragraph(label: str, text: str, width: int) -> str: ...
 def printable(text: str) -> str: ...
 
 class PredictionOptions:

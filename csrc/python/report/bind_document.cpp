@@ -135,33 +135,6 @@ void bind_document(py::module_& module) {
       .def(
           "text", [](const Document& self, std::size_t width) { return render_text(self, width); },
           py::arg("width") = 120);
-  using Column = std::tuple<std::string, bool, std::size_t, int>;
-  using CellAt = std::pair<py::str, std::size_t>;
-  module.def(
-      "text_table",
-      [](const std::vector<Column>& columns, const std::vector<std::vector<CellAt>>& rows, std::size_t ruled_from,
-         std::size_t width) {
-        Table table;
-        for (const auto& [heading, left, min_width, drop_rank] : columns)
-          table.columns.push_back({heading, left, min_width, drop_rank});
-        for (std::size_t row = 0; row < rows.size(); ++row) {
-          if (rows[row].size() != columns.size()) throw py::value_error("a row needs one cell for each column");
-          if (row == ruled_from) table.add_rule();
-          std::vector<Cell> cells;
-          for (const auto& [text, level] : rows[row]) cells.emplace_back(utf8_of(text), level);
-          table.add(std::move(cells));
-        }
-        std::vector<std::string> dropped;
-        std::string text = render_rows(table, width, &dropped);
-        return std::pair(std::move(text), std::move(dropped));
-      },
-      py::arg("columns"), py::arg("rows"), py::arg("ruled_from"), py::arg("width"));
-  module.def(
-      "labelled_paragraph",
-      [](const py::str& label, const py::str& text, std::size_t width) {
-        return labelled_paragraph(utf8_of(label), utf8_of(text), width);
-      },
-      py::arg("label"), py::arg("text"), py::arg("width"));
   module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
 }
 

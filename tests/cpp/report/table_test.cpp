@@ -311,7 +311,7 @@ TEST(Table, RefusesUnknownColumnsAndSortKeysOfEveryKind) {
 Report merged_of_three() {
   testing::ProfileBuilder profile;
   profile.op("aten::linear", kModel, testing::work_of(1'000, 500));
-  auto& ranks = profile.data.ranks.ranks;
+  auto& ranks = profile.data.kind.emplace<MergedRanks>().ranks;
   ranks.resize(3);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].rank = static_cast<std::int64_t>(i);
