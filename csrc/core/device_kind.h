@@ -2,11 +2,12 @@
 // The kinds of devices that roofprof tells apart. A vendor of GPUs is one enumerator: the compiler then names each
 // switch that must choose the vendor's code.
 
+#include <cstdint>
 #include <string_view>
 
 namespace roofprof {
 
-enum class DeviceKind { cpu, meta, nvidia, other };
+enum class DeviceKind : std::uint8_t { cpu, meta, nvidia, other };
 
 // Returns the kind of a device by torch's name of it, such as "cuda" or "cuda:0".
 constexpr DeviceKind device_kind(std::string_view device) {

@@ -24,8 +24,9 @@ constexpr std::string_view kNoOption = "as it was counted";
 // Reads a number that the whole text is.
 template <class Number>
 bool read_number(std::string_view text, Number& to) {
-  const auto* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, to);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, to);
   return error == std::errc{} && stop == end;
 }
 

@@ -211,16 +211,16 @@ ChosenColumns<Row> choose_columns(const Report& report, const TableOptions& opti
     const Facts known = facts_of(report, kind);
     for (const auto& [name, rank, when] : default_columns(kind)) {
       const auto& column = column_named(all, name);
-      bool filled = ((column.info->needs | when) & ~known) == 0;
-      if constexpr (!std::is_base_of_v<Figures, Row>) {
-        filled = std::ranges::any_of(rows_of<Row>(report),
-                                     [&](const Row& row) {
-                                       const Value value = column.value(row);
-                                       return value.number || !value.text.empty();
-                                     }) &&
-                 (filled || std::is_same_v<Row, KernelRow>);
+      const bool has_facts = ((column.info->needs | when) & ~known) == 0;
+      if constexpr (std::is_base_of_v<Figures, Row>) {
+        if (has_facts) chosen.add(column, rank);
+      } else if (has_facts || std::is_same_v<Row, KernelRow>) {
+        const auto fills = [&](const Row& row) {
+          const Value value = column.value(row);
+          return value.number || !value.text.empty();
+        };
+        if (std::ranges::any_of(rows_of<Row>(report), fills)) chosen.add(column, rank);
       }
-      if (filled) chosen.add(column, rank);
     }
   }
   if (!options.sort.empty()) chosen.add(column_named(all, options.sort), 0);

@@ -234,7 +234,7 @@ void read_value(JsonReader& json, Value& to) {
   if constexpr (HasMembers<Value>) {
     read_members(json, to);
   } else if constexpr (HasText<Value>) {
-    if (auto text = json.text(); !text.empty()) to.set(std::move(text));
+    if (const std::string text = json.text(); !text.empty()) to.set(text);
   } else if constexpr (HasMerged<Value>) {
     MergedRanks merged;
     read_members(json, merged);

@@ -507,7 +507,8 @@ def test_what_is_no_file_of_a_report(timed, tmp_path):
     with pytest.raises(ValueError, match=r"reads a file: give its path, not the JSON itself"):
         Report.from_json(timed.to_json())
     roofprof.compare(timed, timed).to_json(tmp_path / "comparison.json")
-    with pytest.raises(ValueError, match=r"comparison.json: not a report, but another file of roofprof: .roofprof.comparison"):
+    of_comparison = r"comparison.json: not a report, but another file of roofprof: .roofprof.comparison"
+    with pytest.raises(ValueError, match=of_comparison):
         Report.from_json(tmp_path / "comparison.json")
     (tmp_path / "other.json").write_text('{"schema": "roofprof.batch_sweep", "schema_version": 1}')
     with pytest.raises(ValueError, match=r"not a report, but another file of roofprof: .roofprof.batch_sweep"):
