@@ -69,8 +69,10 @@ def test_tensorboard_has_the_totals(tmp_path):
     assert "Classifier" in texts["roofprof/table/text_summary"]
 
 
-def test_mlflow_has_the_totals_and_the_report(tmp_path, monkeypatch):
+def test_mlflow_has_the_totals_and_the_report(tmp_path, monkeypatch, request):
     mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/mlruns")  # another test may have left one
+    request.addfinalizer(lambda: mlflow.set_tracking_uri(None))
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file://{tmp_path}/mlruns")
     accelerator = accelerate.Accelerator(cpu=True, log_with="mlflow")
