@@ -238,6 +238,13 @@ def test_the_table_fits_and_says_what_it_leaves_out(report):
     assert "more modules are not shown" in comparison.table(limit=1)
 
 
+def test_what_is_no_report_is_refused(report):
+    with pytest.raises(TypeError, match=r"before is a report, not str: roofprof.Report.from_json\(path\) reads one"):
+        roofprof.compare("a.json", report)
+    with pytest.raises(TypeError, match=r"after is a report, not NoneType"):
+        roofprof.compare(report, None)
+
+
 def test_the_command(report, tmp_path, capsys):
     before, after = tmp_path / "a.json", tmp_path / "b.json"
     timed(report).to_json(before)

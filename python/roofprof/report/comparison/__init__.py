@@ -250,6 +250,11 @@ def compare(before: Report, after: Report, *, names: tuple[str, str] = ("before"
     Counts are exact, so any difference is a change. A time changed where it did so beyond the noise of the repeats
     (``docs/compare.md`` has the test and its guard). names: the reports' names in the printed text.
     """
+    for name, report in (("before", before), ("after", after)):
+        if not isinstance(report, Report):
+            raise TypeError(
+                f"{name} is a report, not {type(report).__name__}: roofprof.Report.from_json(path) reads one"
+            )
     rows = before.rows, after.rows
     matched = match(before._compiled, after._compiled)
     total, first = before._compiled.row_run_times_ns()
