@@ -80,9 +80,6 @@ void check_files(const CommandLine& line) {
       throw UsageError("'" + *written + "' is read by this command and would be lost: give the output another name");
     }
   }
-  if (const auto by = line.text("--by"); csv && by && *by != "module" && *by != "kernel") {
-    throw UsageError("there is no CSV by '" + *by + "': there is one by 'module' and one by 'kernel'");
-  }
   if (json && csv && is_one_file(*json, *csv)) {
     throw UsageError("'" + *csv + "' is named for two outputs: give each a file of its own");
   }

@@ -86,8 +86,6 @@ def check_output(arguments: argparse.Namespace, read: Iterable[str | Path | None
     check_files(read, arguments.json, arguments.csv, *also)
     if (arguments.depth or 0) < 0 or arguments.limit < 0:
         raise CommandError("--depth and --limit must be 0 or more")
-    if arguments.csv and arguments.by not in {"module", "kernel"}:
-        raise CommandError(f"there is no CSV by '{arguments.by}': there is one by 'module' and one by 'kernel'")
     from roofprof import _report
     from roofprof.report.report import Report
 

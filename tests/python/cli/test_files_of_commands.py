@@ -182,11 +182,5 @@ def test_what_is_written_last_time_is_replaced_and_devices_hold_nothing(capsys):
     assert capsys.readouterr().err.count("\n") == 7
 
 
-@pytest.mark.parametrize("by", ["op", "scope", "rank", "collective", "op,phase"])
-def test_a_csv_is_refused_where_it_would_be_of_other_rows(by, capsys):
-    assert f"there is no CSV by '{by}'" in refused(["show", "r.json", "--by", by, "--csv", "x.csv"], capsys)
-    assert not Path("x.csv").exists()
-
-
 def test_what_is_not_there_is_said_first(capsys):
     assert "No such file" in refused(["show", "absent.json", "--json", "absent.json"], capsys)

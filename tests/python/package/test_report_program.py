@@ -78,12 +78,6 @@ def test_it_refuses_in_a_sentence(words, code, said):
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_csv_is_refused_where_it_would_be_of_other_rows(report, tmp_path):
-    refused = run("show", report, "--by", "op", "--csv", tmp_path / "x.csv")
-    assert (refused.returncode, refused.stderr.count("there is no CSV by 'op'")) == (2, 1)
-    assert not (tmp_path / "x.csv").exists()
-
-
 @pytest.mark.parametrize("command", ["show", "merge"])
 @pytest.mark.parametrize("option", ["-o", "--json", "--csv"])
 def test_it_never_writes_what_it_reads(report, tmp_path, command, option):
