@@ -294,23 +294,18 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
 // The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out
 // there. `Kind` is const where they are written. clang 14 needs the guides.
 template <class Kind>
-struct PartKey {
-  Kind& part;
-  std::string text() const { return part ? part->region : ""; }
-  void set(std::string text) const { part = Part{std::move(text)}; }
-  bool operator==(const PartKey& other) const { return part == other.part; }
+struct TextKey {
+  Kind& kind;  // an optional struct of one text
+  std::string text() const {
+    if (!kind) return "";
+    const auto& [text] = *kind;
+    return text;
+  }
+  void set(std::string text) const { kind = typename Kind::value_type{std::move(text)}; }
+  bool operator==(const TextKey& other) const { return kind == other.kind; }
 };
 template <class Kind>
-PartKey(Kind&) -> PartKey<Kind>;
-template <class Kind>
-struct ImportKey {
-  Kind& imported;
-  std::string text() const { return imported ? imported->source : ""; }
-  void set(std::string text) const { imported = Imported{std::move(text)}; }
-  bool operator==(const ImportKey& other) const { return imported == other.imported; }
-};
-template <class Kind>
-ImportKey(Kind&) -> ImportKey<Kind>;
+TextKey(Kind&) -> TextKey<Kind>;
 template <class Kind>
 struct PredictionKey {
   Kind& kind;
@@ -340,8 +335,8 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::mode, Written::always);
-  visit("within", [](auto& data) { return PartKey{data.part}; }, Written::unless_default);
-  visit("imported", [](auto& data) { return ImportKey{data.imported}; }, Written::unless_default);
+  visit("within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
+  visit("imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
   visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
