@@ -148,10 +148,10 @@ void sort_by(const Column<Row>& column, std::vector<const Item*>& items, RowOf r
 struct DefaultColumn {
   std::string_view name;
   int drop_rank;   // see TableColumn
-  Facts when = 0;  // beside what its figure needs
+  Facts when = 0;  // in addition to what its figure needs
 };
 
-// In the order that tables show them.
+// Returns them in the order in which tables show them.
 const std::vector<DefaultColumn>& default_columns(TableKind kind);
 
 // The column that every table has and that is not chosen; a group has its keys.
@@ -187,6 +187,12 @@ struct ChosenColumns {
     const std::size_t min_width = textual && column.info->unit != Unit::bound ? 12 : 0;
     figures.push_back(column);
     layout.push_back({column.heading, textual, min_width, drop_rank, Keep::both_ends, column.name});
+  }
+  // Returns a table without rows: the column that names them, and these.
+  Table table(TableColumn naming) const {
+    Table made{{std::move(naming)}};
+    made.columns.insert(made.columns.end(), layout.begin(), layout.end());
+    return made;
   }
   void append_cells(std::vector<Cell>& cells, const Row& row) const {
     cells.reserve(cells.size() + figures.size() + 1);

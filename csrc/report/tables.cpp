@@ -64,8 +64,7 @@ void add_list(Document& document, const Report& report, const TableOptions& opti
   auto rows = pointers_to(rows_of<Row>(report));
   if (rows.empty()) return document.say("", std::string(if_none));
   const std::size_t left_out = sort_and_limit(rows, options);
-  Table table{{std::move(naming)}};
-  table.columns.insert(table.columns.end(), columns.layout.begin(), columns.layout.end());
+  Table table = columns.table(std::move(naming));
   for (const Row* row : rows) {
     std::vector<Cell> cells = {name_of(*row)};
     columns.append_cells(cells, *row);
@@ -144,7 +143,7 @@ std::vector<std::string> split_keys(const std::string& text) {
   return keys;
 }
 
-// By wasted time, what has none by its time, and by FLOPs where nothing was timed.
+// Sorts by wasted time; rows without it go by their time, and untimed reports by FLOPs.
 void order_by_waste(std::vector<const GroupRow*>& rows) {
   const bool timed = std::ranges::any_of(rows, [](const auto* row) { return row->time_ns.has_value(); });
   std::ranges::stable_sort(rows, [&](const auto* a, const auto* b) {
@@ -221,8 +220,7 @@ void add_regions(Document& document, const Report& report, const TableOptions& o
   const std::size_t too_deep = report.regions().size() - rows.size();
   const std::size_t left_out = sort_and_limit(rows, options);
 
-  Table table{{{"region", true, kMinRegionWidth, 0, Keep::end, "path"}}};
-  table.columns.insert(table.columns.end(), columns.layout.begin(), columns.layout.end());
+  Table table = columns.table({"region", true, kMinRegionWidth, 0, Keep::end, "path"});
   const auto add = [&](const RooflineRow& row, const std::string& name, const std::string& mark) {
     std::vector<Cell> cells = {{name, flat ? 0 : static_cast<std::size_t>(row.depth)}};
     columns.append_cells(cells, row);
@@ -246,7 +244,7 @@ struct TreeLine {
   std::int64_t count = 1;        // of these below one parent
   bool wasting = false;          // one of them wastes more itself than the modules below it do
 
-  // In the tree a row shows the part of its path that its parent's line does not.
+  // Returns the part of the row's path that its parent's line does not show.
   std::string_view name_in_tree() const {
     const std::string_view path = row->path;
     const bool below = !parent.empty() && path.starts_with(parent) && path.substr(parent.size()).starts_with('.');
@@ -296,7 +294,7 @@ std::int64_t readable_depth(const std::vector<TreeLine>& lines) {
   return depth;
 }
 
-// Of the lines in tree order, the `limit` that matter most, still in tree order. Parents have at least their children's
+// Returns the `limit` lines that matter most, still in tree order. Parents have at least their children's
 // figures, all members together, and win ties, so no row loses its parent.
 std::vector<const TreeLine*> most_important(std::vector<const TreeLine*> lines, std::size_t limit) {
   if (lines.size() <= limit) return lines;
@@ -359,8 +357,7 @@ void add_modules(Document& document, const Report& report, const TableOptions& o
   const bool flat = !options.sort.empty();
   const std::string model = report.data().model.empty() ? "model" : report.data().model;
 
-  Table table{{{"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends, "path"}}};
-  table.columns.insert(table.columns.end(), columns.layout.begin(), columns.layout.end());
+  Table table = columns.table({"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends, "path"});
   const auto add = [&](const RooflineRow& row, Cell name, std::string mark) {
     std::vector<Cell> cells = {std::move(name)};
     columns.append_cells(cells, row);

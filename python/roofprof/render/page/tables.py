@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from roofprof import _report
@@ -135,8 +135,3 @@ def exact(value: float) -> int | float | str | None:
         value = int(value)
         return value if abs(value) < _EXACT else str(value)
     return value
-
-
-def texts_of(field: _report.Field, values: Iterable[float | None]) -> list[str]:
-    """Return values as texts in that figure's unit."""
-    return [field.text(value) for value in values]
