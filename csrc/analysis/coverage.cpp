@@ -15,7 +15,7 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::size_t kListedModules = 8;  // likewise of an op without a cost
+constexpr std::size_t kListedModules = 8;  // in the list of an op without a cost
 
 double spread_of(const Provenance* provenance) { return provenance ? provenance->spread.value_or(0) : 0; }
 
@@ -96,7 +96,7 @@ void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
-// How far the bytes come is known of ops that were observed with their memory.
+// Bytes have a known distance if their op was observed with its memory.
 void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
   if (data.ceilings.memory.empty() || data.predicted() != nullptr) return;
   std::set<std::string> ops;
@@ -262,7 +262,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
              "forward not called (other methods were): " + listed(topmost_of(uncalled.other_ways), kNamed),
              uncalled.other_ways);
   }
-  // Of a merged profile it may be ranks that are missing.
+  // A merged profile may be partial because ranks are missing.
   const auto* merged = data.merged();
   if (data.partial && (merged == nullptr || std::ranges::any_of(merged->ranks, &Rank::partial)))
     add_note(coverage.notes, "partial", "partial: an exception ended it; only what ran before is counted");

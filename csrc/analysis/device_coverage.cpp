@@ -29,7 +29,8 @@ bool on_tensor_cores(DType dtype) {
   return std::find(kTypes.begin(), kTypes.end(), dtype) != kTypes.end();
 }
 
-// Whether the op that launched the kernel computes in such a type; where its shapes are not known, all of them must.
+// Returns whether the op that launched the kernel computes in such a type; if its shapes are unknown, all types must
+// be.
 bool by_tensor_op(const KernelBucket& kernel, const ProfileData& data) {
   if (kernel.bucket >= 0) return on_tensor_cores(data.ops[static_cast<std::size_t>(kernel.bucket)].dtype);
   bool any = false;

@@ -11,7 +11,7 @@ std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole
   return static_cast<double>(part) / static_cast<double>(*whole);
 }
 
-// Where modules were the ranges: a module that launched kernels and has no range is not known.
+// Adds the counters of modules that were the ranges. A module that launched kernels and has no range stays unknown.
 void add_module_counters(const ProfileData& data, const CounterReader& reader, std::vector<DeviceSums>& sums) {
   std::vector<bool> counted(sums.size());
   for (auto& module : sums) {

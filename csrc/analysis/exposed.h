@@ -1,6 +1,5 @@
 #pragma once
-// What collectives do to rows: how much of a row's time is exposed communication, and how much of that the network's
-// roof explains.
+// Computes how much of a row's time is exposed communication, and how much of that the network's roof explains.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +14,7 @@ namespace roofprof {
 // The network's roof of a collective in a group of that backend and size; null where it was not measured.
 const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group);
 
-// What its timed calls need by that roof; empty without one.
+// Returns the time that its timed calls need by that roof; empty without one.
 std::optional<double> network_bound_ns(const ProfileData& data, const CollectiveBucket& collective);
 
 // A part of some time: no op computed while collectives were under way.

@@ -9,7 +9,7 @@
 
 namespace roofprof {
 
-// What `ceilings_table` prints.
+// Returns the document that `ceilings_table` prints.
 Document ceilings_document(const Ceilings& ceilings, const Ceilings* published = nullptr);
 
 // A line for each roof with its value, spread, source, date and method; "no roofs" where there is none. With published

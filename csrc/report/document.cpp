@@ -31,7 +31,7 @@ std::string without_trailing_blanks(std::string line) {
   return line + '\n';
 }
 
-// Which columns are shown and how wide; a width of 0 is a dropped column.
+// The width of each column; one of width 0 is dropped.
 class TextLayout {
  public:
   explicit TextLayout(const Table& table) : table_(table), columns_(table.columns) {}
@@ -49,7 +49,7 @@ class TextLayout {
     return sum + gap_ * (shown > 0 ? shown - 1 : 0);
   }
   std::vector<std::size_t> natural_widths() const;
-  // What a column needs at least if it may be truncated to so many thirds of its least width; 0: it may not be.
+  // Returns the least width of a column that may be truncated to so many thirds of its minimum; 0: it may not be.
   std::size_t least_width(std::size_t column, std::size_t thirds) const;
   void fit(std::size_t width);
 
@@ -115,7 +115,7 @@ void TextLayout::fit(std::size_t width) {
     indent_by(2, 3);
     if (total() > width) indent_by(1, 2);
   }
-  // What is left over goes to the truncated columns, the narrowest share first.
+  // The truncated columns get the rest of the width, the narrowest share first.
   std::size_t spare = width - std::min(width, total());
   bool grew = true;
   while (spare > 0 && grew) {

@@ -1,7 +1,7 @@
 #pragma once
-// What is shown, as data: headings, paragraphs and tables of cells. Reports, and results of Python's, build a Document;
-// text, pages and notebooks render it. All texts are made printable, because names come from files and a terminal would
-// act on what they hold.
+// A Document is the data that is shown: headings, paragraphs and tables of cells. Reports and the results of Python
+// code build one; text, pages and notebooks render it. All texts are made printable, because names come from files and
+// a terminal would act on what they hold.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TableColumn {
   bool left = false;  // alignment; figures stand right
   // May be truncated down to this, and to two thirds of it before any column is dropped; 0: never truncated.
   std::size_t min_width = 0;
-  // Where the table is too wide, the column of the largest rank goes first; rank 0 stays.
+  // If the table is too wide, the column of the largest rank goes first; rank 0 stays.
   int drop_rank = 0;
   Keep keep = Keep::both_ends;  // of a truncated text
   std::string figure = {};      // its name in the table of figures; empty: it shows none

@@ -1,5 +1,5 @@
-// What stands below every table: what wastes most and what to do about it, what the columns mean, where the roofs come
-// from, and what the figures leave out.
+// Adds the paragraphs below every table: hotspots and advice, the meaning of the columns, the origin of the roofs, and
+// the gaps in the figures.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,12 +43,12 @@ std::string text_of(const Siblings& group) {
 
 constexpr std::string_view kMarkLegend = "*: wastes more in ops of its own than the modules below it do";
 
-// Whether the tree can show the mark.
+// Returns whether the tree can show the mark.
 bool marks_hotspots(const Report& report) {
   return std::ranges::count(report.analysis().wasting_themselves(), true) > 0;
 }
 
-// Of what stands for equal siblings; the number is that of the report's first.
+// Returns the legend of lines for equal siblings; its number is that of the report's first.
 std::string sibling_legend(const Report& report, const TableOptions& options) {
   if (options.expand) return "";
   const auto& groups = report.analysis().siblings();
@@ -66,7 +66,7 @@ struct Spoken {
   const Sentence* sentence;
 };
 
-// What needs least comes first; then by the sentence's own order, then as the table of figures has it.
+// Sorts by the facts that sentences need, fewest first; then by their order; then as the table of figures has them.
 template <class Row>
 std::vector<Spoken> sentences_of(Facts known) {
   std::vector<Spoken> spoken;
@@ -108,7 +108,7 @@ std::string roof_text(std::string_view name, double rate, std::string_view unit,
 std::string origin_of(const Provenance& provenance) {
   std::string origin = provenance.source.empty() ? "of unknown origin" : provenance.source;
   if (!provenance.date.empty()) origin += " " + provenance.date.substr(0, 10);
-  // A measurement's method is in the JSON; who published or gave a figure belongs beside it.
+  // The JSON has a measurement's method; a published or given figure is shown with its source.
   if (provenance.source != "measured" && !provenance.method.empty()) origin += " (" + provenance.method + ")";
   return origin;
 }
@@ -171,7 +171,7 @@ std::vector<std::string> missed_modules(const Report& report) {
   return missed;
 }
 
-// Whether it is of no use to a reader of this table.
+// Returns whether a reader of this table can do without the note.
 bool is_idle(const Note& note, const Report& report) {
   if (note.code != "roof-by-bytes-alone") return false;
   std::int64_t all = 0;
@@ -186,7 +186,7 @@ bool is_idle(const Note& note, const Report& report) {
   return without_roof < all / kNegligible;
 }
 
-// Those of one code together, warnings before what only informs.
+// Returns the notes grouped by code, warnings first.
 std::vector<std::vector<const Note*>> kinds_of_notes(const Report& report) {
   std::vector<std::vector<const Note*>> kinds;
   for (const auto& note : report.coverage().notes) {

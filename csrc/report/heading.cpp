@@ -1,4 +1,4 @@
-// What stands above every table: what was profiled, how, and what a reader must know.
+// Adds the paragraphs above every table: what was profiled, how, and what a reader must know.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -13,7 +13,7 @@
 
 namespace roofprof {
 
-// Which fields of a list are written: those that any row knows. So every row of a report has the same keys.
+// Selects the fields that any row knows. So every row of a report has the same keys.
 class KnownFields {
  public:
   template <class Row, class Member>

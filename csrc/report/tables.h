@@ -19,7 +19,7 @@ Document part_of_report(const Report& report, std::string_view part, const Table
 // The names of the columns that a table shows where none are chosen, beside those that name the line.
 std::vector<std::string> default_columns_of(const Report& report, std::string_view by);
 
-// ---- what they are made of
+// ---- the parts of these documents
 
 // Rows shown where nothing else was asked for.
 inline constexpr std::size_t kReadableRows = 60;
@@ -34,22 +34,22 @@ inline TableKind kind_of(std::string_view by) {
   return by == "kernel" ? TableKind::kernels : TableKind::groups;
 }
 
-// Whether equal siblings are one line. In a flat list each stands at its own place.
+// Returns whether equal siblings are one line. A flat list shows each at its own place.
 inline bool folds_siblings(const TableOptions& options) {
   return !options.expand && options.sort.empty() && options.by == "module";
 }
 
-// What holds for the report, as far as that kind of table shows it: a group's ops have no intervals and no regions, and
-// counters of whole modules tell nothing of ops.
+// Returns the facts that hold for the report, as far as that kind of table shows them: a group's ops have no intervals
+// and no regions, and counters of whole modules tell nothing of ops.
 Facts facts_of(const Report& report, TableKind kind);
 
 // These add what stands above and below every table; nothing where there is nothing to say.
 void add_heading(Document& document, const Report& report);
 // So many modules and ops that waste most time.
 void add_hotspots(Document& document, const Report& report, const TableOptions& options);
-// What to do about them, a sentence for each rule that holds.
+// Adds advice on them, a sentence for each rule that holds.
 void add_advice(Document& document, const Report& report);
-// How the times of equal siblings scatter, and which of them stands out.
+// Adds how the times of equal siblings scatter, and which of them stands out.
 void add_siblings(Document& document, const Report& report);
 void add_legend(Document& document, const Report& report, const TableOptions& options);
 void add_roofs(Document& document, const Report& report);

@@ -533,7 +533,7 @@ constexpr std::array<AdviceRule, 19> kRules = {{
      false},
     {"optimizer-op-by-op", optimizer_op_by_op, say_optimizer_op_by_op, "this report's ops of (optimizer)", 0.05, true,
      "the optimizer", false},
-    // In calls on a host, a tenth of the time between ops is usual.
+    // A call on a host usually spends a tenth of its time between ops.
     {"outside-ops", outside_ops, say_outside_ops, "this report's time outside ops", 0.2, false, "code outside ops"},
     {"casts", casts, say_casts, "this report's casts"},
     {"attention-op-by-op", attention_op_by_op, say_attention_op_by_op, "FlashAttention, arXiv:2205.14135"},
