@@ -139,6 +139,22 @@ def test_pybind_stays_in_python():
     assert not users
 
 
+def test_profiles_are_made_by_the_join_alone():
+    """Of a run, live or imported; others are read from files, made of profiles (predicted, merged, folded) or empty."""
+    made = re.compile(r"\bProfileData \w+;|make_shared<ProfileData>\(\)")
+    assert {name(path) for path in SOURCES if made.search(path.read_text())} == {
+        "csrc/join/join.cpp",
+        "csrc/report/from_json.cpp",
+        "csrc/analysis/predict/prediction.cpp",
+        "csrc/analysis/ranks/rank_merger.cpp",
+        "csrc/python/report/bind_report.cpp",
+    }
+    assert {name(path) for path in SOURCES if "join/join.h" in includes(path) and room_of(path) != "join"} == {
+        "csrc/run/observed_run.cpp",
+        "csrc/kineto/importer/import_trace.cpp",
+    }
+
+
 def test_the_costly_header_is_included_twice_at_most():
     # 18 CPU seconds each.
     users = [name(path) for path in SOURCES if "torch/extension.h" in includes(path)]
