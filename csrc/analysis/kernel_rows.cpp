@@ -1,8 +1,13 @@
 #include "analysis/kernel_rows.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
 #include "analysis/derivations.h"
 #include "analysis/kernel_arch.h"
 #include "analysis/measured.h"
+#include "analysis/roofline.h"
 #include "analysis/within.h"
 
 namespace roofprof {
@@ -67,6 +72,48 @@ void add_measured(const Measured& measured, KernelRow& row) {
   row.l1_intensity = intensity(row.l1_bytes);
 }
 
+// The longest of the times that each of its resources needs for what was counted: its operations, all types of them one
+// after the other, at their peaks, and the bytes of each level of memory at its bandwidth. `operations`: empty where
+// they are not known.
+void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations, const Ceilings& ceilings,
+              KernelRow& row) {
+  const auto* dram = ceilings.memory_level("DRAM");
+  if (!operations || !row.dram_bytes || dram == nullptr || !(dram->bytes_per_second > 0) || row.total_ns <= 0) return;
+  std::array<double, kDTypeCount> seconds{};
+  double longest = 0;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if ((*operations)[i] <= 0) continue;
+    const auto* peak = ceilings.compute_for(static_cast<DType>(i));
+    if (peak == nullptr) return;
+    seconds[i] = (*operations)[i] / peak->operations_per_second;
+    longest += seconds[i];
+  }
+  const auto leading = static_cast<DType>(std::ranges::max_element(seconds) - seconds.begin());
+  Bound bound = longest > 0 ? Bound{BoundKind::compute, std::string(name_of(leading))} : Bound{};
+  const auto hold = [&](const MemoryCeiling* level, std::optional<std::int64_t> bytes) {
+    if (level == nullptr || !bytes || !(level->bytes_per_second > 0)) return;
+    const double needed = static_cast<double>(*bytes) / level->bytes_per_second;
+    if (needed <= longest) return;
+    longest = needed;
+    bound = {BoundKind::memory, level->level};
+  };
+  hold(dram, row.dram_bytes);
+  hold(ceilings.memory_level("L2"), row.l2_bytes);
+  constexpr double kNanoseconds = 1e9;
+  const double ns = longest * kNanoseconds;
+  row.lower_bound_time_ns = ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
+  row.percent_of_roof = 100 * ns / static_cast<double>(row.total_ns);
+  row.bound = *row.percent_of_roof < kRoofBounds ? Bound{BoundKind::latency, ""} : bound;
+}
+
+std::array<double, kDTypeCount> operations_of(const Work& work) {
+  std::array<double, kDTypeCount> operations{};
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if (needs_roof(work, static_cast<DType>(i))) operations[i] = static_cast<double>(work.operations[i]);
+  }
+  return operations;
+}
+
 }  // namespace
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
@@ -82,11 +129,16 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     copy_facts(kernel, data, row);
     if (all_ns > 0) row.percent_of_time = 100.0 * static_cast<double>(kernel.total_ns) / static_cast<double>(all_ns);
     if (kernel.kind != KernelKind::kernel) continue;
+    auto operations = reader.operations(kernel);
     if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
       const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
-      if (op.costed) row.flops = op.work.flops();
+      if (op.costed) {
+        row.flops = op.work.flops();
+        if (!operations) operations = operations_of(op.work);
+      }
     }
     add_measured(reader.read(kernel), row);
+    add_roof(operations, data.ceilings, row);
   }
   return rows;
 }

@@ -35,6 +35,7 @@ CounterReader::CounterReader(const std::vector<CounterSource>& sources) {
   for (const auto& source : sources) {
     const bool given = source.missing.empty();
     given_[static_cast<std::size_t>(source.counter)] = given;
+    if (source.counter == Counter::tensor_int8_ops) int_ops_lack_ = !given && !source.metrics.empty();
     if (!counts_flops(source.counter)) continue;
     all_flops_ = all_flops_ || given;
     // A chip that has no such counter has no such operation.
@@ -67,6 +68,48 @@ Measured CounterReader::read(const CounterValues& values) const {
     measured.executed_flops = rounded(flops);
   }
   return measured;
+}
+
+namespace {
+
+// The type whose peak holds what the counter counts; other: it counts no operations.
+DType dtype_of(Counter counter) {
+  switch (counter) {
+    case Counter::fp16_flops:
+    case Counter::tensor_fp16_flops:
+      return DType::fp16;
+    case Counter::fp32_flops:
+      return DType::fp32;
+    case Counter::fp64_flops:
+    case Counter::tensor_fp64_flops:
+      return DType::fp64;
+    case Counter::tensor_bf16_flops:
+      return DType::bf16;
+    case Counter::tensor_tf32_flops:
+      return DType::tf32;
+    case Counter::tensor_fp8_flops:
+      return DType::fp8;
+    case Counter::tensor_fp4_flops:
+      return DType::fp4;
+    case Counter::tensor_int8_ops:
+      return DType::int8;
+    default:
+      return DType::other;
+  }
+}
+
+}  // namespace
+
+std::optional<std::array<double, kDTypeCount>> CounterReader::operations(const KernelBucket& kernel) const {
+  if (!read(kernel).executed_flops || kernel.kind != KernelKind::kernel || int_ops_lack_) return std::nullopt;
+  std::array<double, kDTypeCount> operations{};
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    const auto dtype = dtype_of(static_cast<Counter>(i));
+    if (!given_[i] || dtype == DType::other) continue;
+    if (!kernel.counters[i]) return std::nullopt;
+    operations[static_cast<std::size_t>(dtype)] += *kernel.counters[i];
+  }
+  return operations;
 }
 
 Measured CounterReader::read(const KernelBucket& kernel) const {

@@ -1,6 +1,7 @@
 #pragma once
 // What hardware counters say in the figures of a report: bytes at each level, executed FLOPs.
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -29,12 +30,15 @@ class CounterReader {
   Measured read(const CounterValues& values) const;
   // Of all launches of a kernel; unknown where some were not counted.
   Measured read(const KernelBucket& kernel) const;
+  // What all launches of a kernel executed, by the type that it is held against; unknown where some were not counted.
+  std::optional<std::array<double, kDTypeCount>> operations(const KernelBucket& kernel) const;
 
  private:
   bool gives(Counter counter) const { return given_[static_cast<std::size_t>(counter)]; }
 
   std::array<bool, kCounterCount> given_{};
-  bool all_flops_ = false;  // of every kind of operation that the chip counts
+  bool all_flops_ = false;     // of every kind of operation that the chip counts
+  bool int_ops_lack_ = false;  // the chip counts integer operations of tensor cores, but they were not read
 };
 
 // Integer operations of tensor cores are no FLOPs.

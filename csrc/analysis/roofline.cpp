@@ -15,7 +15,6 @@ namespace roofprof {
 namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
-constexpr double kRoofBounds = 3;  // percent of the time: where the roofs explain less, none of them bounds
 
 void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
   if (part) sum = saturating_add(sum.value_or(0), *part);

@@ -14,6 +14,8 @@
 
 namespace roofprof {
 
+inline constexpr double kRoofBounds = 3;  // percent of the time: where the roofs explain less, none of them bounds
+
 // What the roofs say of some work. Additive over buckets.
 struct RoofShares {
   // Every roof that the work needs is there; without one the lower bound of the whole sum is unknown.

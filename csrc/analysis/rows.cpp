@@ -136,7 +136,8 @@ double noise_of(const std::vector<std::int64_t>& times_ns) {
 
 // When the device worked for just one region is not known.
 std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& data) {
-  return !data.part ? std::optional(busy_ns) : std::nullopt;
+  const bool one_by_one = data.device_times.empty() && !data.kernels.empty();  // as ncu runs them
+  return !data.part && !one_by_one ? std::optional(busy_ns) : std::nullopt;
 }
 
 // What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has

@@ -78,7 +78,7 @@ struct DeviceTrace {
   bool operator==(const DeviceTrace&) const = default;
 };
 
-// The quantities that hardware counters count. The metrics behind each, by chip, are data in device/cupti.
+// The quantities that hardware counters count. core/counter_metrics.h has the metrics behind each, by chip.
 enum class Counter : std::uint8_t {
   dram_read_bytes,
   dram_write_bytes,

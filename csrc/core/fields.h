@@ -353,6 +353,15 @@ inline constexpr std::tuple kKernelFields{
                  {.needs = facts::counters}),
     figure_entry("executed_flops", "executed", Unit::operations, &KernelRow::executed_flops,
                  {.needs = facts::counters}),
+    figure_entry("lower_bound_time", "lower bound", Unit::nanoseconds, &KernelRow::lower_bound_time_ns,
+                 {.aliases = {"lower_bound"}, .needs = facts::counters | facts::roofs}),
+    figure_entry(
+        "bound", "bound", Unit::bound, &KernelRow::bound,
+        {.needs = facts::counters | facts::roofs,
+         .legend = {"bound, %roof: of what was counted, the longest of FLOPs / peak, DRAM / bandwidth and L2 / "
+                    "bandwidth"}}),
+    figure_entry("percent_of_roof", "%roof", Unit::percent, &KernelRow::percent_of_roof,
+                 {.aliases = {"roof"}, .needs = facts::counters | facts::roofs}),
 };
 
 // The fields of a rank of a merged report.

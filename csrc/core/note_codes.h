@@ -126,6 +126,10 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"counters-between-threads", NoteLevel::warning,
      "Several threads were in modules at once: counters cannot tell them apart."},
     {"counter-access-not-known", NoteLevel::info, "Which counters this system allows could not be asked."},
+    {"ncu-matched", NoteLevel::info, "Which launches have the counters that ncu read, and how they were found."},
+    {"ncu-not-matched", NoteLevel::warning, "Launches of a trace that ncu did not count: they have no counters."},
+    {"ncu-lacks", NoteLevel::warning, "Rows or values of ncu's table could not be read."},
+    {"ncu-times", NoteLevel::info, "Times are those of ncu's runs, kernel by kernel."},
     {"copies-not-counted", NoteLevel::info,
      "Counters are read for kernels: bytes of copies and fills are not in them."},
 });

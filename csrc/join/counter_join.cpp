@@ -211,6 +211,10 @@ CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels
   return {std::move(kernels.buckets), notes_on(misfit, modules)};
 }
 
+std::vector<const Launch*> counted_kernels(const Launches& launches, const std::string& device) {
+  return sequence_of(launches, counted_device(device, launches)).kernels;
+}
+
 CountedModules count_modules(const CounterTrace& counters, const std::vector<LaunchOwner>& owners) {
   CountedModules counted;
   if (counters.dropped > 0) {

@@ -23,6 +23,10 @@ struct CountedKernels {
 CountedKernels count_kernels(const CounterTrace& counters, KernelBuckets kernels, const std::vector<Launches>& launches,
                              std::size_t chosen, const std::string& device, const std::vector<Module>& modules);
 
+// Returns the kernels whose ranges count_kernels expects, in order: those of the counted device. They refer to
+// `launches`.
+std::vector<const Launch*> counted_kernels(const Launches& launches, const std::string& device);
+
 struct CountedModules {
   std::vector<ModuleCounters> modules;
   std::vector<Note> notes;

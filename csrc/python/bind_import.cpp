@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "core/profile_data.h"
+#include "kineto/importer/import_ncu.h"
 #include "kineto/importer/import_trace.h"
 
 namespace py = pybind11;
@@ -122,13 +123,32 @@ void bind_import(py::module_& module) {
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
              const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
-             const std::vector<Call>& calls, const Parameters& parameters) {
-            if (model == nullptr) return import_trace(reader.finish(), roofs, steps, mean);
+             const std::vector<Call>& calls, const Parameters& parameters, const ncu::Output* counters) {
+            if (model == nullptr) return import_trace(reader.finish(), roofs, steps, mean, nullptr, counters);
             const auto called = called_model(*model, calls, parameters);
-            return import_trace(reader.finish(), roofs, steps, mean, &called);
+            return import_trace(reader.finish(), roofs, steps, mean, &called, counters);
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
-          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters());
+          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
+          py::arg("counters") = nullptr);
+
+  py::register_exception<ncu::NcuError>(module, "NcuError", PyExc_ValueError);
+  py::class_<ncu::Output>(module, "NcuOutput")
+      .def(
+          "report",
+          [](const ncu::Output& output, const std::optional<Ceilings>& roofs) { return import_ncu(output, roofs); },
+          py::arg("roofs") = py::none());
+  py::class_<ncu::OutputReader>(module, "NcuReader")
+      .def(py::init<>())
+      .def(
+          "feed",
+          [](ncu::OutputReader& reader, const py::bytes& piece) {
+            const std::string_view text = piece;
+            const py::gil_scoped_release unlocked;
+            reader.feed(text);
+          },
+          py::arg("piece"))
+      .def("finish", &ncu::OutputReader::finish);
 }
 
 }  // namespace roofprof::python

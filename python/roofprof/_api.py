@@ -9,7 +9,7 @@ from roofprof.figures import fields
 from roofprof.latency.measured import Latency
 from roofprof.latency.sweep import LatencySweep
 from roofprof.predict.sweep import predict_sweep
-from roofprof.profiling.imported import from_trace, trace_handler
+from roofprof.profiling.imported import from_ncu, from_trace, trace_handler
 from roofprof.profiling.op_costs import Work, op_cost
 from roofprof.profiling.profiler import RooflineProfiler, count, profile, time
 from roofprof.profiling.scopes import scope, work
@@ -35,6 +35,7 @@ __all__ = [
     "compare",
     "count",
     "fields",
+    "from_ncu",
     "from_trace",
     "gather",
     "merge",

@@ -304,6 +304,9 @@ class KernelRow:
     l1_intensity: Final[float | None]
     dram_bandwidth: Final[float | None]
     executed_flops: Final[int | None]
+    lower_bound_time: Final[float | None]
+    bound: Final[str]
+    percent_of_roof: Final[float | None]
 
 class Rank:
     rank: Final[int]
@@ -544,6 +547,7 @@ def events_of(report: Report) -> dict[str, Any] | None: ...
 
 # Returns a dict for each line: family ("own": the user's), op, formula, source, scalars (comma-separated), free.
 def op_costs() -> list[dict[str, Any]]: ...
+def counter_metrics() -> dict[str, list[str]]: ...
 
 # What is shown, as data: blocks that text, pages and notebooks render. Texts are printable.
 

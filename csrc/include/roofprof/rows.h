@@ -271,6 +271,11 @@ struct KernelRow {
   std::optional<double> dram_intensity;
   std::optional<double> l2_intensity;
   std::optional<double> l1_intensity;
+  // By what was counted: the longest of what its operations need at their peaks, and its bytes at DRAM's and the L2's
+  // bandwidth.
+  std::optional<std::int64_t> lower_bound_time_ns;
+  std::optional<double> percent_of_roof;  // 100 x lower bound / total
+  Bound bound;
 
   std::chrono::nanoseconds total() const { return std::chrono::nanoseconds(total_ns); }
   std::chrono::duration<double, std::nano> average() const {

@@ -7,6 +7,7 @@
 
 #include "core/note_codes.h"
 #include "join/join.h"
+#include "kineto/importer/import_ncu.h"
 #include "kineto/importer/meta_costs.h"
 #include "machine/known/published.h"
 
@@ -57,7 +58,15 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
     for (auto& run : region.wall_ns) divide.time(run);
   }
   for (auto& kernel : data.kernels) {
+    // A sum of some launches alone stays unknown, whatever their number rounds to.
+    const bool all_counted = kernel.counted == kernel.instances;
+    const auto launches = static_cast<double>(kernel.instances);
     divide.count(kernel.instances);
+    kernel.counted = all_counted ? kernel.instances : 0;
+    for (auto& value : kernel.counters) {
+      if (!all_counted) value.reset();
+      if (value) *value *= static_cast<double>(kernel.instances) / launches;
+    }
     divide.time(kernel.total_ns);
     divide.count(kernel.bytes);
   }
@@ -91,24 +100,30 @@ std::string device_name(const Environment& environment) {
 
 }  // namespace
 
-Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
-                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model) {
-  kineto::MetaCosts costs;
-  auto observed = kineto::trace_record(std::move(trace), costs, steps, model);
+void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source) {
   const auto device = device_name(observed.environment);
   if (roofs) {
     observed.ceilings = *roofs;
   } else if (auto known = device.empty() ? std::nullopt : published_for_driver_name(device)) {
     observed.ceilings = std::move(*known);
   } else {
-    const std::string what = observed.device == "cpu" ? "the trace is of a CPU, of which nobody publishes roofs"
-                             : device.empty()         ? "the trace does not name its device"
+    const std::string what = observed.device == "cpu" ? source + " is of a CPU, of which nobody publishes roofs"
+                             : device.empty()         ? source + " does not name its device"
                                                       : "no roofs are published of " + device;
     add_note(observed.notes, "no-roof",
              what +
                  ": give a card that is like it (--device), or roofs that were measured there (roofprof ceilings "
                  "--json FILE)");
   }
+}
+
+Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
+                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model,
+                    const ncu::Output* counters) {
+  kineto::MetaCosts costs;
+  auto observed = kineto::trace_record(std::move(trace), costs, steps, model);
+  give_roofs(observed, roofs, "the trace");
+  if (counters != nullptr) add_counters(observed, *counters);
   const auto count = observed.runs.steps;
   auto data = join(std::move(observed));
   if (mean && count > 0) data = mean_of_steps(std::move(data), count);

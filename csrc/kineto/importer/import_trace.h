@@ -8,6 +8,7 @@
 #include "core/profile_data.h"
 #include "kineto/trace_reader.h"
 #include "kineto/trace_record.h"
+#include "ncu/output.h"
 #include "roofprof/ceilings.h"
 #include "roofprof/report.h"
 
@@ -17,11 +18,16 @@ namespace roofprof {
 // steps did different work, counts are rounded down, and a note says so.
 ProfileData mean_of_steps(ProfileData data, std::int64_t steps);
 
+// Gives the record roofs: those given, else the published ones of the device that its environment names; where there
+// are none, a note says so. `source`: what does not name it, "the trace".
+void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source);
+
 // Makes a report of the trace. `roofs`: empty for the published ones of the device that the trace names; `steps`: empty
 // for everything that was recorded, in steps and outside; `mean`: the report is the mean of the steps, not their sum;
-// `model`: null where it is not known. Throws kineto::TraceError, one sentence.
+// `model`: null where it is not known; `counters`: what ncu read of the same program; null: nothing. Throws
+// kineto::TraceError or ncu::NcuError, one sentence.
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
                     const std::optional<kineto::StepRange>& steps = {}, bool mean = false,
-                    const kineto::CalledModel* model = nullptr);
+                    const kineto::CalledModel* model = nullptr, const ncu::Output* counters = nullptr);
 
 }  // namespace roofprof

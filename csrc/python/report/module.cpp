@@ -2,9 +2,11 @@
 
 #include <pybind11/stl.h>
 
+#include <string>
 #include <string_view>
 
 #include "analysis/permutation_test.h"
+#include "core/counter_metrics.h"
 #include "ops/registry.h"
 #include "python/report/bindings.h"
 
@@ -28,6 +30,23 @@ py::list op_costs() {
   return costs;
 }
 
+// The base names of the metrics that counters are made of, on whatever chip, by the set that they belong to.
+py::dict counter_metrics() {
+  py::dict sets;
+  for (const auto& line : metric_table()) {
+    const char* const set = line.set == MetricSet::memory ? "memory" : line.set == MetricSet::sass ? "sass" : "tensor";
+    auto names = sets.contains(set) ? sets[set].cast<py::list>() : py::list();
+    for (const auto& sum : line.alternatives) {
+      for (const auto& term : sum) {
+        const py::str name{std::string(term.metric)};
+        if (!names.contains(name)) names.append(name);
+      }
+    }
+    sets[set] = names;
+  }
+  return sets;
+}
+
 }  // namespace
 }  // namespace roofprof::python
 
@@ -42,4 +61,5 @@ PYBIND11_MODULE(_report, module) {
   python::bind_prediction(module);
   module.def("adjusted_p_values", &adjusted_p_values, py::arg("before"), py::arg("after"), py::arg("step_ns"));
   module.def("op_costs", &python::op_costs);
+  module.def("counter_metrics", &python::counter_metrics);
 }

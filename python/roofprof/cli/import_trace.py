@@ -1,8 +1,9 @@
-"""``roofprof import``: a trace of torch.profiler as a report."""
+"""``roofprof import``: a trace of torch.profiler as a report, and what Nsight Compute counted."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from roofprof.cli.shared import (
@@ -20,14 +21,66 @@ _DESCRIPTION = """\
 Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
 Record with record_shapes=True and with_stack=True, and export with prof.export_chrome_trace("trace.json.gz");
 docs/import.md says what each option of the profiler gives.
+
+--ncu adds what Nsight Compute counted in another run of the same program: the bytes that really moved, and the
+operations that were executed; without a trace it shows the kernels alone. docs/ncu.md says how kernels are matched.
 """
+_NCU = """\
+ncu reads what is needed, and nothing else, with
+  ncu --csv --page raw --print-units base --cache-control none --clock-control none \\
+    --log-file metrics.csv --metrics '{all}' \\
+    python train.py
+
+Bytes alone take one pass, in which no kernel has to be repeated:
+  --metrics '{memory}'
+"""
+
+# What ncu's table tells of a kernel.
+_OF_KERNELS = "percent_of_time,total,instances,flops,dram_bytes,l2_bytes,l1_bytes,dram_intensity,bound,percent_of_roof"
+
+
+def _metrics(*sets: str) -> str:
+    """Return ncu's expression for the metrics of these sets; those that a chip does not have match nothing."""
+    from roofprof import _report
+
+    names = _report.counter_metrics()
+    return rf"regex:^({'|'.join(_alternatives(names[of_set]) for of_set in sets)})\.sum$"
+
+
+def _alternatives(names: list[str]) -> str:
+    """Return an expression that matches these names alone, without what all begin and end with written out."""
+    begin = os.path.commonprefix(names)  # noqa: RUF071
+    end = os.path.commonprefix([name[len(begin) :][::-1] for name in names])[::-1]  # noqa: RUF071
+    if not begin:
+        return "|".join(names)
+    return f"{begin}({'|'.join(name[len(begin) : len(name) - len(end)] for name in names)}){end}"
+
+
+class _Help(argparse.Action):
+    """Prints the help with ncu's command: only here the names of metrics are needed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        ncu = _NCU.format(all=_metrics("memory", "sass", "tensor"), memory=_metrics("memory"))
+        parser.description = f"{_DESCRIPTION}\n{ncu}"
+        parser.print_help()
+        parser.exit()
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command's options."""
-    parser = commands.add_parser("import", help="make a report of a trace of torch.profiler", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "import", help="make a report of a trace of torch.profiler", description=_DESCRIPTION, add_help=False
+    )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
     parser.set_defaults(command=run)
-    parser.add_argument("trace", type=Path, help="a file that export_chrome_trace wrote, .json or .json.gz")
+    parser.add_argument("trace", type=Path, nargs="?", help="a file that export_chrome_trace wrote, .json or .json.gz")
+    parser.add_argument(
+        "--ncu",
+        type=Path,
+        metavar="FILE.csv",
+        help="what `ncu --csv` printed of the same program, .csv or .csv.gz: kernels get the bytes and operations that "
+        "it counted",
+    )
     parser.add_argument(
         "--device",
         metavar="CARD|FILE.json",
@@ -51,17 +104,27 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--dtype", help="for --model: dtype of its parameters and of --input's tensors")
     add_json_output(parser)
     add_output_options(parser)
+    parser.set_defaults(by=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, and print and write its report."""
     take_json_output(arguments)
+    if arguments.trace is None and arguments.ncu is None:
+        raise CommandError("give the trace to read, or what ncu counted (--ncu FILE.csv), or both")
+    if arguments.trace is None and (arguments.model or arguments.steps):
+        raise CommandError("--model and --steps are for a trace: give it too, as ncu's table has neither")
+    arguments.by = arguments.by or ("module" if arguments.trace else "kernel")
+    if arguments.trace is None and arguments.by == "kernel":
+        arguments.columns = arguments.columns or _OF_KERNELS
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
-    check_output(arguments, [arguments.trace, arguments.device, *of_model])
-    from roofprof.profiling.imported import from_trace
+    check_output(arguments, [arguments.trace, arguments.ncu, arguments.device, *of_model])
+    from roofprof.profiling.imported import from_ncu, from_trace
 
+    if arguments.trace is None:
+        return output(from_ncu(arguments.ncu, arguments.device), arguments)
     model = inputs = None
     if arguments.model:
         from roofprof.cli.profiling import inputs_of, model_of
@@ -70,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = inputs_of(on_meta)
         model = model_of(on_meta)
     try:
-        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps, arguments.ncu)
     except (ValueError, OSError):
         raise
     except Exception as error:

@@ -87,6 +87,8 @@ EXAMPLES = {
         "roofprof import trace.json.gz -o r.json",
         "roofprof import trace.json.gz --device 'H100 SXM' --by kernel --limit 20",
         "roofprof import trace.json --steps 3-5 --model torchvision.models:resnet18 --input 32x3x224x224",
+        "roofprof import trace.json.gz --ncu metrics.csv",
+        "roofprof import --ncu metrics.csv --device 'H100 SXM'",
     ),
     "compare": (
         "roofprof compare before.json after.json",

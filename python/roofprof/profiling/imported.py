@@ -91,6 +91,7 @@ def from_trace(
     inputs: Any = None,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
     steps: str | tuple[int, int] | None = None,
+    ncu: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
 
@@ -103,15 +104,35 @@ def from_trace(
     published roofs of the device that the trace names.
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
     everything that was recorded, in steps and outside.
+    ncu: what Nsight Compute printed (``ncu --csv``, also packed by gzip) in another run of the same program: kernels
+    get the bytes and operations that it counted. docs/ncu.md says how they are matched.
     Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
     roofs = _roofs(device)
     called = None if model is None else calls_of(model, inputs)
+    counters = None if ncu is None else _counted(Path(ncu))
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called))
-    return _read(Path(trace), roofs, chosen, mean, called)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, counters))
+    return _read(Path(trace), roofs, chosen, mean, called, counters)
+
+
+def from_ncu(path: str | os.PathLike[str], device: str | os.PathLike[str] | _C.Ceilings | None = None) -> Report:
+    """Return the report of the kernels that Nsight Compute ran: their times, counted bytes and operations, and roofs.
+
+    path: what ``ncu --csv`` printed, also packed by gzip; ``roofprof import --help`` shows the command. Without a trace
+    of the program, nothing is known of its operators and modules: ``report.kernels`` has what there is.
+    device: the device whose roofs limit the kernels, as :func:`from_trace` takes it.
+    Raises ValueError, one sentence, if it is not such a text, and OSError for a file that cannot be read.
+    """
+    file = Path(path)
+    roofs = _roofs(device)
+    counters = _counted(file)
+    try:
+        return Report(counters.report(roofs))
+    except _C.NcuError as error:
+        raise ValueError(f"{file}: {error}") from None
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -176,17 +197,34 @@ def _read(
     steps: tuple[int, int] | None,
     mean: bool,
     called: ModelCalls | None,
+    counters: _C.NcuOutput | None,
 ) -> Report:
     reader = _C.TraceReader()
-    try:
-        with Progress(text=f"reading {path.name}") as progress, _opened(path) as file:
+    with _refusing(path), Progress(text=f"reading {path.name}") as progress:
+        with _opened(path, "the file that export_chrome_trace wrote") as file:
             while piece := file.read(_PIECE):
                 reader.feed(piece)
-            progress.say(f"costing the operators of {path.name}")
-            if called is None:
-                return Report(reader.report(roofs, steps, mean))
-            return Report(reader.report(roofs, steps, mean, called.report._compiled, called.calls, called.parameters))
-    except _C.TraceError as error:
+        progress.say(f"costing the operators of {path.name}")
+        if called is None:
+            return Report(reader.report(roofs, steps, mean, counters=counters))
+        known = called.report._compiled, called.calls, called.parameters
+        return Report(reader.report(roofs, steps, mean, *known, counters=counters))
+
+
+def _counted(path: Path) -> _C.NcuOutput:
+    reader = _C.NcuReader()
+    with _refusing(path), _opened(path, "what ncu --csv printed") as file:
+        while piece := file.read(_PIECE):
+            reader.feed(piece)
+        return reader.finish()
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Raise what reading a file raises as a sentence that names it."""
+    try:
+        yield
+    except (_C.TraceError, _C.NcuError) as error:
         raise ValueError(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
@@ -196,14 +234,14 @@ def _read(
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path, wanted: str) -> Iterator[IO[bytes]]:
     """Yield the file's text, unpacked if its first bytes are gzip's."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
         kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or a device"
-        raise ValueError(f"{path}: it is {kind}; give the file that export_chrome_trace wrote")
+        raise ValueError(f"{path}: it is {kind}; give {wanted}")
     with open(handle, "rb") as file:  # noqa: PTH123
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         yield gzip.GzipFile(fileobj=file, mode="rb") if packed else file  # type: ignore[misc]

@@ -1,0 +1,453 @@
+"""What Nsight Compute counted, joined with a trace of the same program or alone: both are made here.
+
+The program is a step of an elementwise kernel, a product and a reduction; every figure of theirs is stated below.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+
+import pytest
+
+import roofprof
+from roofprof.cli import main
+
+US = 1_000_000  # where the trace begins, in microseconds
+
+# Names as a trace has them and as ncu prints them.
+CLAMP = "launch_clamp_scalar(at::TensorIteratorBase{}&)::"
+RELU = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
+    + CLAMP.format("")
+    + "{lambda()#1}::operator()() const::{lambda(float)#2}, std::array<char*, 2ul> >(int, float)",
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::<unnamed>::"
+    + CLAMP.format(" ")
+    + "[lambda() (instance 1)]::operator ()() const::[lambda(float) (instance 2)], "
+    + "std::array<char *, (unsigned long)2>>(int, T2, T3)",
+)
+GEMM = ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn")
+OF_SUM = "at::native::ReduceOp<float, float, unsigned int, float, {}>"
+SUM = (
+    f"void at::native::reduce_kernel<512, 1, {OF_SUM.format('4')} >(T3)",
+    f"void at::native::reduce_kernel<(int)512, (int)1, {OF_SUM.format('(int)4')}>(T3)",
+)
+N = 1024
+STEP = [
+    # op, inputs, names, grid, block, us, DRAM read, DRAM written, L2, L1, ffma, fadd, fmul
+    ("aten::relu", [[N, N]], RELU, (N, 1, 1), (256, 1, 1), 10, 4 * N * N, 0, 9 * N * N, 8 * N * N, 0, 0, 0),
+    (
+        "aten::mm",
+        [[N, N], [N, N]],
+        GEMM,
+        (8, 16, 1),
+        (128, 1, 1),
+        200,
+        8 * N * N,
+        4 * N * N,
+        10**8,
+        10**8,
+        N**3,
+        7,
+        N * N,
+    ),
+    ("aten::sum", [[N, N]], SUM, (64, 1, 1), (32, 16, 1), 20, 4 * N * N, 32, 4 * N * N, 4 * N * N, 0, N * N, 0),
+]
+FLOPS = [2 * ffma + fadd + fmul for *_, ffma, fadd, fmul in STEP]
+DRAM = [line[6] + line[7] for line in STEP]
+
+
+def trace(path, lines, steps=1):
+    events = []
+
+    def event(category, name, begin, length, **args):
+        events.append(
+            {
+                "ph": "X",
+                "cat": category,
+                "name": name,
+                "pid": 7,
+                "tid": 1,
+                "ts": US + begin,
+                "dur": length,
+                "args": args,
+            }
+        )
+
+    at = 0
+    correlation = 0
+    for step in range(steps):
+        first = at
+        for op, dims, names, grid, block, us, *_ in lines:
+            correlation += 1
+            types = ["float"] * len(dims)
+            event("cpu_op", op, at, 5, **{"Input Dims": dims, "Input type": types, "Concrete Inputs": [""] * len(dims)})
+            event("cuda_runtime", "cudaLaunchKernel", at + 1, 1, correlation=correlation)
+            device = {"device": 0, "stream": 7, "grid": list(grid), "block": list(block), "correlation": correlation}
+            event("kernel", names[0], at + 10, us, **device)
+            at += us + 20
+        event("user_annotation", f"ProfilerStep#{step}", first, at - first - 1)
+    document = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}],
+        "traceEvents": events,
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+FIXED = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size"]
+SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+TENSOR = ["fp16_dst_fp16", "fp16_dst_fp32", "bf16_dst_fp32", "tf32_dst_fp32", "int8", "fp64"]
+METRICS = [
+    "dram__bytes.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_bytes.sum",
+    "l1tex__t_bytes.sum",
+    "gpu__time_duration.sum",
+    *(SASS.format(kind + what) for kind in "fhd" for what in ("add", "mul", "fma")),
+    *(f"sm__ops_path_tensor_src_{types}.sum" for types in TENSOR),
+]
+
+
+def values(line):
+    *_, us, read, written, l2, l1, ffma, fadd, fmul = line
+    known = dict.fromkeys(METRICS, 0)
+    known |= {"dram__bytes.sum": read + written, "dram__bytes_read.sum": read, "dram__bytes_write.sum": written}
+    known |= {"lts__t_bytes.sum": l2, "l1tex__t_bytes.sum": l1, "gpu__time_duration.sum": 1500 * us}
+    return known | {SASS.format("ffma"): ffma, SASS.format("fadd"): fadd, SASS.format("fmul"): fmul}
+
+
+def unit(metric):
+    return "byte" if "bytes" in metric else "ns" if "duration" in metric else "inst" if "sass" in metric else ""
+
+
+def fixed(index, line, form):
+    def sizes(of):
+        return f"({of[0]}, {of[1]}, {of[2]})"
+
+    return [index, 4711, "python3.11", "127.0.0.1", form(line[2]), 1, 7, sizes(line[4]), sizes(line[3]), 0, "8.0"]
+
+
+def grouped(value):
+    return f"{value:,}"
+
+
+MESSAGES = '==PROF== Connected to process 4711\nstep 0, "loss", 0.5\n==PROF== Profiling "x": 0%....100% - 3 passes\n'
+
+
+def as_text(rows):
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    return MESSAGES + text.getvalue()
+
+
+def raw(lines, form=lambda names: names[1], metrics=METRICS):
+    """A row a kernel, as --page raw prints it."""
+    header = [*FIXED, "Device", "CC", *metrics]
+    rows = [header, [""] * 11 + [unit(metric) for metric in metrics]]
+    for index, line in enumerate(lines):
+        known = values(line)
+        rows.append([*fixed(index, line, form), *(grouped(known[metric]) for metric in metrics)])
+    return as_text(rows)
+
+
+def details(lines, form=lambda names: names[1], metrics=METRICS):
+    """A row a metric, as --page details prints it, with rules between them."""
+    rows = [[*FIXED, "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name"]]
+    for index, line in enumerate(lines):
+        head = fixed(index, line, form)
+        known = values(line)
+        rows += [
+            [*head, "Command line profiler metrics", metric, unit(metric), grouped(known[metric])] for metric in metrics
+        ]
+        rows.append([*head, "Occupancy", "", "", "", "a rule, with a comma"])
+    return as_text(rows)
+
+
+@pytest.fixture(name="write")
+def _write(tmp_path):
+    def write(text, name="metrics.csv"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+def notes(report, code):
+    return [note.text for note in report.coverage.notes if note.code == code]
+
+
+def by_name(report):
+    return {kernel.name: kernel for kernel in report.kernels}
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "metrics.csv.gz"])
+@pytest.mark.parametrize("layout", [raw, details])
+def test_joined(tmp_path, write, layout, name):
+    """Bytes and operations of each operator and of the whole are those that ncu counted; times are the trace's."""
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(layout(STEP), name))
+    for line, flops, dram in zip(STEP, FLOPS, DRAM, strict=True):
+        row = report.by_operator()[line[0]]
+        kernel = by_name(report)[line[2][0]]
+        assert (row.dram_bytes, row.executed_flops, row.l2_bytes, row.l1_bytes) == (dram, flops, line[8], line[9])
+        assert (kernel.dram_bytes, kernel.executed_flops) == (dram, flops)
+        assert kernel.total == pytest.approx(line[5] * 1e-6)
+        assert kernel.dram_bandwidth == pytest.approx(dram / (line[5] * 1e-6))
+        assert row.dram_bytes_ratio == pytest.approx(dram / row.bytes)
+    assert report.total.dram_bytes == sum(DRAM)
+    assert report.total.executed_flops == sum(FLOPS)
+    (text,) = notes(report, "ncu-matched")
+    assert "3 launches of the trace have the counters of 3 of the 3 launches that ncu counted" in text
+    assert "grid, block and order" in text
+    assert not notes(report, "ncu-not-matched")
+    assert roofprof.Report.from_dict(report.to_dict()).total.executed_flops == sum(FLOPS)
+
+
+def test_both_layouts_give_one_report(tmp_path, write):
+    path = trace(tmp_path / "t.json", STEP)
+    first, second = (roofprof.from_trace(path, ncu=write(layout(STEP))) for layout in (raw, details))
+    assert first.to_dict() == second.to_dict()
+    first, second = (roofprof.from_ncu(write(layout(STEP)), "A100 SXM 80GB") for layout in (raw, details))
+    assert first.to_dict() == second.to_dict()
+
+
+def test_the_roofline_of_kernels(write):
+    """Without a trace: the longest of operations / peak, DRAM bytes / bandwidth and L2 bytes / bandwidth."""
+    report = roofprof.from_ncu(write(raw(STEP)), "A100 SXM 80GB")
+    roofs = report.ceilings
+    peak = next(roof.operations_per_second for roof in roofs.compute if roof.dtype == "fp32")
+    memory = {roof.level: roof.bytes_per_second for roof in roofs.memory}
+    kernels = by_name(report)
+    for line, flops, dram in zip(STEP, FLOPS, DRAM, strict=True):
+        kernel = kernels[line[2][1]]
+        assert (kernel.dram_bytes, kernel.executed_flops, kernel.flops) == (dram, flops, flops)
+        seconds = 1.5e-6 * line[5]
+        assert kernel.total == pytest.approx(seconds)
+        needed = {
+            "compute fp32": flops / peak,
+            "memory DRAM": dram / memory["DRAM"],
+            "memory L2": line[8] / memory["L2"],
+        }
+        bound = max(needed, key=lambda roof: needed[roof])
+        assert kernel.lower_bound_time == pytest.approx(needed[bound], abs=1e-9)
+        assert kernel.percent_of_roof == pytest.approx(100 * needed[bound] / seconds)
+        assert kernel.bound == bound
+    assert report.total.time == pytest.approx(1.5e-6 * sum(line[5] for line in STEP))
+    assert report.total.dram_bytes == sum(DRAM)
+    assert report.total.busy is None
+    assert report.total.utilization is None
+    assert len(notes(report, "ncu-times")) == 1
+
+
+def test_units(write):
+    """Older and newer names, with prefixes: the note says that ncu rounded."""
+    plain = roofprof.from_ncu(write(raw(STEP))).kernels
+    text = raw(STEP)
+    for kilo in ("Kbyte", "KB"):
+        scaled = text.replace('"byte"', f'"{kilo}"').replace('"ns"', '"us"')
+        report = roofprof.from_ncu(write(scaled))
+        for kernel, other in zip(report.kernels, plain, strict=True):
+            assert kernel.dram_bytes == 1000 * other.dram_bytes
+            assert kernel.total == pytest.approx(1000 * other.total)
+            assert kernel.executed_flops == other.executed_flops
+        assert "--print-units base" in notes(report, "ncu-times")[0]
+    report = roofprof.from_ncu(write(text.replace('"byte"', '"furlong"')))
+    assert {kernel.dram_bytes for kernel in report.kernels} == {None}
+    assert "dram__bytes.sum" in notes(report, "ncu-lacks")[0]
+
+
+def test_names_of_functions_alone(tmp_path, write):
+    """As --print-kernel-base function leaves them: the note says that they were compared loosely."""
+    short = {RELU: "vectorized_elementwise_kernel", GEMM: GEMM[1], SUM: "reduce_kernel"}
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw(STEP, short.__getitem__)))
+    assert report.total.dram_bytes == sum(DRAM)
+    (text,) = notes(report, "ncu-matched")
+    assert "by the name of the function alone" in text
+    assert "reduce_kernel" in text
+
+
+def test_whole_program_against_one_step(tmp_path, write):
+    """What ncu counted before and after the trace is not used; other sizes are other launches."""
+    start = [("", [], RELU, (7, 1, 1), (256, 1, 1), 3, 1, 1, 1, 1, 0, 0, 0)] * 4
+    other = [(*line[:6], *(1 + 2 * count for count in line[6:])) for line in STEP[:2]]
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw([*start, *other, *start, *STEP])))
+    assert report.total.dram_bytes == sum(DRAM)
+    assert "3 of the 13 launches that ncu counted" in notes(report, "ncu-matched")[0]
+
+
+def test_one_step_against_several(tmp_path, write):
+    """Further steps get the counters of the one that ncu counted, and so does their mean."""
+    path = trace(tmp_path / "t.json", STEP, steps=3)
+    report = roofprof.from_trace(path, ncu=write(raw(STEP)))
+    assert report.total.dram_bytes == 3 * sum(DRAM)
+    assert "6 of them, in further steps" in notes(report, "ncu-matched")[0]
+    mean = roofprof.from_trace(path, steps="mean", ncu=write(raw(STEP)))
+    assert mean.total.dram_bytes == sum(DRAM)
+    assert mean.total.executed_flops == sum(FLOPS)
+
+
+def test_what_does_not_match_is_said(tmp_path, write):
+    """A part is never shown as the whole: the rows that lack it have no figure, the others have theirs."""
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw([STEP[0], STEP[2]])))
+    operators = report.by_operator()
+    assert operators["aten::mm"].dram_bytes is None
+    assert operators["aten::relu"].dram_bytes == DRAM[0]
+    assert report.total.dram_bytes is None
+    (text,) = notes(report, "ncu-not-matched")
+    assert "1 of the trace's 3 launches of kernels, 87% of their time" in text
+    assert GEMM[0] in text
+    assert len(notes(report, "counters-mismatched")) == 1
+
+
+def test_executed_flops_need_all_counters(tmp_path, write):
+    """Without those of tensor cores nothing says how many were executed; the note names what lacks, and bytes stand."""
+    sass = [metric for metric in METRICS if "tensor" not in metric]
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw(STEP, metrics=sass)))
+    assert report.total.executed_flops is None
+    assert report.total.dram_bytes == sum(DRAM)
+    assert any("tensor_bf16_flops" in text for text in notes(report, "counter-not-measured"))
+    no_bytes = [metric for metric in METRICS if "bytes" not in metric]
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw(STEP, metrics=no_bytes)))
+    assert (report.total.executed_flops, report.total.dram_bytes) == (sum(FLOPS), None)
+    memory = [metric for metric in METRICS if "__t_bytes" in metric or "dram" in metric]
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw(STEP, metrics=memory)))
+    assert (report.total.executed_flops, report.total.dram_bytes) == (None, sum(DRAM))
+    assert not notes(report, "counter-not-measured")  # nobody asked for more
+
+
+def test_tensor_instructions_are_not_translated(write):
+    """Only where none ran are the operations known."""
+    metrics = [metric for metric in METRICS if "tensor" not in metric]
+    text = raw(STEP, metrics=metrics)
+    before, rows = text.split('"ID"', 1)
+    lines = ('"ID"' + rows).splitlines()
+    added = ['"sm__inst_executed_pipe_tensor.sum"', '"inst"', '"0"', '"1,000"', '"0"']
+    table = "\n".join(f"{line},{more}" for line, more in zip(lines, added, strict=True))
+    report = roofprof.from_ncu(write(before + table))
+    kernels = by_name(report)
+    assert [kernels[line[2][1]].executed_flops for line in STEP] == [FLOPS[0], None, FLOPS[2]]
+    assert any("1 launch that ncu counted" in note for note in notes(report, "counter-not-measured"))
+
+
+def test_time_by_cycles(write):
+    """Where only cycles and the clock were asked for."""
+    metrics = [metric for metric in METRICS if "duration" not in metric]
+    text = raw(STEP, metrics=metrics)
+    before, rows = text.split('"ID"', 1)
+    head, units, *lines = ('"ID"' + rows).splitlines()
+    table = [
+        f'{head},"sm__cycles_elapsed.avg","sm__cycles_elapsed.avg.per_second"',
+        f'{units},"cycle","cycle/nsecond"',
+        *(f'{line},"14,100","1.41"' for line in lines),
+    ]
+    report = roofprof.from_ncu(write(before + "\n".join(table)))
+    assert all(math.isclose(kernel.total, 1e-5) for kernel in report.kernels)
+
+
+# ---- as a user meets it
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def call(*words):
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as end:
+            code = end.code
+        text = capsys.readouterr()
+        return code, text.out, text.err
+
+    return call
+
+
+def test_the_command(run, tmp_path, write):
+    trace(tmp_path / "t.json", STEP)
+    write(raw(STEP))
+    code, out, err = run("import", "t.json", "--ncu", "metrics.csv", "--by", "op", "-o", "r.json")
+    assert (code, err.splitlines()[0]) == (0, "roofprof: written to r.json")
+    assert "aten::mm" in out
+    assert roofprof.Report.from_json("r.json").total.dram_bytes == sum(DRAM)
+    code, out, _ = run("import", "--ncu", "metrics.csv", "--device", "A100 SXM 80GB")
+    assert code == 0
+    header = out.splitlines()[0]
+    assert "cuda:0" in header
+    assert "Nsight Compute" in out
+    line = next(line for line in out.splitlines() if "ampere_sgemm" in line)
+    assert "compute fp32" in line
+
+
+def test_the_help_has_the_command_for_ncu(run):
+    """Its expression matches each metric of the table with its suffix, on any chip, and none of their parts."""
+    import re
+
+    from roofprof import _report
+
+    code, out, _ = run("import", "--help")
+    assert code == 0
+    both, memory = re.findall(r"--metrics 'regex:(.*)'", out)
+    sets = _report.counter_metrics()
+    for metric in sets["memory"]:
+        assert re.search(memory, f"{metric}.sum")
+    for metric in (*sets["memory"], *sets["sass"], *sets["tensor"]):
+        assert re.search(both, f"{metric}.sum")
+        assert not re.search(both, f"{metric}.sum.per_second")
+        assert not re.search(both, f"{metric}_sparsity_on.sum")
+    assert not re.search(memory, f"{sets['sass'][0]}.sum")
+    assert "," not in both
+
+
+BAD = {
+    "it is empty": "",
+    "it is a report of Nsight Compute": "NVR\0\1\2",
+    "UTF-16": "\ufeff",
+    "it is JSON": '{"traceEvents": []}',
+    "ncu says 'No kernels were profiled.'": "==PROF== Connected\n==WARNING== No kernels were profiled.\n",
+    "--print-summary": '"Kernel Name","Metric Name","Metric Unit","Minimum","Maximum"\n"k","a","b","1","2"\n',
+    "no row of units": '"ID","Kernel Name","dram__bytes.sum"\n"0","k","1"\n',
+    "its table has no kernels": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n',
+    "none of the metrics": '"ID","Kernel Name","sm__x.sum"\n"","","byte"\n"0","k","1"\n',
+    "LC_ALL=C": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n"0","k","1.234,5"\n',
+    "gpu__time_duration.sum": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n"0","k","1,234"\n',
+    "no table of kernels": "hello\n",
+}
+
+
+@pytest.mark.parametrize("reason", BAD)
+def test_what_is_refused(run, tmp_path, reason):
+    text = BAD[reason]
+    (tmp_path / "m.csv").write_bytes(text.encode("utf-16-le" if reason == "UTF-16" else "utf-8"))
+    code, out, err = run("import", "--ncu", "m.csv")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert reason in err
+    assert "m.csv" in err
+
+
+def test_wrong_arguments(run, tmp_path, write):
+    write(raw(STEP))
+    assert "give the trace" in run("import")[2]
+    assert "--steps" in run("import", "--ncu", "metrics.csv", "--steps", "1")[2]
+    code, _, err = run("import", "--ncu", "absent.csv")
+    assert code == 2
+    assert "absent.csv" in err
+    code, _, err = run("import", "metrics.csv")
+    assert code == 2
+    (tmp_path / "cpu.json").write_text(
+        json.dumps(
+            {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::relu", "ts": 1, "dur": 1, "tid": 1, "pid": 1}]}
+        )
+    )
+    code, _, err = run("import", "cpu.json", "--ncu", "metrics.csv")
+    assert code == 2
+    assert "no kernels" in err
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(raw(STEP).encode())[:-20])
+    assert "cut off or damaged" in run("import", "--ncu", "cut.csv.gz")[2]
