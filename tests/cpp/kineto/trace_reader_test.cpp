@@ -65,6 +65,40 @@ TraceText everything() {
   return text;
 }
 
+// As Kineto's CuptiActivity.cpp and CuptiStrings.cpp write them.
+TEST(TraceReader, EndsOfCopiesAndFills) {
+  const std::vector<std::pair<std::string, std::pair<Memory, Memory>>> copies = {
+      {"Memcpy HtoD (Pageable -> Device)", {Memory::pageable, Memory::device}},
+      {"Memcpy DtoH (Device -> Pinned)", {Memory::device, Memory::pinned}},
+      {"Memcpy DtoA (Device Static -> Array)", {Memory::device, Memory::device}},
+      {"Memcpy DtoH (Managed Static -> Unknown)", {Memory::managed, Memory::unknown}},
+      {"Memcpy HtoD (Unknown -> Unknown)", {Memory::unknown, Memory::device}},
+      {"Memcpy HtoD (Host -> Device)", {Memory::unknown, Memory::device}},  // ROCm's
+      {"Memset (Device)", {Memory::unknown, Memory::device}},
+      {"Memset", {Memory::unknown, Memory::unknown}},
+      {"Memcpy", {Memory::unknown, Memory::unknown}},
+      {"Memcpy )( -> ", {Memory::unknown, Memory::unknown}},
+      {"Memcpy (to -> )", {Memory::unknown, Memory::unknown}}};
+  TraceText text;
+  for (std::size_t i = 0; i < copies.size(); ++i)
+    text.copy(copies[i].first, 1, 10 * static_cast<std::int64_t>(i), 1, 8);
+  const auto trace = text.trace();
+  ASSERT_EQ(trace.device.records.size(), copies.size());
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const auto& record = trace.device.records[i];
+    EXPECT_EQ(std::pair(record.from, record.to), copies[i].second) << copies[i].first;
+  }
+}
+
+TEST(TraceReader, CopiesBetweenDevicesAreWhereTheyComeFrom) {
+  const auto trace = TraceText()
+                         .event("gpu_memcpy", "Memcpy PtoP (Device -> Device)", 0, 5,
+                                R"("fromDevice": 2, "inDevice": 2, "toDevice": 5, "stream": 7, "bytes": 100)")
+                         .trace();
+  EXPECT_EQ(trace.device.records.at(0).device, 2U);
+  EXPECT_EQ(trace.device.records.at(0).to_device, 5U);
+}
+
 TEST(TraceReader, PiecesOfAnySizeGiveTheSameTrace) {
   const std::string texts[] = {everything().text(), "\xEF\xBB\xBF \n" + everything().text() + "\n "};
   const auto whole = shown(read(texts[0]));

@@ -49,6 +49,16 @@ def test_times_are_those_of_the_kernels_of_each_module(well):
     assert sum(kernel["total_ns"] for kernel in facts["kernels"]) == 2 * GEMM_NS
 
 
+def test_a_trace_with_the_recorded_kernels_says_the_same():
+    """Forward, backward and the optimizer: live reports and imports are made by one join."""
+    found = simulated("live_and_as_a_trace")
+    assert found["imported"] == found["live"]
+    assert found["live"]["rows"]["0"][-1] == pytest.approx((GEMM_NS + BACKWARD_NS) * 1e-9)
+    assert found["live"]["rows"]["(optimizer)"][-1] == pytest.approx(2 * UPDATE_NS * 1e-9)
+    # They launch a kernel of their own beside the product inside, which alone counts.
+    assert found["live"]["uncosted"] == {"simulated::gemm": 2, "simulated::gemm_backward": 2, "simulated::update": 2}
+
+
 def test_kernels_belong_to_the_regions_that_they_were_launched_in(well):
     found = well["regions"]
     calls = {"prefill": 1, "decode": 2, "(no region)": 1}

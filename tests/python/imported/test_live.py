@@ -1,6 +1,7 @@
 """A call profiled live and its trace imported give the same work by module: traces recorded by the installed torch."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -23,14 +24,14 @@ def recorded(call, path, **options):
 
 
 def by_module(report):
-    """Every figure of work of every row that has some, children included, and of phases and operators."""
+    """Every figure of work, and the calls, of rows that have some, children included, of phases and of operators."""
 
     def work(row):
         return row.macs, row.flops, row.int_ops, row.read_bytes, row.write_bytes
 
-    rows = {row.path: work(row) for row in report.rows if any(work(row))}
+    rows = {row.path: (row.type, row.calls, *work(row)) for row in report.rows if any(work(row))}
     phases = {tuple(group.keys): work(group) for group in report.group("phase")}
-    ops = {tuple(group.keys): work(group) for group in report.group("op", "phase") if any(work(group))}
+    ops = {tuple(group.keys): (group.calls, *work(group)) for group in report.group("op", "phase") if any(work(group))}
     return rows, phases, ops
 
 
@@ -169,6 +170,115 @@ def test_a_training_step(name, optimizer, tmp_path):
     assert_same_work(profiler.report(), imported)
     phases = {group.keys[0] for group in imported.group("phase")}
     assert phases == {"forward", "backward", "optimizer"} | ({"recompute"} if name == "checkpointed" else set())
+
+
+class WithRegions(nn.Module):
+    """Regions in and around modules, one of them shared."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.shared = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.1))
+        self.attention = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+    def forward(self, batch, scale=1.0):
+        x = self.first(batch["x"]) * scale
+        with record_function("twice"):
+            x = self.shared(F.gelu(self.shared(x)))
+        return {"y": self.attention(x), "total": x.sum()}
+
+
+def trained(model, optimizer):
+    """Two steps on dicts, as a loop has them."""
+
+    def steps():
+        for _ in range(2):
+            with record_function("loss"):
+                out = model({"x": torch.randn(2, 5, 8)}, scale=2.0)
+                loss = out["y"].square().mean() + out["total"]
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return steps
+
+
+def called(model, _):
+    """Calls alone, of the model and of a part of it."""
+
+    def calls():
+        with torch.no_grad():
+            for _ in range(3):
+                model({"x": torch.randn(2, 5, 8)})
+            with record_function("part"):
+                model.first(torch.randn(4, 8))
+
+    return calls
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("program", [trained, called])
+def test_a_program_is_the_same_live_and_as_a_trace(program, at_once, tmp_path):
+    """Rows, calls, regions, operators and phases, whether torch.profiler records the block itself or the next run."""
+    model = WithRegions()
+    run = program(model, torch.optim.AdamW(model.parameters()))
+    run()
+    profiler = roofprof.RooflineProfiler(model)
+
+    def profiled():
+        with profiler:
+            run()
+
+    if not at_once:
+        profiled()
+    path = recorded(profiled if at_once else run, tmp_path / "t.json")
+    inputs = ({"x": torch.randn(2, 5, 8)},)
+    live, imported = profiler.report(), roofprof.from_trace(path, model=copy.deepcopy(model), inputs=(inputs, {}))
+    assert_same_work(live, imported)
+    assert live.coverage.uncosted == imported.coverage.uncosted == {}
+    for here, there in zip(live.regions, imported.regions, strict=True):
+        assert (here.path, here.calls, here.macs, here.bytes) == (there.path, there.calls, there.macs, there.bytes)
+
+
+def test_a_closure_that_the_optimizer_calls(tmp_path):
+    """The model's calls in it are forward; the loss is taken for the optimizer's."""
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)), torch.randn(3, 4)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        return loss
+
+    path = recorded(lambda: optimizer.step(closure), tmp_path / "t.json")
+    imported = roofprof.from_trace(path, model=copy.deepcopy(model), inputs=x)
+    calls = imported.row("").calls
+    assert calls > 1
+    assert imported.by_phase()["forward"].macs == calls * 3 * (4 * 8 + 8 * 2)
+    assert imported.by_phase()["backward"].macs == calls * 3 * (4 * 8 + 2 * 8 * 2)
+
+
+def test_threads_of_the_program(tmp_path):
+    """A trace has their operators only with profile_all_threads, and never their modules."""
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)), torch.randn(3, 4)
+
+    def run():
+        threads = [threading.Thread(target=model, args=(x,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    everything = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    imported = roofprof.from_trace(recorded(run, tmp_path / "t.json", experimental_config=everything))
+    with roofprof.RooflineProfiler(model) as profiler:
+        run()
+    live = profiler.report()
+    assert by_module(live)[1:] == by_module(imported)[1:]
+    assert imported.row("(outside)").macs == live.row("").macs == 3 * 3 * (4 * 8 + 8 * 2)
+    (note,) = [note.text for note in imported.coverage.notes if note.code == "trace-lacks"]
+    assert "stacks are recorded of threads that run when the profiler starts" in note
 
 
 def test_autocast(tmp_path):

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,7 @@ def _keep(ctx: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> N
 
 
 def _backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
-    return None, gemm_backward(grad, *ctx.saved_tensors)
+    return None, torch.ops.simulated.gemm_backward(grad, *ctx.saved_tensors)
 
 
 gemm.register_autograd(_backward, setup_context=_keep)
@@ -148,7 +149,7 @@ class Layer(nn.Module):
         self.weight = nn.Parameter(torch.ones(4, 4))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return gemm(x, self.weight)
+        return torch.ops.simulated.gemm(x, self.weight)  # as such, torch.profiler records it
 
 
 class Step(torch.optim.Optimizer):
@@ -160,7 +161,7 @@ class Step(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
         for parameter in self.param_groups[0]["params"]:
-            update(parameter, parameter.grad)
+            torch.ops.simulated.update(parameter, parameter.grad)
 
 
 def model() -> nn.Module:
@@ -238,6 +239,71 @@ def training() -> dict[str, Any]:
         net(torch.ones(2, 4)).sum().backward()
         optimizer.step()
     return facts(prof.report())
+
+
+def live_and_as_a_trace() -> dict[str, Any]:
+    """A training step profiled live, and torch.profiler's trace of it with the kernels that were recorded meanwhile."""
+    net, x = model(), torch.ones(2, 4)
+    optimizer = Step(net.parameters())
+
+    def step() -> None:
+        net.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+
+    with tempfile.TemporaryDirectory() as folder:
+        recorded, traced = Path(folder) / "device.json", Path(folder) / "trace.json"
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, with_stack=True
+        ) as torchs:
+            step()
+        torchs.export_chrome_trace(str(traced))
+        os.environ["ROOFPROF_RECORD_DEVICE"] = str(recorded)
+        prof = profiler(net)
+        with prof:
+            step()
+        [device] = json.loads(recorded.read_text())["traces"]
+        trace = json.loads(traced.read_text())
+        trace["traceEvents"] += _on_device(trace["traceEvents"], device)
+        traced.write_text(json.dumps(trace))
+        imported = roofprof.from_trace(traced, model=net, inputs=x)
+    live = prof.report()
+    return {"live": figures(live), "imported": figures(imported)}
+
+
+def _on_device(events: list[dict[str, Any]], device: dict[str, Any]) -> list[dict[str, Any]]:
+    """The recorded kernels as Kineto writes them, each with the call of CUDA's inside the op that launched it."""
+    ops = sorted((e for e in events if e.get("name", "").startswith("simulated::")), key=lambda event: event["ts"])
+    columns = device["records"]["columns"]
+    records = sorted(
+        (dict(zip(columns, row, strict=True)) for row in device["records"]["rows"]), key=lambda row: row["correlation"]
+    )
+    made = []
+    for op, record in zip(ops, records, strict=True):
+        correlated = {"correlation": record["correlation"]}
+        launch = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": op["pid"], "tid": op["tid"], "dur": 0}
+        kernel = {"cat": "kernel", "name": device["names"][record.get("name") or 0], "pid": 0, "tid": 7}
+        times = {"ts": op["ts"] + 1, "dur": (record["end_ns"] - record["start_ns"]) / 1000}
+        on = {"device": 0, "stream": 7, "grid": record["grid"], "block": record["block"]}
+        made.append({"ph": "X", "ts": op["ts"], "args": correlated} | launch)
+        made.append({"ph": "X", "args": correlated | on} | kernel | times)
+    return made
+
+
+def figures(report: roofprof.Report) -> dict[str, Any]:
+    """What a device did, by row, kernel, op and phase."""
+    return {
+        "rows": {
+            row.path: [row.type, row.calls, row.macs, row.incomplete, row.kernel_count, row.time, row.self_time]
+            for row in report.rows
+        },
+        "kernels": sorted(
+            [k.name, k.op, k.module, k.phase, k.instances, k.total, k.grid, k.block] for k in report.kernels
+        ),
+        "ops": sorted([*group.keys, group.calls, group.time, group.macs] for group in report.group("op", "phase")),
+        "uncosted": report.coverage.uncosted,
+        "unattributed": report.coverage.unattributed_kernels,
+    }
 
 
 def regions(**options: Any) -> dict[str, Any]:
