@@ -58,6 +58,7 @@ struct Trace {
   DeviceTrace device;                       // `launch` is empty; records carry what launched them in `correlation`
   std::vector<std::uint64_t> external_ids;  // of device.records, 0: none
   std::vector<DeviceProperties> devices;    // by number
+  std::string recorder = "torch.profiler";  // "Nsight Systems" where its export was read
   std::string recorded_by;                  // "CUDA 12.4, driver 12.9, CUPTI 22"; empty: it does not say
   bool rocm = false;
   std::int64_t rank = kNone;  // in a distributed program

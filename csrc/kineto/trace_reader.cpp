@@ -167,8 +167,8 @@ std::string hip_version(std::int64_t number) {
 [[noreturn]] void refuse_other(std::string_view text) {
   if (text.starts_with("SQLite format") || text.starts_with("NSYS")) {
     throw TraceError(
-        "it is a report of Nsight Systems, which is not read: record with torch.profiler, and export by "
-        "prof.export_chrome_trace(\"trace.json.gz\")");
+        "it is a report of Nsight Systems: `nsys export --type sqlite` makes a file of it that `roofprof import` "
+        "reads");
   }
   if (text.starts_with("\x1f\x8b")) {
     throw TraceError("it is packed by gzip: unpack it first (gunzip), or read it with `roofprof import`");
@@ -322,6 +322,8 @@ Trace TraceReader::finish() {
 void TraceReader::take_member(std::string_view key, std::string_view value) {
   if (key == "deviceProperties") {
     take_devices(value);
+  } else if (key == "recorder") {  // python/roofprof/profiling/nsight_systems.py writes it
+    trace_.recorder = decoded(value);
   } else if (key == "cuda_runtime_version") {
     if (const auto number = integer(value)) versions_[0] = "CUDA " + cuda_version(*number);
   } else if (key == "hip_runtime_version") {

@@ -349,6 +349,28 @@ class Import {
   }
 
   void note_what_lacks() {
+    if (trace_.recorder != Trace().recorder) {
+      add_note(
+          notes_, "trace-lacks",
+          trace_.recorder +
+              " records no operators and no modules: times are by kernels and ranges, and what work they do is not "
+              "known");
+    } else {
+      note_what_the_profiler_lacks();
+    }
+    if (empty_steps_ > 0) {
+      add_note(notes_, "trace-lacks",
+               counted(empty_steps_, "step") + " of the trace without any op " + (empty_steps_ == 1 ? "is" : "are") +
+                   " left out, of what is said of steps too: the profiler opens one behind the last");
+    }
+    if (trace_.damaged > 0) {
+      add_note(notes_, "trace-lacks",
+               counted(trace_.damaged, "event") +
+                   " without a name or a time, or with a time far from all others, were left out");
+    }
+  }
+
+  void note_what_the_profiler_lacks() {
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
       const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
       add_note(notes_, "trace-lacks",
@@ -401,16 +423,6 @@ class Import {
                    : "the trace has launches but no kernels, so the times are the host's: record with "
                      "ProfilerActivity.CUDA");
     }
-    if (empty_steps_ > 0) {
-      add_note(notes_, "trace-lacks",
-               counted(empty_steps_, "step") + " of the trace without any op " + (empty_steps_ == 1 ? "is" : "are") +
-                   " left out, of what is said of steps too: the profiler opens one behind the last");
-    }
-    if (trace_.damaged > 0) {
-      add_note(notes_, "trace-lacks",
-               counted(trace_.damaged, "event") +
-                   " without a name or a time, or with a time far from all others, were left out");
-    }
   }
 
   RunRecord finish() {
@@ -426,8 +438,7 @@ class Import {
     observed.regions = std::move(places_.regions);
     observed.region_paths = std::move(places_.region_paths);
     observed.more_regions = places_.more_regions;
-    observed.imported =
-        Imported{"torch.profiler" + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")")};
+    observed.imported = Imported{trace_.recorder + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")")};
     observed.launches = std::move(launches_);
     if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
     if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);

@@ -220,8 +220,12 @@ Output OutputReader::finish() {
     throw NcuError("its table has no row of units below the names of the columns, as ncu writes it");
   }
   if (output_.kernels.empty()) throw NcuError("its table has no kernels" + message_);
-  if (output_.metrics.empty()) {
-    throw NcuError("its table has none of the metrics that are read: `roofprof import --help` shows the command");
+  const auto counts = [](std::string_view metric) {
+    return metric != kDuration && metric != kCycles && metric != kCyclesPerSecond;
+  };
+  if (std::ranges::none_of(output_.metrics, counts)) {
+    throw NcuError(
+        "its table has none of the metrics of bytes and operations: `roofprof import --help` shows the command");
   }
   return std::move(output_);
 }

@@ -73,7 +73,12 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
     parser.set_defaults(command=run)
-    parser.add_argument("trace", type=Path, nargs="?", help="a file that export_chrome_trace wrote, .json or .json.gz")
+    parser.add_argument(
+        "trace",
+        type=Path,
+        nargs="?",
+        help="a file that export_chrome_trace wrote, .json or .json.gz; or that `nsys export --type sqlite` wrote",
+    )
     parser.add_argument(
         "--ncu",
         type=Path,

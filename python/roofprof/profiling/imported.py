@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
+from roofprof.profiling import nsight_systems
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
@@ -96,7 +97,8 @@ def from_trace(
     """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
 
     trace: the file that ``export_chrome_trace`` wrote (JSON, also packed by gzip), or a ``torch.profiler.profile`` that
-    has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md.
+    has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md. What ``nsys export --type
+    sqlite`` wrote gives times of kernels and of NVTX's ranges.
     model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
     or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
     counted once; on the meta device that costs nothing.
@@ -202,8 +204,14 @@ def _read(
     reader = _C.TraceReader()
     with _refusing(path), Progress(text=f"reading {path.name}") as progress:
         with _opened(path, "the file that export_chrome_trace wrote") as file:
-            while piece := file.read(_PIECE):
-                reader.feed(piece)
+            begin = file.read(len(nsight_systems.MAGIC))
+            if begin == nsight_systems.MAGIC:
+                for piece in nsight_systems.pieces(path):
+                    reader.feed(piece)
+            else:
+                reader.feed(begin)
+                while piece := file.read(_PIECE):
+                    reader.feed(piece)
         progress.say(f"costing the operators of {path.name}")
         if called is None:
             return Report(reader.report(roofs, steps, mean, counters=counters))

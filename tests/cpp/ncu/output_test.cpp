@@ -81,9 +81,9 @@ TEST(NcuOutput, AMetricARow) {
 
 // One value of one metric, in that unit.
 double of(const std::string& metric, const std::string& unit, const std::string& value) {
-  const auto output =
-      read("\"ID\",\"Kernel Name\",\"" + metric + "\"\n\"\",\"\",\"" + unit + "\"\n\"0\",\"k\",\"" + value + "\"\n");
-  return output.kernels[0].values.empty() ? NAN : output.kernels[0].values[0];
+  const auto output = read("\"ID\",\"Kernel Name\",\"" + metric + "\",\"l1tex__t_bytes.sum\"\n\"\",\"\",\"" + unit +
+                           "\",\"byte\"\n\"0\",\"k\",\"" + value + "\",\"7\"\n");
+  return output.kernels[0].values[0];
 }
 
 TEST(NcuOutput, Units) {

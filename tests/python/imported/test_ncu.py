@@ -415,6 +415,7 @@ BAD = {
     "no row of units": '"ID","Kernel Name","dram__bytes.sum"\n"0","k","1"\n',
     "its table has no kernels": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n',
     "none of the metrics": '"ID","Kernel Name","sm__x.sum"\n"","","byte"\n"0","k","1"\n',
+    "none of the metrics of bytes": '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","k","5"\n',
     "LC_ALL=C": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n"0","k","1.234,5"\n',
     "gpu__time_duration.sum": '"ID","Kernel Name","dram__bytes.sum"\n"","","byte"\n"0","k","1,234"\n',
     "no table of kernels": "hello\n",

@@ -1,0 +1,184 @@
+"""Reads what Nsight Systems recorded, as events of a trace: kernels, copies, their launches, and ranges of NVTX.
+
+`nsys export --type sqlite` writes the tables that are read here. Names of tables and columns are those of the schema in
+Nsight Systems' user guide ("SQLite schema reference").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+MAGIC = b"SQLite format 3\0"
+_BATCH = 10_000  # rows that become one piece of text
+# No event may begin at 0, which stands for "not known"; the file's times begin with the recording.
+_BEGIN_NS = 1_000_000_000
+# CUpti_ActivityMemcpyKind, by which copies are named as torch.profiler names them.
+_COPIES = {
+    1: ("HtoD", "Pageable", "Device"),
+    2: ("DtoH", "Device", "Pageable"),
+    8: ("DtoD", "Device", "Device"),
+    9: ("HtoH", "Pageable", "Pageable"),
+    10: ("PtoP", "Device", "Device"),
+}
+_MEMORY = ("Pageable", "Pinned", "Device", "Managed")
+_PUSH_POP, _START_END = 59, 60  # NVTX_EVENTS.eventType: the two forms of ranges
+# Torch's emit_nvtx appends this to an operator's name: "aten::mm, seq = 3, sizes = [[4, 4]]".
+_OF_EMIT_NVTX = re.compile(r", (?:seq|op_id|sizes) = .*", re.DOTALL)
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """Yield the file's events as the text of a trace, piece by piece. Raises ValueError for another database."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        tables = _Tables(connection)
+        if not tables.has("StringIds") or not tables.any_of("KERNEL", "RUNTIME", "MEMCPY"):
+            raise ValueError(
+                f"{path}: it is an SQLite database without the tables of Nsight Systems: write it with `nsys export "
+                "--type sqlite`, of a report that was recorded with --trace=cuda,nvtx"
+            )
+        yield json.dumps({"recorder": "Nsight Systems", "deviceProperties": tables.devices()})[:-1].encode()
+        yield b', "traceEvents": ['
+        first = True
+        for events in tables.events():
+            text = ",\n".join(events)
+            yield text.encode() if first else b",\n" + text.encode()
+            first = False
+        yield b"]}"
+    except sqlite3.Error as error:
+        raise ValueError(f"{path}: it cannot be read as a database of Nsight Systems ({error})") from None
+    finally:
+        connection.close()
+
+
+class _Tables:
+    """The tables of one export, which has those that it has rows for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self._columns = {
+            name: {column[1] for column in connection.execute(f'PRAGMA table_info("{name}")')} for (name,) in names
+        }
+        self._processes: dict[int, int] = {}
+
+    def has(self, table: str) -> bool:
+        return table in self._columns
+
+    def any_of(self, *kinds: str) -> bool:
+        return any(self.has(f"CUPTI_ACTIVITY_KIND_{kind}") for kind in kinds)
+
+    def devices(self) -> list[dict[str, object]]:
+        """Return the devices as a trace has them."""
+        keys = {"id": "id", "name": "name", "computeMajor": "computeMajor", "computeMinor": "computeMinor"}
+        rows = self._rows("TARGET_INFO_GPU", "id", "name", "computeMajor", "computeMinor")
+        return [
+            {key: value for key, value in zip(keys, row, strict=True) if value is not None}
+            for row in sorted(rows, key=lambda row: row[0] or 0)
+        ]
+
+    def events(self) -> Iterator[list[str]]:
+        """Yield the events in batches."""
+        batch: list[str] = []
+        for source in (self._launches(), self._kernels(), self._copies(), self._fills(), self._ranges()):
+            for event in source:
+                batch.append(event)
+                if len(batch) == _BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def _rows(self, table: str, *columns: str) -> Iterator[tuple]:
+        """Yield these columns; None where the table lacks one."""
+        if not self.has(table):
+            return iter(())
+        known = self._columns[table]
+        chosen = ", ".join(f'"{column}"' if column in known else "NULL" for column in columns)
+        return self._connection.execute(f'SELECT {chosen} FROM "{table}"')  # noqa: S608
+
+    def _activity(self, kind: str, *columns: str) -> Iterator[tuple]:
+        return self._rows(f"CUPTI_ACTIVITY_KIND_{kind}", "start", "end", *columns)
+
+    def _texts(self) -> dict[int, str]:
+        return dict(self._rows("StringIds", "id", "value"))
+
+    def _correlation(self, process: int | None, correlation: int | None) -> int:
+        """Return a number that tells launches of several processes apart."""
+        number = self._processes.setdefault((process or 0) >> 24, len(self._processes))
+        return (number << 32) | (correlation or 0)
+
+    def _launches(self) -> Iterator[str]:
+        texts = self._texts()
+        for begin, end, thread, correlation, name in self._activity("RUNTIME", "globalTid", "correlationId", "nameId"):
+            args = {"correlation": self._correlation(thread, correlation)}
+            yield _event("cuda_runtime", texts.get(name, "cuda"), begin, end, args, thread)
+
+    def _kernels(self) -> Iterator[str]:
+        texts = self._texts()
+        columns = ("demangledName", "shortName", "deviceId", "streamId", "globalPid", "correlationId")
+        sizes = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+        for begin, end, name, short, device, stream, process, correlation, *size in self._activity(
+            "KERNEL", *columns, *sizes
+        ):
+            args = {
+                "device": device or 0,
+                "stream": stream or 0,
+                "correlation": self._correlation(process, correlation),
+            }
+            if None not in size:
+                args |= {"grid": size[:3], "block": size[3:]}
+            yield _event("kernel", texts.get(name) or texts.get(short) or "kernel", begin, end, args)
+
+    def _kinds_of_memory(self) -> dict[int, str]:
+        """Return how the file numbers kinds of memory: "CUDA_MEMOPR_MEMORY_KIND_PINNED", in words "Pinned"."""
+        rows = self._rows("ENUM_CUDA_MEM_KIND", "id", "name", "label")
+        texts = {number: str(name or label).lower() for number, name, label in rows}
+        return {number: memory for memory in _MEMORY for number, text in texts.items() if memory.lower() in text}
+
+    def _copies(self) -> Iterator[str]:
+        columns = ("copyKind", "srcKind", "dstKind", "deviceId", "streamId", "globalPid", "correlationId", "bytes")
+        kinds = self._kinds_of_memory()
+        for begin, end, kind, source, to, device, stream, process, correlation, size in self._activity(
+            "MEMCPY", *columns
+        ):
+            way, default_source, default_to = _COPIES.get(kind, ("", "", ""))
+            ends = kinds.get(source, default_source), kinds.get(to, default_to)
+            name = f"Memcpy {way} ({ends[0]} -> {ends[1]})" if all(ends) else "Memcpy"
+            args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
+            args["correlation"] = self._correlation(process, correlation)
+            yield _event("gpu_memcpy", name, begin, end, args)
+
+    def _fills(self) -> Iterator[str]:
+        columns = ("deviceId", "streamId", "globalPid", "correlationId", "bytes")
+        for begin, end, device, stream, process, correlation, size in self._activity("MEMSET", *columns):
+            args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
+            args["correlation"] = self._correlation(process, correlation)
+            yield _event("gpu_memset", "Memset (Device)", begin, end, args)
+
+    def _ranges(self) -> Iterator[str]:
+        texts = self._texts()
+        columns = ("start", "end", "eventType", "text", "textId", "globalTid")
+        for begin, end, kind, text, number, thread in self._rows("NVTX_EVENTS", *columns):
+            name = text if isinstance(text, str) else texts.get(number)
+            if begin is None or end is None or not name or kind not in (_PUSH_POP, _START_END, None):
+                continue
+            yield _event("user_annotation", _OF_EMIT_NVTX.sub("", name), begin, end, {}, thread)
+
+
+def _event(category: str, name: str, begin: int, end: int, args: dict[str, object], thread: int | None = None) -> str:
+    """Return an event as torch.profiler writes it. `thread`: nsys' globalTid, with the process in its upper bits."""
+    number = thread or 0
+    times = f'"ts": {_microseconds(begin + _BEGIN_NS)}, "dur": {_microseconds(end - begin)}'
+    place = f'"pid": {number >> 24}, "tid": {number & 0xFFFFFF}'
+    named = f'"cat": "{category}", "name": {json.dumps(name)}'
+    return f'{{"ph": "X", {named}, {place}, {times}, "args": {json.dumps(args)}}}'
+
+
+def _microseconds(ns: int) -> str:
+    """Return the time in microseconds, with all digits."""
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    return f"{sign}{ns // 1000}.{ns % 1000:03d}"
