@@ -9,6 +9,7 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "kineto/collectives.h"
 #include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
@@ -147,7 +148,7 @@ class Launchers {
 class Import {
  public:
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
-      : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
+      : trace_(std::move(trace)), costs_(costs, trace_), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
     auto all = steps_of(trace_);
     empty_steps_ = leave_out_empty(all, trace_);
@@ -159,8 +160,10 @@ class Import {
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
+    collectives_.see_ranges(trace_);
     tree_ = host_tree(trace_.host);
-    counted_ = counted_ops(trace_, tree_, costs);
+    collectives_.find(trace_, tree_);
+    counted_ = counted_ops(trace_, tree_, costs_);
   }
 
   RunRecord run() && {
@@ -169,6 +172,7 @@ class Import {
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
       launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
     }
+    collectives_.see_kernels(trace_.device);
     leave_out_others(launcher_of, launchers.any());
     for (const auto& record : trace_.device.records) window_.add(record.start_ns, record.end_ns);
     if (window_.empty()) window_ = {0, 0};
@@ -279,7 +283,8 @@ class Import {
       ++bucket.calls;
       bucket.work += counted_.costs[at(trace_.host[i].call)].work;
       bucket.time_ns = bucket.time_ns.value_or(0) + trace_.host[i].end_ns - trace_.host[i].begin_ns;
-      if (!trace_.calls[at(trace_.host[i].call)].described) ++undescribed_;
+      const auto& call = trace_.calls[at(trace_.host[i].call)];
+      if (!call.described && call.message == kNone) ++undescribed_;
       ++counted_calls_;
     }
   }
@@ -300,8 +305,11 @@ class Import {
   // Adds an uncosted op for a kernel that belongs to no op that counts: its work is not known, and its row must not
   // look complete. `op`: the innermost op around it, which is a composite or has others in it that count; kNone: there
   // is none.
-  LaunchId launch_of_unknown(const Owner& place, std::int32_t op) {
-    const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
+  LaunchId launch_of_unknown(const Owner& place, std::int32_t op, const KernelRecord& record) {
+    const auto function = function_of_kernel(trace_.device.names[record.name]);
+    const auto number = !function.empty() ? number_of_function(function)
+                        : op == kNone     ? kNoOperator
+                                          : number_of(trace_.host[at(op)].name);
     const OpKey key{number, place, kOwnKernels};
     auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
     if (fresh) {
@@ -309,7 +317,9 @@ class Import {
       bucket.owner = place;
       bucket.number = number;
       bucket.signature = bucket.inputs = kOwnKernels;
-      bucket.op = op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
+      bucket.op = !function.empty() ? "nccl:" + std::string(function)
+                  : op == kNone     ? "(no operator)"
+                                    : trace_.names[trace_.host[at(op)].name];
       bucket.costed = false;
       bucket.time_ns = 0;
       pass_.ops.push_back(std::move(bucket));
@@ -323,25 +333,37 @@ class Import {
     return numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
   }
 
+  // Numbers the functions of NCCL's kernels that no operator counts for like operators.
+  std::uint32_t number_of_function(std::string_view function) {
+    const auto name = "nccl:" + std::string(function);
+    const auto known = std::ranges::find(trace_.names, name);
+    const auto index = static_cast<std::uint32_t>(known - trace_.names.begin());
+    if (known == trace_.names.end()) trace_.names.push_back(name);
+    return number_of(index);
+  }
+
   void give_launches(const std::vector<std::int32_t>& launcher_of) {
     launches_.emplace_back();  // kNoLaunch
     for (std::size_t i = 0; i < launcher_of.size(); ++i) {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
       if (launcher == kNone) {
-        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone);
+        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone, record);
         continue;
       }
       const auto owner = counted_.owners[at(launcher)];
       if (owner != kNone) {
         const auto& bucket = pass_.ops[at(bucket_of_event_[at(owner)])];
+        if (record.kind == KernelKind::kernel) {
+          collectives_.launched(at(owner), record, trace_.device.names[record.name]);
+        }
         record.launch = launch_id({bucket.key(), bucket.op});
         continue;
       }
       const auto& place = places_.of_event[at(launcher)];
       const auto op = innermost_op(launcher);
       if (record.kind == KernelKind::kernel) {
-        record.launch = launch_of_unknown(place, op);
+        record.launch = launch_of_unknown(place, op, record);
         continue;
       }
       if (op == kNone && place == Owner{kOutside}) continue;
@@ -459,12 +481,20 @@ class Import {
     if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
     if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
+    if (!trace_.host_name.empty()) observed.environment.emplace_back("host", trace_.host_name);
+    if (!steps_.empty()) {
+      observed.environment.emplace_back(
+          "recorded_steps", std::to_string(steps_.begin()->first) + "-" + std::to_string(steps_.rbegin()->first));
+    }
+    if (trace_.world_size > 0) observed.environment.emplace_back("world_size", trace_.world_size);
     for (const auto& [step, window] : steps_) {
       ++observed.runs.steps;
       if (observed.runs.step_ns.size() < kStepsTimed) observed.runs.step_ns.push_back(window.end_ns - window.begin_ns);
     }
     if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
+    pass_.collectives = collectives_.of_pass(trace_, counted_, bucket_of_event_, pass_.ops);
+    add_notes(notes_, collectives_.notes());
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
     pass_.clocks = std::move(places_.clocks);
@@ -487,7 +517,8 @@ class Import {
   }
 
   Trace trace_;
-  CallCosts& costs_;
+  CollectiveCosts costs_;
+  Collectives collectives_;
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;

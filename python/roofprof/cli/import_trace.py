@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 from pathlib import Path
 
 from roofprof.cli.shared import (
@@ -27,7 +28,12 @@ def add_parser(commands: Commands) -> None:
     """Add the command's options."""
     parser = commands.add_parser("import", help="make a report of a trace of torch.profiler", description=_DESCRIPTION)
     parser.set_defaults(command=run)
-    parser.add_argument("trace", type=Path, help="a file that export_chrome_trace wrote, .json or .json.gz")
+    parser.add_argument(
+        "trace",
+        type=Path,
+        nargs="+",
+        help="a file that export_chrome_trace wrote, .json or .json.gz; of each rank one: a merged report",
+    )
     parser.add_argument(
         "--device",
         metavar="CARD|FILE.json",
@@ -53,13 +59,26 @@ def add_parser(commands: Commands) -> None:
     add_output_options(parser)
 
 
+def _expanded(paths: list[Path]) -> list[Path]:
+    """Return the files; a pattern that the shell left as it is stands for those that it matches."""
+    files = []
+    for path in paths:
+        is_pattern = set(str(path)) & set("*?[") and not path.exists()
+        found = sorted(map(Path, glob.glob(str(path)))) if is_pattern else [path]  # noqa: PTH207
+        if not found:
+            raise CommandError(f"no file matches {path}")
+        files += found
+    return files
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, and print and write its report."""
     take_json_output(arguments)
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
-    check_output(arguments, [arguments.trace, arguments.device, *of_model])
+    traces = _expanded(arguments.trace)
+    check_output(arguments, [*traces, arguments.device, *of_model])
     from roofprof.profiling.imported import from_trace
 
     model = inputs = None
@@ -70,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = inputs_of(on_meta)
         model = model_of(on_meta)
     try:
-        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+        report = from_trace(traces if len(traces) > 1 else traces[0], model, inputs, arguments.device, arguments.steps)
     except (ValueError, OSError):
         raise
     except Exception as error:

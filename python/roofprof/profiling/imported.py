@@ -9,7 +9,7 @@ import stat
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
+from roofprof.profiling.imported_ranks import merged
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
@@ -86,7 +87,7 @@ _ALL_STEPS = 0, 2**63 - 1
 
 
 def from_trace(
-    trace: str | os.PathLike[str] | TorchProfile,
+    trace: str | os.PathLike[str] | TorchProfile | Sequence[str | os.PathLike[str]],
     model: Callable[..., Any] | None = None,
     inputs: Any = None,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
@@ -95,7 +96,8 @@ def from_trace(
     """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
 
     trace: the file that ``export_chrome_trace`` wrote (JSON, also packed by gzip), or a ``torch.profiler.profile`` that
-    has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md.
+    has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md. Of a list of files, one for
+    each rank of a program, the merged report (:func:`roofprof.merge`); all options hold for each of them.
     model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
     or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
     counted once; on the meta device that costs nothing.
@@ -109,6 +111,8 @@ def from_trace(
     mean = steps == "mean"
     roofs = _roofs(device)
     called = None if model is None else calls_of(model, inputs)
+    if isinstance(trace, (list, tuple)):
+        return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called))
     if not isinstance(trace, (str, os.PathLike)):
         return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called))
     return _read(Path(trace), roofs, chosen, mean, called)
